@@ -22,21 +22,21 @@ from .layout import FOOTER_BYTES, decode_block, index_bounds, read_index
 from .object_store import Objects, ObjectStores
 
 END_BYTES = 64 * 1024
-"""So much of an object's end is read at once: footer and index, as a rule."""
+"""Bytes at the end of an object that are read first. They usually include the footer and the index."""
 
 BLOCKS_AHEAD = 4
 """Blocks that are fetched while one is used."""
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
-"""Blocks that a client keeps, of all ledgers that it reads from object stores; the one in use comes on top."""
+"""Size of a client's block cache for all ledgers that it reads from object stores. The block in use is not counted."""
 
 INDEXES_MAX = 1000
-"""Indexes that a client keeps."""
+"""Indexes that a client caches."""
 
 
 @dataclass(slots=True)
 class ColdCache:
-    """What a client has read of objects: the stores, their indexes, and the blocks that were used last."""
+    """A client's object stores, its cached indexes, and its least-recently-used cache of blocks."""
 
     stores: ObjectStores = field(default_factory=lambda: ObjectStores({}))
     indexes: OrderedDict[str, ColdIndex] = field(default_factory=OrderedDict)
@@ -62,7 +62,7 @@ class ColdCache:
 
 
 class ColdReader:
-    """Reads one copy, which is complete. Every entry is verified as one from a bookie is."""
+    """Reads one complete copy. Every entry is verified like one from a bookie."""
 
     def __init__(self, cache: ColdCache, record: LedgerRecord, digester: Digester) -> None:
         assert record.cold is not None and record.last_entry is not None
@@ -74,9 +74,10 @@ class ColdReader:
         self._digester = digester
 
     async def pages(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
-        """Yields the entries of the range, in order, in blocks that are never empty.
+        """Yields the entries of the range in order, in blocks that are never empty.
 
-        Raises EntryUnreadable or DigestMismatch for the first one that cannot be given; all before it were given.
+        Raises EntryUnreadable or DigestMismatch for the first entry that cannot be read, after all entries before it
+        were yielded.
         """
         ahead: deque[tuple[int, asyncio.Task[Columns]]] = deque()
         next_entry = coming = first_entry
@@ -99,12 +100,12 @@ class ColdReader:
             await end_tasks([task for _, task in ahead])
 
     async def page(self, first_entry: int, last_entry: int, bytes_max: int) -> Columns:
-        """A verified run of entries from `first_entry` on, of about `bytes_max`; never empty. Raises as `pages`."""
+        """Returns verified entries from `first_entry` on, never none, of about `bytes_max`. Raises as `pages`."""
         block = await self._block(first_entry)
         return self._verified(block.between(first_entry, last_entry).start_of(bytes_max), first_entry)
 
     async def blocks(self) -> list[Holding]:
-        """Entries and stored bytes of every block. Raises EntryUnreadable."""
+        """Returns the entries and stored bytes of every block. Raises EntryUnreadable."""
         found: list[Holding] = []
         for part, first_entry in enumerate(self._copy.part_starts):
             with self._told(first_entry):
@@ -138,7 +139,7 @@ class ColdReader:
         return found
 
     async def _end_of_block(self, entry_id: int) -> int:
-        """The entry behind those of its block."""
+        """Returns the entry after the last one of this entry's block."""
         with self._told(entry_id):
             index = await self._index(self._copy.part_of(entry_id))
         return index.first_entries[index.block_of(entry_id) + 1]
@@ -177,7 +178,7 @@ class ColdReader:
 
 
 async def fetch_index(objects: Objects, name: str) -> ColdIndex:
-    """Reads the index of an object, with one request as a rule. Raises ObjectStoreFailed, BadObject."""
+    """Reads the index of an object, usually with one request. Raises ObjectStoreFailed, BadObject."""
     end, size = await objects.read_end(name, END_BYTES)
     start, stop, crc = index_bounds(end[-FOOTER_BYTES:], size)
     behind = size - len(end)

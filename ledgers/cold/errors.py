@@ -1,4 +1,4 @@
-"""Errors of object stores, for applications to act on."""
+"""Errors of object stores that applications can handle."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..errors import LedgerError
 
 
 class ObjectStoreFailed(Unavailable, LedgerError):
-    """The object store did not do what it was asked, and said why. Where it is away or throttles, try again later; a
-    denial or a wrong name needs other credentials, or another URL."""
+    """The object store refused or failed a request, for the reason it gave. If it is unreachable or throttles, try
+    again later; if it denies access or the name is wrong, use other credentials or another URL."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
@@ -18,19 +18,19 @@ class ObjectStoreFailed(Unavailable, LedgerError):
 
 
 class NoSuchObject(NotFound, ObjectStoreFailed):
-    """The object store does not have the object. What a ledger's record names is gone: bring the object back from the
-    store's own versions or backup."""
+    """The object store does not have an object that a ledger's record names. Restore it from the store's own versions
+    or backup."""
 
     def __init__(self, name: str) -> None:
         ObjectStoreFailed.__init__(self, name, "there is no such object")
 
 
 class BadObject(LedgerError):
-    """An object, or a block of one, that is not what was uploaded."""
+    """An object, or a block of it, differs from the one that was uploaded."""
 
 
 class NotOffloaded(LedgerError):
-    """The ledger cannot be copied to an object store, or taken off bookies, or was not: nothing was lost by that."""
+    """The ledger was not copied to an object store, or not removed from the bookies. Nothing was lost."""
 
     def __init__(self, ledger_id: int, why: str) -> None:
         super().__init__(f"ledger {ledger_id}: {why}")

@@ -25,23 +25,23 @@ from .errors import BadObject
 MAGIC = b"BLCOLD\x00\x01"
 FORMAT_VERSION = 1
 BLOCK_BYTES = 8 * 1024 * 1024
-"""A block takes no further page once it has so much."""
+"""A block of at least this size takes no further page."""
 
 INDEX_BYTES_MAX = 64 * 1024 * 1024
 _FOOTER = struct.Struct("<QIII8s")
 FOOTER_BYTES = _FOOTER.size
 
 WORTH_IT = 0.9
-"""A block is kept compressed where it takes at most this share of its bytes."""
+"""A block is stored compressed if that takes at most this share of its size."""
 
 ZSTD_LEVEL = 1
 
 SAMPLES, SAMPLE_BYTES = 8, 64 * 1024
-"""Parts of a block that are compressed first, to find out whether compressing the block would be worth it."""
+"""Samples of a block that are compressed first, to decide whether to compress the block."""
 
 
 def add_block(index: ColdIndex, columns: Columns, block: bytes, *, is_compressed: bool) -> None:
-    """Notes the next block of an object."""
+    """Adds the next block of an object to its index."""
     if not index.first_entries:
         index.first_entries.append(columns.first_entry)
         index.offsets.append(len(MAGIC))
@@ -52,13 +52,13 @@ def add_block(index: ColdIndex, columns: Columns, block: bytes, *, is_compressed
 
 
 def end_of(index: ColdIndex) -> bytes:
-    """Index and footer, as they stand behind the blocks."""
+    """Returns the index and footer, encoded as they follow the blocks."""
     encoded = index.encode()
     return encoded + _FOOTER.pack(index.offsets[-1], len(encoded), crc32c(encoded), FORMAT_VERSION, MAGIC)
 
 
 def index_bounds(footer: bytes | memoryview, size: int) -> tuple[int, int, int]:
-    """Where the index of an object of this size begins and ends, and its CRC. Raises BadObject."""
+    """Returns the start and end of the index in an object of this size, and its CRC. Raises BadObject."""
     if len(footer) != FOOTER_BYTES:
         raise BadObject(f"it has {size} bytes, and no footer")
     start, length, crc, version, magic = _FOOTER.unpack(footer)
@@ -82,7 +82,7 @@ def read_index(index: bytes | memoryview, crc: int) -> ColdIndex:
 
 
 def encode_block(columns: Columns) -> tuple[bytes, bool]:
-    """A block of consecutive entries, and whether it is compressed. Work for a thread: it does not hold the GIL."""
+    """Returns a block of consecutive entries, and whether it is compressed. Run it in a thread: it releases the GIL."""
     raw = b"".join((columns.lengths, columns.digests, columns.payload))
     compress = _zstd().ZstdCompressor(level=ZSTD_LEVEL).compress
     step = max(1, len(raw) // SAMPLES)
@@ -94,7 +94,7 @@ def encode_block(columns: Columns) -> tuple[bytes, bool]:
 
 
 def decode_block(index: ColdIndex, number: int, block: bytes | memoryview) -> Columns:
-    """The entries of a block. Raises BadObject where its bytes are not those that were uploaded."""
+    """Decodes the entries of a block. Raises BadObject if it differs from the one that was uploaded."""
     if crc32c(block) != index.crcs[number]:
         raise BadObject(f"block {number} is damaged")
     raw = memoryview(_zstd().ZstdDecompressor().decompress(block) if index.compressed[number] else block)

@@ -1,8 +1,8 @@
-"""An object store, through obstore: S3 and what speaks it, Google Cloud Storage, Azure, or a directory.
+"""An object store, accessed through obstore: S3 and compatible servers, Google Cloud Storage, Azure, or a directory.
 
 Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, GOOGLE_APPLICATION_CREDENTIALS and so on), from
-what the machine's platform gives, or from the file that BOOKLEDGER_COLD_OPTIONS names: lines of NAME=VALUE with the
-same names. They are never part of a URL, so none gets into the metadata or a log.
+the platform, or from the file that BOOKLEDGER_COLD_OPTIONS names, which has lines of NAME=VALUE with the same names.
+They are never part of a URL, so they never get into the metadata or a log.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ if TYPE_CHECKING:
 OPTIONS_FILE = "BOOKLEDGER_COLD_OPTIONS"
 
 ATTEMPT_SECONDS_MAX = 30.0
-"""How long one request may take."""
+"""Time limit of one request."""
 
 RETRY_SECONDS_MAX = 60.0
-"""How long a request is repeated that the store throttles, or answers with an error of its own."""
+"""How long a request is retried while the store throttles it or fails."""
 
 BACKOFF_SECONDS_MAX = 5.0
-"""Longest pause between two attempts; the first one is 0.1 s, and each may take twice the time of the one before it."""
+"""Longest pause between two attempts. Pauses begin at 0.1 s and grow exponentially."""
 
 RETRIES_MAX = 10_000
-"""More than fit into that time: only the time ends the attempts."""
+"""Set so high that only RETRY_SECONDS_MAX ends the attempts."""
 
 BUFFER_BYTES = 8 * 1024 * 1024
-"""Bytes of each part of an upload."""
+"""Size of each part of an upload."""
 
 UPLOADS_AT_ONCE_MAX = 4
-"""Parts of one upload that are on their way together."""
+"""Parts of one upload that are sent at the same time."""
 
 
 class Objects:
-    """The objects below one URL. Calls raise ObjectStoreFailed with what the store says, NoSuchObject."""
+    """The objects below one URL. Calls raise ObjectStoreFailed with the store's reason, or NoSuchObject."""
 
     def __init__(self, url: str) -> None:
-        """Connects to nobody. Raises LedgerError where obstore is missing or knows no such store, ObjectStoreFailed for
-        a directory that is not there: it may not be mounted."""
+        """Opens no connection. Raises LedgerError if obstore is missing or does not support the URL, and
+        ObjectStoreFailed if the directory of a file URL does not exist, because it may not be mounted."""
         self.url = url.rstrip("/")
         self._obstore = _obstore()
         parts = urlsplit(url)
@@ -81,7 +81,7 @@ class Objects:
             return from_url(self.url, **options)
 
     async def read(self, name: str, start: int, stop: int) -> memoryview:
-        """Bytes `start` … `stop` - 1 of an object."""
+        """Reads bytes `start` … `stop` - 1 of an object."""
         with self._told(name, "read"):
             found = await self._obstore.get_range_async(self._backend, name, start=start, end=stop)
         if len(found) != stop - start:
@@ -89,19 +89,20 @@ class Objects:
         return memoryview(found)
 
     async def read_end(self, name: str, length: int) -> tuple[memoryview, int]:
-        """The last bytes of an object, or all of it, and its size."""
+        """Returns the last bytes of an object, or all of it, and its size."""
         with self._told(name, "read"):
             found = await self._obstore.get_async(self._backend, name, options={"range": {"suffix": length}})
             return memoryview(await found.bytes_async()), found.meta["size"]
 
     async def size(self, name: str) -> int:
-        """Size in bytes of an object."""
+        """Returns the size of an object in bytes."""
         with self._told(name, "found"):
             return int((await self._obstore.head_async(self._backend, name))["size"])
 
     @asynccontextmanager
     async def writing(self, name: str) -> AsyncIterator[obstore.AsyncWritableFile]:
-        """An upload: the object is there, and durable, when the block has ended; where it raises there is none."""
+        """Uploads an object. It exists and is durable when the block has ended; if the block raises, there is no
+        object."""
         with self._told(name, "written"):
             upload = self._obstore.open_writer_async(
                 self._backend, name, buffer_size=BUFFER_BYTES, max_concurrency=UPLOADS_AT_ONCE_MAX
@@ -112,13 +113,13 @@ class Objects:
             await asyncio.to_thread(_sync, self._directory, self._directory / name)
 
     async def names(self) -> list[tuple[str, int]]:
-        """All objects, with their sizes."""
+        """Lists all objects with their sizes."""
         with self._told("", "listed"):
             pages = self._obstore.list(self._backend)
             return [(one["path"], one["size"]) async for page in pages for one in page]
 
     async def delete_all(self, key: str) -> int:
-        """Deletes every object below this key; returns how many there were."""
+        """Deletes every object whose name begins with this key; returns how many there were."""
         with self._told(key, "deleted"):
             names = [one["path"] async for page in self._obstore.list(self._backend, key) for one in page]
             if names:
@@ -130,7 +131,7 @@ class Objects:
 
     @contextmanager
     def _told(self, name: str, done: str) -> Iterator[None]:
-        """Turns what obstore raises into errors that name the object."""
+        """Turns errors of obstore into errors that name the object."""
         from obstore.exceptions import BaseError
 
         try:
@@ -144,7 +145,7 @@ class Objects:
 
 @dataclass(slots=True)
 class ObjectStores:
-    """The stores that a client has used, by their URLs."""
+    """The object stores that a client has used, by URL."""
 
     _known: dict[str, Objects]
 
@@ -164,7 +165,7 @@ def _obstore() -> Any:
 
 
 def _options() -> dict[str, Any]:
-    """What the file says in addition to the environment."""
+    """Returns the settings from the file, which are used in addition to the environment."""
     path = os.environ.get(OPTIONS_FILE)
     if not path:
         return {}
@@ -176,7 +177,7 @@ def _options() -> dict[str, Any]:
 
 
 def _sync(directory: Path, path: Path) -> None:
-    """What a directory takes is durable once it, and each name that may be new, are synced."""
+    """Syncs a file and every directory above it whose entry may be new."""
     for one in (path, *path.parents):
         descriptor = os.open(one, os.O_RDONLY)
         try:

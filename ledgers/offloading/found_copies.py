@@ -1,4 +1,5 @@
-"""Finds ledgers by the objects in a store, for metadata that is lost: the index of each says which ledger it is of."""
+"""Finds ledgers by their objects in an object store, if the metadata is lost: each index states which ledger it belongs
+to."""
 
 from __future__ import annotations
 
@@ -18,9 +19,8 @@ log = logging.getLogger(__name__)
 
 
 async def copies_in(url: str) -> list[LedgerRecord]:
-    """The records of all ledgers with a complete copy in this store, which name that copy and no bookie.
-    Other objects, and those of incomplete copies, are passed over with a warning. Raises ObjectStoreFailed.
-    """
+    """Returns the records of all ledgers that have a complete copy in this store. They name that copy and no bookie.
+    Skips other objects and incomplete copies with a warning. Raises ObjectStoreFailed."""
     objects, of_key = Objects(url), defaultdict[str, dict[str, int]](dict)
     for name, size in await objects.names():
         key, _, part = name.rpartition("/")
@@ -49,7 +49,7 @@ async def _copied(objects: Objects, key: str, parts: dict[str, int]) -> LedgerRe
 
 
 def _check_complete(record: LedgerRecord, indexes: list[ColdIndex]) -> None:
-    """Raises BadObject unless these have all entries of the ledger, each once."""
+    """Raises BadObject unless the objects hold every entry of the ledger exactly once."""
     next_entry = 0
     for index in indexes:
         if (index.ledger.ledger_id, index.ledger.identity) != (record.ledger_id, record.identity):

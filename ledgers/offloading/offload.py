@@ -1,9 +1,9 @@
-"""Copies a closed ledger to an object store, and takes it off bookies (rules O1 to O3).
+"""Copies a closed ledger to an object store, and removes it from the bookies (rules O1 to O3).
 
-Each step is one compare-and-swap of the ledger's record. It names the copy before the first byte is uploaded, under a
-random key; it says that the copy is complete once all of that was read back; and only then may another change end what
-bookies are to keep. So whoever dies at any point leaves the copies of bookies, or a complete object, or both. What a
-copy that nobody names any more has left is on a list before the record stops naming it.
+Each step is one compare-and-swap of the ledger's record. The record names the copy, by a random key, before the first
+byte is uploaded. It marks the copy as complete only after the copy was read back. Only then can another change release
+the bookies from keeping the ledger. A crash at any point therefore leaves the bookies' copies, a complete object, or
+both. The objects of a copy are listed for removal before the record stops naming the copy.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ Transition = Callable[[LedgerRecord], LedgerRecord]
 
 
 async def change(cluster: Cluster, ledger_id: int, transition: Transition) -> LedgerRecord:
-    """Changes a ledger's record by a pure function, which may raise; not while metadata that went back is held back."""
+    """Changes a ledger's record by a pure function, which may raise. Refuses while the metadata store is held back
+    because it went back to an older state."""
 
     async def attempt(found: VersionedRecord) -> LedgerRecord:
         wanted = transition(found.record)
@@ -59,10 +60,10 @@ async def offload(
     *,
     pace: RateLimit | None = None,
 ) -> LedgerRecord:
-    """Copies a closed ledger; returns its record, which names the complete copy. One that has a copy is left as it is.
+    """Copies a closed ledger, and returns its record, which names the complete copy. Does nothing if there is a copy.
 
-    Raises NotOffloaded, NoSuchLedger, ObjectStoreFailed, EntryUnreadable, MetadataUnavailable; then bookies have all
-    that they had.
+    Raises NotOffloaded, NoSuchLedger, ObjectStoreFailed, EntryUnreadable, MetadataUnavailable; in that case the
+    bookies' copies are unchanged.
     """
     record, (digester, key) = found.record, keys
     if record.is_in_object_store:
@@ -89,13 +90,13 @@ async def offload(
             raise NotOffloaded(record.ledger_id, f"copying it took longer than {limit}") from error
         if isinstance(error, BadObject):
             raise NotOffloaded(
-                record.ledger_id, f"what was uploaded is not what was read: {error}"
+                record.ledger_id, f"the uploaded objects differ from the ledger: {error}"
             ) from error
         raise
 
 
 async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
-    """Names the copy that is to be made. One that somebody has given up long ago goes."""
+    """Names the new copy in the record. Replaces an unfinished copy that is older than an upload can take."""
     before = (await found_of(cluster, ledger_id)).record.cold
     if before is not None and not before.is_stored and _is_old(before):
         with metadata_errors():
@@ -105,13 +106,13 @@ async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
         if record.cold == begun:
             return record
         if record.is_in_object_store:
-            raise NotOffloaded(ledger_id, "somebody else has copied it meanwhile")
+            raise NotOffloaded(ledger_id, "another program has copied it meanwhile")
         if record.cold is not None and not (record.cold == before and _is_old(record.cold)):
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.cold.at_ms / 1000))
             raise NotOffloaded(
                 ledger_id,
-                f"somebody else copies it since {since}; if they died, it can be copied again a day after that, or at "
-                "once after `bookledger ledger recall`",
+                f"another program has been copying it since {since}; if that program died, copy the ledger again a day "
+                "later, or cancel the copy with `bookledger ledger recall`",
             )
         return record.uploading(begun)
 
@@ -125,12 +126,12 @@ def _completed(copy: ColdCopy, record: LedgerRecord) -> LedgerRecord:
     if record.cold == copy:
         return record
     if record.cold is None or record.cold.key != copy.key:
-        raise NotOffloaded(record.ledger_id, "somebody else took it over while it was copied")
+        raise NotOffloaded(record.ledger_id, "another program has replaced this copy meanwhile")
     return record.uploading(copy)
 
 
 async def _give_up(cluster: Cluster, ledger_id: int, copy: ColdCopy) -> None:
-    """Nothing of an upload stays, unless it was completed and only the answer was lost."""
+    """Removes everything an upload left, unless the upload was completed and only the answer was lost."""
     with metadata_errors():
         await removals.add(cluster.store, ledger_id, copy, is_over=True)
 
@@ -143,8 +144,8 @@ async def _give_up(cluster: Cluster, ledger_id: int, copy: ColdCopy) -> None:
 
 
 async def take_off_bookies(cluster: Cluster, ledger_id: int) -> LedgerRecord:
-    """No bookie is to keep the ledger: they drop it in their next collections. Looks first whether all objects are
-    there. Raises NotOffloaded, ObjectStoreFailed."""
+    """Releases the bookies from keeping the ledger: they drop it in their next collection. First checks that all
+    objects exist. Raises NotOffloaded, ObjectStoreFailed."""
     record = (await found_of(cluster, ledger_id)).record
     copy = record.cold
     if copy is None or not copy.is_stored:
@@ -162,14 +163,17 @@ async def take_off_bookies(cluster: Cluster, ledger_id: int) -> LedgerRecord:
 
 
 async def size_of(cluster: Cluster, copy: ColdCopy) -> int:
-    """Bytes of all objects of a copy. Raises NoSuchObject, ObjectStoreFailed."""
+    """Returns the size in bytes of all objects of a copy. Raises NoSuchObject, ObjectStoreFailed."""
     objects = cluster.cold.stores.at(copy.url)
     return sum([await objects.size(copy.name_of(part)) for part in range(len(copy.part_starts))])
 
 
 async def remove_unneeded(cluster: Cluster, key: str = "") -> int:
-    """Deletes the objects that no record names any more, or those of one copy; returns how many. What cannot be deleted
-    stays on the list, and the first failure is raised in the end."""
+    """Deletes the listed objects that no record names, or only those of one copy. Returns the number of deleted
+    objects.
+
+    An object that cannot be deleted stays on the list; the first failure is raised after the others were tried.
+    """
     count, failure = 0, None
     with metadata_errors():
         await hold.check_accepted(cluster.store)

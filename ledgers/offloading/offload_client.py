@@ -1,4 +1,4 @@
-"""What `LedgerClient` does with object stores."""
+"""The calls of `LedgerClient` for object stores."""
 
 from __future__ import annotations
 
@@ -24,24 +24,26 @@ from .recall import recall
 
 
 class OffloadClient(ABC):
-    """Copies closed ledgers to object stores, and back."""
+    """Copies closed ledgers to object stores and back."""
 
     @abstractmethod
     async def _connected(self) -> Cluster:
-        """Connects where that was not done yet."""
+        """Connects if that was not done yet."""
 
     async def offload_ledger(
         self, ledger_id: int, url: str, *, password: bytes = b"", keep_on_bookies: bool = False
     ) -> LedgerRecord:
-        """Copies a closed ledger to an object store, reads the copy back, and has bookies drop theirs; its record.
+        """Copies a closed ledger to an object store, verifies the copy by reading it back, and has the bookies drop
+        theirs.
 
-        `url` names the store: `s3://bucket/prefix`, `gs://`, `az://` or `file:///directory`, without credentials, which
-        the environment gives. From then on every reader of the ledger reads it from there, so it needs them, too. With
-        `keep_on_bookies` these keep what they have, and are read first. A ledger that has a copy is not copied again.
+        Returns the ledger's record. `url` names the store: `s3://bucket/prefix`, `gs://bucket/prefix`,
+        `az://container/prefix` or `file:///directory`. It has no credentials; these come from the environment. Every
+        reader then reads the ledger from the store, so every reader needs credentials too. With `keep_on_bookies` the
+        bookies keep their copies, and readers prefer them. A ledger that has a copy is not copied again.
 
-        Raises NotOffloaded for a ledger that is not closed, is empty, or is being copied by somebody else;
-        ObjectStoreFailed, EntryUnreadable, NoSuchLedger, Unauthorized, MetadataUnavailable. Then bookies have all that
-        they had, and it can be done again.
+        Raises NotOffloaded if the ledger is not closed, is empty, or is being copied by another program;
+        ObjectStoreFailed, EntryUnreadable, NoSuchLedger, Unauthorized, MetadataUnavailable. In these cases the bookies'
+        copies are unchanged, and the call can be repeated.
         """
         cluster = await self._connected()
         with metadata_errors():
@@ -56,11 +58,12 @@ class OffloadClient(ABC):
         return record
 
     async def recall_ledger(self, ledger_id: int, *, password: bytes = b"") -> LedgerRecord:
-        """Does the next step of bringing a ledger back to bookies, and returns its record: call it again until `cold`
-        of that is None. It can be read all the time.
+        """Performs the next step of moving a ledger back to the bookies, and returns its record.
 
-        First bookies are chosen, whose healing copies it from the object store; once all have it, its objects are
-        deleted. Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, Unauthorized, MetadataUnavailable.
+        Call it again until `cold` of the returned record is None. The ledger can be read at all times. The first step
+        chooses bookies, and their healing copies the ledger from the object store. Once all of them have it, the last
+        step deletes its objects. Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, Unauthorized,
+        MetadataUnavailable.
         """
         cluster = await self._connected()
         with metadata_errors():
@@ -73,10 +76,10 @@ class OffloadClient(ABC):
         return record
 
     async def check_copy(self, ledger_id: int, *, password: bytes = b"") -> int:
-        """Reads all of a ledger's copy in an object store, and verifies every block and digest; returns its entries.
+        """Reads a ledger's copy in an object store, verifies every block and digest, and returns the number of entries.
 
-        Raises NotOffloaded for a ledger without a complete copy, EntryUnreadable and DigestMismatch for the first entry
-        that is wrong or missing, NoSuchLedger, Unauthorized, MetadataUnavailable.
+        Raises NotOffloaded if there is no complete copy, EntryUnreadable or DigestMismatch for the first entry that is
+        missing or wrong, NoSuchLedger, Unauthorized, MetadataUnavailable.
         """
         cluster = await self._connected()
         with metadata_errors():
@@ -92,20 +95,23 @@ class OffloadClient(ABC):
         return count
 
     async def remove_unneeded_objects(self) -> int:
-        """Deletes objects in object stores that no ledger's record names any more: of deleted ledgers, and of uploads
-        that were given up. Returns how many. Raises ObjectStoreFailed, MetadataUnavailable: then it can be done again.
+        """Deletes the objects that no ledger's record names: those of deleted ledgers and of failed uploads.
+
+        Returns the number of deleted objects. Raises ObjectStoreFailed, MetadataUnavailable; in that case repeat the
+        call.
         """
         return await remove_unneeded(await self._connected())
 
     async def offloader(
         self, url: str, policy: OffloadPolicy, *, bytes_per_second: float = math.inf
     ) -> Offloader:
-        """What copies ledgers to this object store as a policy says; for the leader of the election `ELECTION`."""
+        """Returns an offloader, which copies ledgers to this object store by a policy. Only the leader of the election
+        `ELECTION` may run its rounds."""
         return Offloader(await self._connected(), check_url(url), policy, bytes_per_second)
 
 
 def _check_may_move(cluster: Cluster, record: LedgerRecord, password: bytes) -> None:
-    """It is left to one object store, or its copy there is deleted: that takes the rights of a deletion."""
+    """Moving a ledger to one object store, or deleting its copy there, takes the right to delete the ledger."""
     with refusals_told(cluster, record.ledger_id, "offload"):
         if why := cluster.why_not_deleted(record, is_proven=bool(password)):
             raise Unauthorized(record.ledger_id, why=why)

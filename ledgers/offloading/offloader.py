@@ -1,4 +1,4 @@
-"""The offloader: one elected program copies ledgers to an object store as a policy says, in rounds."""
+"""The offloader: one elected program copies ledgers to an object store by a policy, in rounds."""
 
 from __future__ import annotations
 
@@ -35,18 +35,19 @@ log = logging.getLogger(__name__)
 ELECTION = "bookledger.offloader"
 
 STORE_FAILURES_MAX = 3
-"""A round copies no further ledger once the object store has failed this often: the store is full, away or closed."""
+"""A round stops copying after this many failures of the object store: it is probably full, unreachable or denies
+access."""
 
 COPIES_AT_ONCE = 2
-"""Ledgers that are copied at the same time: one is uploaded while another is read back."""
+"""Ledgers that are copied at the same time: one can be uploaded while another is read back."""
 
 OBJECTS_PER_ROUND = 1000
-"""Ledgers of which a round looks whether their objects are there."""
+"""Ledgers whose objects one round looks up."""
 
 
 @dataclass(slots=True)
 class _Found:
-    """What one look at all ledgers has seen. `stored`: ledgers with a complete copy, and that."""
+    """The result of one listing of all ledgers. `stored`: ledgers with a complete copy, and the copy."""
 
     due: list[LedgerRecord] = field(default_factory=list)
     to_drop: list[int] = field(default_factory=list)
@@ -56,7 +57,7 @@ class _Found:
 
 
 class Offloader:
-    """Does the rounds of one term. Belongs to its event loop."""
+    """Performs the rounds of one term. Belongs to its event loop."""
 
     def __init__(
         self, cluster: Cluster, url: str, policy: OffloadPolicy, bytes_per_second: float = math.inf
@@ -71,8 +72,8 @@ class Offloader:
         """Ledgers `copied`, `dropped` and `failed`, and `bytes` copied, since this program has started."""
 
     async def round(self, term: Term) -> OffloaderState:
-        """Copies what is due, has bookies drop what they have kept for long enough, deletes what nobody needs, looks
-        whether objects are there, and tells. Raises LeadershipLost, MetadataUnavailable."""
+        """Copies ledgers that are due, has bookies drop those that were kept long enough, deletes unneeded objects,
+        looks up other objects, and publishes its state. Raises LeadershipLost, MetadataUnavailable."""
         found, failed = await self._look(), dict[int, str]()
         await self._tell(term, found, self.state.failed, self.state.missing)
         await self._copy_all(found.due, term, failed)
@@ -83,14 +84,14 @@ class Offloader:
         try:
             await remove_unneeded(self._cluster)
         except LedgerError as error:
-            log.warning("objects that nobody needs stay for now: %s", error)
+            log.warning("unneeded objects could not be deleted yet: %s", error)
         missing = await self._missing(found.stored, term)
         if found.due or found.to_drop:
             found = await self._look()
         return await self._tell(term, found, failed, missing)
 
     def stand_down(self) -> None:
-        """Forgets what it saw as the leader: another one sees it from now on."""
+        """Clears the published counts when the term ends, because the next leader reports them."""
         self.state = OffloaderState("", self.state.url, 0)
 
     async def _look(self) -> _Found:
@@ -144,7 +145,7 @@ class Offloader:
         self.counts["bytes"] += found.record.length_bytes or 0
 
     async def _done(self, ledger_id: int, work: Awaitable[object], failed: dict[int, str]) -> bool:
-        """Whether it succeeded. One ledger's failure hinders no other."""
+        """Awaits the work on one ledger, and returns whether it succeeded. A failure affects no other ledger."""
         try:
             with metadata_errors():
                 await work
@@ -158,7 +159,8 @@ class Offloader:
         return True
 
     async def _missing(self, stored: Sequence[tuple[int, ColdCopy]], term: Term) -> dict[int, str]:
-        """Ledgers of which an object is not there: of those looked at now, other ones in each round, and before."""
+        """Returns the ledgers with a missing object: found in this round, which looks up the next part, or in earlier
+        rounds."""
         missing = dict(self.state.missing)
         start = self._looked_at if self._looked_at < len(stored) else 0
         self._looked_at = start + OBJECTS_PER_ROUND
@@ -210,7 +212,7 @@ async def lead(
             except LeadershipLost:
                 raise
             except LedgerError as error:
-                log.warning("the round was interrupted, and will be tried again: %s", error)
+                log.warning("the round failed, and will be repeated: %s", error)
             with suppress(TimeoutError):
                 await asyncio.wait_for(term.lost.wait(), round_seconds)
             term.check()

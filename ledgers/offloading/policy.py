@@ -1,4 +1,4 @@
-"""Which ledgers are copied to the object store, and when bookies drop them. Pure."""
+"""Decides which ledgers are copied to the object store, and when bookies drop them. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class OffloadPolicy:
     logs: Mapping[str, float] = field(default_factory=dict)
 
     def may_copy(self, record: LedgerRecord, log: str | None) -> bool:
-        """Whether a ledger of this log, or of none, is ever copied as it is now."""
+        """Whether this policy ever copies the ledger in its present state. `log`: the ledger's log, if it belongs to
+        one."""
         is_complete = record.last_entry is not None and record.last_entry >= 0
         return is_complete and not record.is_in_object_store and not math.isinf(self._after(log))
 
@@ -40,14 +41,14 @@ class OffloadPolicy:
         return self.after_seconds if log is None else self.logs.get(log, self.after_seconds)
 
     def is_to_be_dropped(self, record: LedgerRecord, now_ms: int) -> bool:
-        """Whether bookies have kept a ledger for long enough that was copied."""
+        """Whether bookies have kept a copied ledger for `keep_seconds`."""
         copy, is_on_bookies = record.cold, not record.names_no_bookie
         if copy is None or not copy.is_stored or not is_on_bookies or record.is_on_no_bookie:
             return False
         return copy.at_ms + self.keep_seconds * 1000 <= now_ms
 
     def bytes_over(self, bookies: Iterable[Registration]) -> Counter[BookieRef]:
-        """For each bookie whose disk is fuller than the mark, the bytes that it has to lose."""
+        """For each bookie whose disk usage is above the mark, the number of bytes above it."""
         found = Counter[BookieRef]()
         for one in bookies:
             used = one.disk_bytes_total - one.disk_bytes_free
@@ -58,7 +59,8 @@ class OffloadPolicy:
 def relieving(
     over: Counter[BookieRef], leaving: Iterable[LedgerRecord], others: Iterable[LedgerRecord]
 ) -> list[LedgerRecord]:
-    """The oldest of the other ledgers whose copying relieves these bookies, once they drop the ones `leaving`."""
+    """Chooses the oldest of `others` that free enough space on these bookies, in addition to the ledgers that are
+    `leaving`."""
     left, chosen = +over, list[LedgerRecord]()
     for record in leaving:
         left -= _bytes_by_bookie(record)
@@ -80,6 +82,6 @@ def _bytes_by_bookie(record: LedgerRecord) -> Counter[BookieRef]:
 
 
 def log_of(record: LedgerRecord, names: Mapping[bytes, str]) -> str | None:
-    """The name of the log whose segment it is, of logs by their identities."""
+    """The name of the log that the ledger is a segment of. `names`: the logs' names by identity."""
     said = segment_of(record.custom_metadata)
     return None if said is None else names.get(said.identity)

@@ -1,4 +1,4 @@
-"""Brings a ledger back from an object store to bookies (rule O3)."""
+"""Moves a ledger back from an object store to bookies (rule O3)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ from .offload import change, remove_unneeded
 
 
 async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
-    """Does the next step of it; the ledger can be read at any time. Bookies that healing copies it to are chosen first;
-    once all of them have it, the record stops naming the copy, and its objects are deleted. An upload that is under
-    way is given up. `cold` of the record that is returned is None when nothing is left to do.
+    """Performs the next step. The ledger can be read at all times.
+
+    The first step chooses bookies, and their healing copies the ledger. Once all of them have it, the next step removes
+    the copy from the record and deletes its objects. An unfinished upload is cancelled. `cold` of the returned record
+    is None when nothing is left to do.
 
     Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, MetadataUnavailable.
     """
@@ -53,7 +55,7 @@ async def _forget_copy(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
         if now.cold is None:
             return now
         if now.cold.key != copy.key or not all(f.ensemble and not f.lacking for f in now.fragments):
-            raise NotOffloaded(record.ledger_id, "bookies do not have all of it any more; try again")
+            raise NotOffloaded(record.ledger_id, "some bookies have lost parts of it; try again")
         return replace(now, cold=None)
 
     made = await change(cluster, record.ledger_id, without)

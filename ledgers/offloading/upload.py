@@ -1,4 +1,4 @@
-"""Uploads a ledger's entries as objects, and reads them back."""
+"""Uploads a ledger's entries as objects, and reads these back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..tasks import end_tasks
 T = TypeVar("T")
 
 PART_BYTES_MAX = 4 * 1024**3
-"""An object takes no further block once it has so much: a ledger beyond that becomes several objects."""
+"""An object of at least this size takes no further block. A larger ledger becomes several objects."""
 
 
 async def upload(
@@ -38,9 +38,9 @@ async def upload(
     part_bytes_max: int,
     pace: RateLimit | None = None,
 ) -> list[ColdIndex]:
-    """Writes all entries of a closed ledger to the objects of a copy; returns what their ends say.
+    """Writes all entries of a closed ledger to the objects of a copy, and returns the index of each object.
 
-    Raises EntryUnreadable and DigestMismatch of bookies, ObjectStoreFailed.
+    Raises EntryUnreadable and DigestMismatch for entries on bookies, ObjectStoreFailed.
     """
     indexes: list[ColdIndex] = []
     assert record.last_entry is not None
@@ -64,7 +64,7 @@ async def upload(
 
 
 async def _one_ahead(source: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-    """The same items; the next one is prepared while the caller uses one."""
+    """Yields the same items, and prepares the next one while the caller uses one."""
 
     async def following() -> T | None:
         return await anext(source, None)
@@ -99,7 +99,8 @@ async def _blocks(pages: AsyncIterator[Columns]) -> AsyncIterator[Columns]:
 async def check_uploaded(
     objects: Objects, copy: ColdCopy, indexes: Sequence[ColdIndex], digester: Digester
 ) -> int:
-    """Reads back all that was uploaded, and compares it; returns its bytes. Raises BadObject, ObjectStoreFailed."""
+    """Reads back and verifies everything that was uploaded; returns its size in bytes. Raises BadObject,
+    ObjectStoreFailed."""
     size = 0
     for index in indexes:
         name = copy.name_of(index.part)

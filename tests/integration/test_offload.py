@@ -198,7 +198,7 @@ async def test_O1_an_upload_whose_program_died_is_taken_over_after_a_day_and_its
         with pytest.raises(ObjectStoreFailed, match="died"):
             await client.offload_ledger(ledger_id, url_of(archive))
     assert len(objects(archive)) == 1
-    with pytest.raises(NotOffloaded, match="somebody else copies it since"):
+    with pytest.raises(NotOffloaded, match="another program has been copying it since"):
         await client.offload_ledger(ledger_id, url_of(archive))
     monkeypatch.setattr(offloading, "_is_old", lambda _: True)
     record = await client.offload_ledger(ledger_id, url_of(archive))

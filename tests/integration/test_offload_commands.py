@@ -117,7 +117,7 @@ def test_whoever_is_killed_while_it_copies_leaves_the_bookies_all_they_had(tmp_p
         assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]
         if not record.is_in_object_store:
             refused = bookledger("ledger", "offload", meta, str(ledger_id), cold)
-            assert refused.returncode == 1 and b"somebody else copies it since" in refused.stderr
+            assert refused.returncode == 1 and b"another program has been copying it since" in refused.stderr
             assert "cold" not in told("ledger", "recall", meta, str(ledger_id))
         done = told("ledger", "offload", meta, str(ledger_id), cold)
         assert not done["cold"]["on_bookies"]

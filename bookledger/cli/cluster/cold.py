@@ -22,7 +22,7 @@ NOBODY = "there has been no offloader: start one with `bookledger offloader --co
 @metadata_option
 @json_option
 def cold(metadata_uri: str, as_json: bool) -> None:
-    """Show what the offloader found in its last round: ledgers in the object store, those that are next, and failures.
+    """Show the offloader's last round: ledgers in the object store, ledgers that are next, and failures.
 
     Examples:
         bookledger cluster cold

@@ -30,7 +30,7 @@ from ..terminal import say
 
 
 def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
-    """`NAME=SECONDS`; `never` for none."""
+    """Parses `NAME=SECONDS`; `never` excludes the log."""
     found = {}
     for value in values:
         name, _between, seconds = value.rpartition("=")
@@ -82,7 +82,7 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     type=click.FloatRange(0, 100),
     default=100.0,
     show_default=True,
-    help="Copy ledgers of bookies at once whose disk is used by more than this percentage.",
+    help="If more than this percentage of a bookie's disk is used, copy its oldest ledgers at once.",
 )
 @click.option(
     "--keep",
@@ -90,7 +90,7 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     type=Finite(0),
     default=3600.0,
     show_default=True,
-    help="Bookies drop a ledger this many seconds after it was copied.",
+    help="Remove a ledger from bookies this many seconds after it was copied.",
 )
 @click.option(
     "--rate",
@@ -106,7 +106,7 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     show_default=True,
     help="Seconds between two rounds.",
 )
-@click.option("--once", is_flag=True, help="Do one round, print what it found, and end.")
+@click.option("--once", is_flag=True, help="Run one round, print its result, and exit.")
 @certificates_option
 @insecure_option
 @http_option
@@ -126,9 +126,10 @@ def offloader(
     http: HttpAddress | None,
     as_json: bool,
 ) -> None:
-    """Copy closed ledgers to an object store, and have bookies drop them, until it is told to stop.
+    """Copy closed ledgers to an object store and remove them from bookies, until stopped.
 
-    Several offloaders of a cluster elect one; the others wait. Ledgers with a password are left to `ledger offload`.
+    If several offloaders run, they elect one, and the others wait. Ledgers with a password are skipped; use `ledger
+    offload`.
 
     Examples:
         bookledger offloader --cold s3://archive/ledgers --after 86400
@@ -168,7 +169,7 @@ def offloader(
             try:
                 await lead(made, term, round_seconds, _told if as_json else lambda _: None)
             except LeadershipLost as error:
-                say(f"{error}; it stands for election again")
+                say(f"{error}; waiting to be elected again")
             return False
 
     asyncio.run(until_stopped(work(), on_stop=partial(systemd.tell, systemd.STOPPING)))

@@ -1,4 +1,4 @@
-"""What an offloader has found, as commands print it."""
+"""The offloader's state, as commands print it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from metadata.records.cold.offloader_state import OffloaderState
 
 
 def state_fields(state: OffloaderState) -> dict[str, Any]:
-    """One row of it."""
+    """Returns one row of output."""
     return {
         "offloader": state.offloader,
         "object_store": state.url,
