@@ -25,6 +25,7 @@
 #                WHAT=bookkeeper      … of appends and ledgers over three bookies of Apache BookKeeper, and over ours; six minutes
 #                WHAT=leading         … of leaders that are followed, on SQLite and etcd; two minutes
 #                WHAT=cold            … of an object store (BOOKLEDGER_COLD, or a directory) beside obstore alone; two minutes
+#                WHAT=walk            … of the modules and functions that an append and a take-over pass through
 #                WHAT=cold-week       … of a log of a week on disks that hold an hour of it, read while it is written; as root; fifteen minutes
 #                WHAT=examples        … of example programs that are killed at random: nothing is lost, nothing twice; ten minutes
 #                WHAT=scale|scale-of-bookies|scale-of-logs|scale-picture  … of up to a million ledgers, 300 bookies, 10,000 logs; half an hour
@@ -106,6 +107,7 @@ check: $(VENV)/.ready-dev
 	@$(BIN)/lint-imports --no-logo --no-cache
 	@$(BIN)/mypy
 	@$(BIN)/mypy examples
+	@$(BIN)/python -m tests.support.sizes
 	@$(MAKE) --no-print-directory audit
 
 # Ends with an error for what is known; where the registry does not tell, that is said.

@@ -14,8 +14,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("bookledger", "spark", "qjm_compat", "ledgers", "bookie", "metadata")
-MODULE_LINES_MAX = 400
-MODULES_A_FOLDER_MAX = 13
 """About a dozen, besides its __init__."""
 
 FORBIDDEN_IMPORTS = {
@@ -99,17 +97,6 @@ def test_a_contract_stops_the_import_it_is_there_to_stop(contract: str, copied_t
         module.write_text(as_it_was)
     assert done.returncode == 1, done.stdout
     assert "1 broken" in done.stdout
-
-
-def test_no_module_grows_past_four_hundred_lines() -> None:
-    lines = {path: len(path.read_text().splitlines()) for path in _modules()}
-    assert {str(path): count for path, count in lines.items() if count > MODULE_LINES_MAX} == {}
-
-
-def test_no_folder_holds_more_than_about_a_dozen_modules() -> None:
-    folders = [path.parent for path in _modules() if path.name != "__init__.py"]
-    held = {str(folder): folders.count(folder) for folder in set(folders)}
-    assert {folder: count for folder, count in held.items() if count > MODULES_A_FOLDER_MAX} == {}
 
 
 def test_each_rule_has_one_file_of_tests_that_states_it_and_no_test_is_named_after_anything_else() -> None:

@@ -34,6 +34,7 @@ from . import (
     scale_of_logs,
     spark,
     spark_logs,
+    walk,
 )
 
 WHAT = {
@@ -65,6 +66,7 @@ WHAT = {
     "spark": spark.measure,
     "spark-counts": spark.measure_counts,
     "spark-logs": spark_logs.measure,
+    "walk": walk.measure,
 }
 
 
