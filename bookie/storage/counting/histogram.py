@@ -1,4 +1,4 @@
-"""A histogram with cheap observations: Prometheus' own takes eight times as long for each.
+"""A histogram with cheap observations: an observation of Prometheus' own takes eight times as long.
 
 An observation adds two numbers; the registry gets buckets when it collects.
 """

@@ -68,7 +68,7 @@ def test_however_many_are_slow_a_line_comes_seldom_and_counts_the_others(
         slow.stored(7, Arrival(now - 2.0), now)
     assert len(lines.records) == 1
     slow.stored(8, Arrival(TOLD_SECONDS_MIN - 2.0), TOLD_SECONDS_MIN)
-    assert lines.records[1].message.endswith("; 999 more were slow since the last such line")
+    assert lines.records[1].message.endswith("; 999 more slow appends since the last such line")
 
 
 async def test_a_bookie_tells_of_its_slow_appends(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:
