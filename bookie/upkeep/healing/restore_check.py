@@ -1,9 +1,9 @@
 """Checks a bookie's entries against metadata that is an older copy of itself.
 
-It reports what does not match: the cluster holds back until an operator has seen that (`metadata/backup/hold.py`). Of a
-ledger that is not closed, and of which more is noted here, or without a note entries of the last fragment are here that
-the record does not place here, the record may be older than the ledger. Then the bookie has the record name it: nobody
-closes the ledger by it (rule W8).
+It reports mismatches; the cluster holds back until an operator has seen them (`metadata/backup/hold.py`). The record of
+a ledger that is not closed may be older than the ledger in two cases: a note here goes further, or there is no note and
+entries of the last fragment are here that the record does not place here. In these cases the bookie adds itself to the
+record, and no client closes the ledger by it (rule W8).
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 
 
 class RestoreCheck:
-    """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place meanwhile."""
+    """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place during a comparison.
+    """
 
     def __init__(
         self,
@@ -55,7 +56,7 @@ class RestoreCheck:
         self._upkeep = upkeep
 
     async def run(self) -> None:
-        """Polls whether the metadata was restored, until cancelled."""
+        """Polls for a restore of the metadata, until cancelled."""
         while True:
             try:
                 await self.look_once()
@@ -68,7 +69,7 @@ class RestoreCheck:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look_once(self) -> None:
-        """Reports mismatches, unless that was done for this restore. Raises BookieError, MetadataError and OSError."""
+        """Reports mismatches, unless it did for this restore. Raises BookieError, MetadataError and OSError."""
         if await cluster_id(self._store) is None:
             return  # emptied, or a backup is being restored: there is nothing to compare with yet
         restored = await hold.read(self._store)
@@ -125,18 +126,19 @@ class RestoreCheck:
         )
 
     async def _lacks(self, record: LedgerRecord) -> bool:
-        """Whether something is not here of what the record says may be lacking: made again it says so of all copies."""
+        """Whether entries that the record marks as possibly lacking are not here: reconstructed records mark all copies
+        so."""
         mine = (one for one in record.fragments if self._me in one.ensemble)
         may_lack = any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
         return may_lack and bool(await self._stock_taker.missing(record))
 
     def _has_nothing_of(self, record: LedgerRecord, held: Collection[int]) -> bool:
-        """Whether nothing of an open ledger is here: it may be empty, or was deleted since, and collected here."""
+        """Whether an open ledger has nothing here: it may be empty, or was deleted since and collected here."""
         is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
         return is_open_here and record.ledger_id not in held
 
     async def _be_named(self, found: VersionedRecord) -> None:
-        """Has the record name this bookie where that knows more of the ledger."""
+        """Adds this bookie to the record if the bookie knows more of the ledger."""
 
         async def attempt(now: VersionedRecord | None) -> None:
             if now is not None and await in_thread(self._holds_more, now.record):
