@@ -205,7 +205,7 @@ class LogScan:
     def _is_damage(self, gap: UnreadableRecord, seen: _Seen) -> bool:
         if seen.segment != self._newest or gap.what is Gap.DAMAGE or gap.offset < self._claimed(seen):
             return True
-        # Damage to the header may have hit what begins right behind it.
+        # Damage to the header may have hit the record right behind it.
         return bool(seen.header_why) and gap.offset == SEGMENT_HEADER.size
 
     def _tail(self, seen: _Seen) -> tuple[Stretch | None, int]:

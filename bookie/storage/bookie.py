@@ -89,7 +89,7 @@ class Bookie:
         self._log: LogWriter
         self.replayed = Replayed()
         self.has_lost = index.limbo_is_due
-        """Whether the log lost something unknown, so that every ledger may be concerned (rule R6)."""
+        """Whether the log lost an unknown part, so that every ledger may be affected (rule R6)."""
 
     def _begin_log(self, disk: Disk, is_lacking: Callable[[int], bool]) -> None:
         """Replays the log behind the checkpoint, and creates its writer. Nothing else uses this bookie yet."""

@@ -21,7 +21,7 @@ class LedgerStates:
         self._is_dirty = is_dirty
         self._held: dict[int, LedgerState] = {}
         self.forgets = 0
-        """Counts calls of `forget`: what was read of a ledger's record before one may be out of date."""
+        """Counts calls of `forget`: a ledger's record that was read before one may be out of date."""
 
     def __len__(self) -> int:
         return len(self._held)

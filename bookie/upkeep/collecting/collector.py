@@ -95,7 +95,7 @@ class Collector:
         """
         if await hold.read(self._store) is not None:
             log.warning(
-                "nothing is collected: the metadata was restored; look at it: bookledger metadata check"
+                "nothing is collected, because the metadata was restored; run: bookledger metadata check"
             )
             return Collected(held_back=True)
         revision = await revision_of(self._store)
@@ -110,7 +110,7 @@ class Collector:
                 forgotten += await self._forget_retired(listing.unlisted)
         if listing.unlisted:
             log.warning(
-                "%d ledgers are stored here that the metadata does not know; they are kept",
+                "the metadata does not know %d ledgers that are stored here; they are kept",
                 len(listing.unlisted),
             )
         also_misplaced = also_misplaced and not await self._was_away()
@@ -124,11 +124,11 @@ class Collector:
 
     async def _compare(self, here: Sequence[int], in_memory: Sequence[int] = ()) -> _Listing:
         if await cluster.cluster_id(self._store) != self._cookie.cluster_id:
-            raise DataDirectoryError("the metadata is that of another cluster; nothing is collected")
+            raise DataDirectoryError("the metadata belongs to another cluster; nothing is collected")
         listing = _Listing(unlisted=set(here))
         async for found in self._ledgers.look_up(sorted({*here, *in_memory})):
             if self._bookie.holds_another(found):
-                continue  # an id given twice: the metadata has the other ledger (rule W8)
+                continue  # an id used twice: the metadata has the other ledger (rule W8)
             listing.unlisted.discard(found.ledger_id)
             if isinstance(found, Tombstone):
                 listing.deleted.append(found)
@@ -182,7 +182,7 @@ class Collector:
                 continue
             await keep_notes(
                 self._bookie, found.record, self._me
-            )  # before: it may say where the only copy is
+            )  # first, because a note may name the place of the only copy
             misplaced = await in_thread(self._misplaced, found.record)
             for start in range(0, len(misplaced), FRAMES_PER_BATCH):
                 await self._bookie.drop(misplaced[start : start + FRAMES_PER_BATCH])

@@ -115,7 +115,7 @@ class Compactor:
             return Compacted(segments_kept=1, bytes_moved=moved)
         (now,) = [one for one in await in_thread(self._sealed) if one.number == segment]
         if now.usage.frame_bytes:
-            log.error("%s holds frames that cannot be moved", segments.name_of(segment))
+            log.error("%s contains frames that cannot be moved", segments.name_of(segment))
             return Compacted(segments_kept=1, bytes_moved=moved)
         await self._move_states(segment)
         return (await self._delete([now])).plus(Compacted(bytes_moved=moved))
@@ -171,7 +171,7 @@ class Compactor:
         for ledger_id in sorted(self._owners_of_dead):
             if index.ledger(ledger_id) is not None and not index.is_whole(ledger_id):
                 log.error(
-                    "the index has lost frames of ledger %d: stop the bookie, and rebuild it",
+                    "the index has lost frames of ledger %d: stop the bookie, and rebuild the index",
                     ledger_id,
                     extra={"ledger": ledger_id},
                 )
@@ -185,9 +185,9 @@ class Compactor:
             self._bookie.index.remove(found.record.ledger_id, place)
 
     def _copies(self, batch: Sequence[tuple[Found, FrameLocation]]) -> list[Record]:
-        # What an interrupted run has copied already needs no second copy.
+        # Frames that an interrupted run has copied already need no second copy.
         return [
-            found.record._replace(recovery=False, note=NO_NOTE)  # which is written anew with the state
+            found.record._replace(recovery=False, note=NO_NOTE)  # the note is rewritten with the state
             for found, place in batch
             if not self._has_copy(found, place)
         ]

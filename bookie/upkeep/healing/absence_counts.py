@@ -18,7 +18,7 @@ class AbsenceCounts:
     def __init__(self) -> None:
         self._looked_at = 0.0
         self._unrecorded_ms: dict[str, float] = {}
-        """Of each bookie that was absent at the last look."""
+        """Unrecorded milliseconds of each bookie that was absent at the last look."""
 
     def interrupted(self) -> None:
         """Records that the auditor could not look, or lost its lease: the time until its next look does not count."""

@@ -56,8 +56,8 @@ CHANGED_SHARE = 20.0
 BRAKE_TOLD_SECONDS = 30.0
 """Many bookies are absent for this long before the auditor logs it: longer than a cluster takes to start."""
 
-NOT_CLOSED = "it is not closed, and seems to have nobody who does it"
-NO_TAKER = "no other bookie that lives, is writable and heals may take its place: add one"
+NOT_CLOSED = "it is not closed, and seems to have no writer that would close it"
+NO_TAKER = "no other living, writable bookie with healing enabled may take its place: add one"
 
 
 class NoLongerAuditor(MetadataError):
@@ -117,7 +117,7 @@ class Auditor:
                             self._audited = None  # another audit is due
                         await self._tell_office(view)
                 except MetadataError as error:
-                    log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
+                    log.log(weight(error), "the audit was interrupted, and will be retried: %s", error)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             await self._reachability.stop()
@@ -128,7 +128,7 @@ class Auditor:
         with self._interrupting():
             if await self._held.renew():
                 return True
-        self._absences.interrupted()  # another auditor may have counted meanwhile
+        self._absences.interrupted()  # another auditor may have counted in the meantime
         found = await self._store.get(keys.AUDITOR)
         if found is not None and not self._held.is_ours(found):
             return False
@@ -176,7 +176,7 @@ class Auditor:
         for name in found.keys() - self._office.unreachable.keys():
             one = found[name]
             log.error(
-                "bookie %s lives, and cannot be reached at its address %s: %s", name, one.address, one.why
+                "bookie %s lives, but cannot be reached at its address %s: %s", name, one.address, one.why
             )
         self._office = replace(self._office, unreachable=found, silent_cursors=silent)
         await self._held.publish()
@@ -193,8 +193,8 @@ class Auditor:
             self._braked_at = now
         elif now - self._braked_at >= BRAKE_TOLD_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
-            log.error("%s are absent: nothing is re-replicated while so many are", names)
-            self._braked_at = math.inf  # once, until it ends
+            log.error("%s are absent: nothing is re-replicated while this many bookies are absent", names)
+            self._braked_at = math.inf  # logged once, until it ends
 
     def _seconds_to_next(self) -> float:
         """Seconds from the last audit to the next, fewer if records have changed."""
@@ -207,7 +207,7 @@ class Auditor:
         alive = {bookie.bookie_id for bookie in view.living}
         for name, incarnation in view.formatted.items():
             if name not in alive and name not in view.absent_ms:
-                await absent_bookies.forget(self._store, name)  # of an earlier incarnation
+                await absent_bookies.forget(self._store, name)  # an absence of an earlier incarnation
                 await absent_bookies.note(self._store, Absence(name, incarnation, self._now_ms()))
         for name in view.absent_ms:
             if name in alive:
@@ -242,14 +242,13 @@ class Auditor:
             counts.add(record, tasks, is_left)
             await self._mark(record, tasks, is_left, mark, view)
         for ledger_id in marks:
-            await self._marks.remove(ledger_id)  # deleted meanwhile
+            await self._marks.remove(ledger_id)  # deleted in the meantime
         return counts
 
     async def _keep_office(self) -> None:
-        """Renews the lease, because an audit of a million ledgers takes longer than it lasts. Raises NoLongerAuditor.
-        """
+        """Renews the lease, because an audit of a million ledgers outlasts it. Raises NoLongerAuditor."""
         if self.is_elected and self._held.age_seconds >= LOOK_SECONDS and not await self._held.renew():
-            raise NoLongerAuditor("another bookie is the auditor, or soon will be")
+            raise NoLongerAuditor("another bookie is the auditor, or will be soon")
 
     async def _mark(
         self,

@@ -72,8 +72,7 @@ class Copy:
 
 
 def worst(copies: Iterable[Copy]) -> Condition:
-    """The condition of a fragment, or a ledger, with these copies; a ledger that is only in an object store needs none.
-    """
+    """The condition of a fragment, or a ledger, with these copies; one that is only in an object store needs none."""
     return min((copy.condition for copy in copies), key=_FROM_BAD.index, default=Condition.WHOLE)
 
 

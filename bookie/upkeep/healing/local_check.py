@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 FIRST_ROUND_SECONDS = 60.0
 """Seconds from a start to the first local check and the first scrub, because serving comes first."""
 
-FOUND = "stock-taking: bookie %s lacks entries %d to %d"
+FOUND = "local check: bookie %s lacks entries %d to %d"
 
 
 @dataclass(slots=True)
@@ -73,7 +73,7 @@ class LocalCheck:
         await poll(
             self.take_once,
             log,
-            "the local check was interrupted, and will be tried again when it is due",
+            "the local check was interrupted, and will be retried when it is due",
             seconds=self._config.stock_seconds,
             first_seconds=min(self._config.stock_seconds, FIRST_ROUND_SECONDS),
             pause_seconds=0.0,
@@ -109,7 +109,9 @@ class LocalCheck:
         """Checks one ledger; returns whether entries are missing that were not reported yet."""
         if found is None:
             return False
-        read = partial(self._ledgers.read, found.ledger_id)  # other replicas report their own gaps just now
+        read = partial(
+            self._ledgers.read, found.ledger_id
+        )  # other replicas may report their own gaps at the same time
         return await until_changed(f"ledger {found.ledger_id}", found, self._tell_of, read)
 
     async def _keep_notes(self, ledger_id: int) -> None:

@@ -49,7 +49,7 @@ class Rebalancer:
 
     async def run(self) -> None:
         """Polls planned moves until cancelled, or until the log has failed."""
-        await poll(self.look_once, log, "rebalancing was interrupted, and will be tried again")
+        await poll(self.look_once, log, "rebalancing was interrupted, and will be retried")
 
     async def look_once(self) -> None:
         """Executes the present moves to this bookie. Raises BookieError, MetadataError and OSError."""
@@ -63,7 +63,7 @@ class Rebalancer:
             if view is None:
                 view = await look(self._store, self._config.lost_bookie_ms)
             if all(one.bookie != self._me for one in view.takers()):
-                return  # full, draining or not registered any more: later, or never
+                return  # full, draining or no longer registered: later, or never
             await self._take(found.ledger_id, mine, view)
 
     async def _take(self, ledger_id: int, mine: Sequence[Move], view: ClusterView) -> None:
@@ -76,7 +76,7 @@ class Rebalancer:
             tally.fail(str(error))
         if tally.why_not:
             log.warning(
-                "ledger %d is not moved here: %s", ledger_id, tally.why_not, extra={"ledger": ledger_id}
+                "ledger %d was not moved here: %s", ledger_id, tally.why_not, extra={"ledger": ledger_id}
             )
         await planned_moves.drop(self._store, ledger_id, mine)
 

@@ -37,8 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class RestoreCheck:
-    """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place during a comparison.
-    """
+    """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place meanwhile."""
 
     def __init__(
         self,
@@ -63,7 +62,7 @@ class RestoreCheck:
             except (BookieError, MetadataError, OSError) as error:
                 log.log(
                     weight(error),
-                    "cannot compare what is stored here with the restored metadata yet: %s",
+                    "cannot compare the ledgers here with the restored metadata yet: %s",
                     error,
                 )
             await asyncio.sleep(LOOK_SECONDS)
@@ -71,11 +70,11 @@ class RestoreCheck:
     async def look_once(self) -> None:
         """Reports mismatches, unless it did for this restore. Raises BookieError, MetadataError and OSError."""
         if await cluster_id(self._store) is None:
-            return  # emptied, or a backup is being restored: there is nothing to compare with yet
+            return  # the store is empty, or a restore is running: there is nothing to compare with yet
         restored = await hold.read(self._store)
         if restored is None or self._me.bookie_id in await hold.told(self._store, restored):
             return
-        await self._stock_taker.take_once()  # what is missing here goes into the records
+        await self._stock_taker.take_once()  # writes the missing entries to the records
         async with self._upkeep:
             misfits = await self._compare(restored)
         # A bookie that hung while the store went back has not seen its revision fall.
@@ -86,8 +85,8 @@ class RestoreCheck:
         await hold.tell(self._store, misfits)
         log.log(
             logging.INFO if misfits.fits else logging.ERROR,
-            "the metadata was restored: of what is here it does not know %d ledgers, and places entries of %d open "
-            "and %d closed ones elsewhere; of %d ledgers something is not here that it places here; %d ledgers were "
+            "the metadata was restored: it does not know %d of the ledgers here, and places entries of %d open "
+            "and %d closed ones elsewhere; entries of %d ledgers that it places here are missing; %d ledgers were "
             "closed before entries that are proven here to be confirmed",
             misfits.unknown.ledgers,
             misfits.open_elsewhere.ledgers,
@@ -99,7 +98,7 @@ class RestoreCheck:
     async def _compare(self, restored: Restored) -> Misfits:
         await self._bookie.checkpoint()
         held = frozenset(await in_thread(self._bookie.index.ledger_ids))
-        unknown = dict.fromkeys(sorted(held))  # or another ledger is known under its id (rule W8)
+        unknown = dict.fromkeys(sorted(held))  # or the metadata has another ledger under its id (rule W8)
         elsewhere: dict[bool, list[int]] = {True: [], False: []}
         lacking: list[int] = []
         cut_short: list[int] = []

@@ -49,7 +49,7 @@ class ClusterView:
             leaves = order in (OrderKind.DRAIN, OrderKind.GIVEN_UP)
             return Fate.DRAINING if leaves else Fate.LIVING
         if self.formatted.get(bookie.bookie_id) != bookie.incarnation:
-            return Fate.LOST  # its name is another's by now, or no bookie's: it will never come back
+            return Fate.LOST  # another bookie, or none, has its name now: it will never come back
         if order is OrderKind.MAINTENANCE:
             return Fate.AWAY
         if order is OrderKind.GIVEN_UP:
@@ -88,8 +88,7 @@ class ClusterView:
         ]
 
     def copies_nothing(self, bookie: BookieRef) -> bool:
-        """Whether it lives with re-replication disabled, so that another bookie has to take the entries that it lacks.
-        """
+        """Whether it lives with re-replication disabled, so that another bookie has to take entries that it lacks."""
         registration = self.living.get(bookie)
         return registration is not None and not registration.heals
 

@@ -34,7 +34,7 @@ class WatchedLedgers:
         self._task: asyncio.Task[None] | None = None
         self._found: dict[int, tuple[bytes, int]] = {}
         self.is_whole = False
-        """Whether all that was there at some moment since the start is here, but for what changed just now."""
+        """Whether all ledgers that existed at a moment since the start are here, except those that changed just now."""
         self.has_changed = False
         """Whether anything has changed since this was set to False."""
 
@@ -60,18 +60,18 @@ class WatchedLedgers:
         """Yields every ledger and tombstone, by id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
             value, version = self._found.get(ledger_id, (b"", 0))
-            if version:  # it was not retired meanwhile
+            if version:  # it was not retired in the meantime
                 found = readable(partial(decoded, version=version), keys.ledger(ledger_id), value)
                 if found is not None:
                     yield found
 
     async def _run(self) -> None:
         while True:
-            # The watch may have missed changes that the store knows no more.
+            # The watch may have missed changes that the store no longer has.
             try:
                 await self._follow()
             except MetadataError as error:
-                log.log(weight(error), "the records of all ledgers have to be listed again: %s", error)
+                log.log(weight(error), "the auditor has to list the records of all ledgers again: %s", error)
             self.is_whole = False
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -95,13 +95,13 @@ class Worker:
         self._backoffs: dict[int, _Backoff] = {}
         self._limbo: _Backoff | None = (
             _Backoff()
-        )  # ledgers get into limbo before the bookie serves, and never later
+        )  # ledgers enter limbo before the bookie serves, and never later
         self._left_behind: dict[int, float] = {}
         self._marked_at: dict[int, float] = {}
-        """When this bookie first saw each mark, by its own clock: a mark says it by another's."""
+        """When this bookie first saw each mark, by its own clock, because a mark's time is by another's."""
         self.ledgers_healed = self.ledgers_closed = self.failures = 0
         self.marked = 0
-        """Ledgers that were marked when all marks were gone through the last time."""
+        """Ledgers with a mark when this bookie last went through all marks."""
 
     @property
     def waiting(self) -> int:
@@ -110,7 +110,7 @@ class Worker:
 
     async def run(self) -> None:
         """Polls the marks until cancelled, or until the log has failed."""
-        await poll(self.look_once, log, "healing was interrupted, and will be tried again")
+        await poll(self.look_once, log, "healing was interrupted, and will be retried")
 
     async def look_once(self) -> None:
         """Re-replicates as far as possible now. Raises BookieError, MetadataError and OSError.
@@ -130,10 +130,10 @@ class Worker:
             if view is None:
                 view = await look(self._store, self._config.lost_bookie_ms)
             if self._me not in view.living:
-                return  # the name is another's, or the lease was lost: we must not judge copies
+                return  # another bookie has the name, or the lease was lost: we must not judge copies
             try:
                 await self._see_to(mark, view)
-            except BadRecord as error:  # in this one ledger's record: the others are healed all the same
+            except BadRecord as error:  # in this one ledger's record: heal the others nevertheless
                 tally = Tally(mark.ledger_id)
                 tally.fail(str(error))
                 await self._tell(tally)
@@ -232,7 +232,9 @@ class Worker:
 
     def _is_mine(self, task: ReplicationTask, view: ClusterView, *, overdue: bool) -> bool:
         if task.reason is Reason.LACKING:
-            return task.bookie == self._me  # what it lacks it fetches itself: all the rest is there
+            return (
+                task.bookie == self._me
+            )  # the bookie itself fetches entries that it lacks: it has all others
         return any(one.bookie == self._me for one in takers(task, view, second_best=overdue))
 
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
@@ -297,12 +299,12 @@ class Worker:
             await self._repair.fence(found.record)
             changed = await self._ledgers.change(found.record.fenced_by(self._me), found.version)
         except COULD_NOT as error:
-            tally.fail(f"it is to be fenced here, and was not: {error}")
+            tally.fail(f"it could not be fenced here: {error}")
             await self._tell(tally)
             return None
         ends = found.record.last_entry
         log.warning(
-            "ledger %d was closed without entries stored here: fenced it; it ends at entry %s",
+            "fenced ledger %d, which was closed without entries stored here; it ends at entry %s",
             found.ledger_id,
             ends,
             extra={"ledger": found.ledger_id},
@@ -328,7 +330,7 @@ class Worker:
             self._backoffs.pop(tally.ledger_id, None)
             self.ledgers_healed += 1
             log.info(
-                "ledger %d: %d entries were copied here",
+                "ledger %d: copied %d entries to this bookie",
                 tally.ledger_id,
                 tally.entries,
                 extra={"ledger": tally.ledger_id},
