@@ -42,8 +42,7 @@ async def watch(
     fail: Callable[[DirectoryLost], None],
     look_seconds: float = LOOK_SECONDS,
 ) -> None:
-    """Checks periodically, and calls `fail` if the directory is lost; the bookie then ends as after a failed sync (rule
-    B1).
+    """Checks periodically, and calls `fail` if the directory is lost: the bookie then ends as after a failed sync (B1).
 
     The segment that is the log's last at the time of a check has to exist, too.
     """

@@ -33,8 +33,7 @@ FRAMES_PER_COMMIT = 50_000
 
 
 def rebuild_index(path: Path, on_read: Callable[[int], object] = lambda _: None) -> int:
-    """Rebuilds the index of a stopped bookie; returns the number of frames in it. `on_read` gets the number of bytes
-    read.
+    """Rebuilds the index of a stopped bookie; returns its number of frames. `on_read` gets the number of bytes read.
 
     Cuts a torn tail as a start does. If the log has LOST records, the next start puts every ledger into limbo. Raises
     DataDirectoryError. Raises DamagedLog if the log itself is damaged or lacks something that the old index still has

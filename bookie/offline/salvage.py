@@ -171,8 +171,8 @@ def _advised(error: OSError) -> Exception:
 
 
 def _copy_aside(file: LogFile, aside: Disk, name: str, damaged: Damaged) -> dict[int, str]:
-    """Copies bytes before they are overwritten or cut off; returns the copies' names by offset. They are on disk when
-    it returns."""
+    """Copies bytes before they are overwritten or cut off; returns the copies' names by offset. Durable when it
+    returns."""
     ranges = [(stretch.offset, stretch.end) for stretch in damaged.stretches]
     if damaged.header_why:
         ranges.insert(0, (0, SEGMENT_HEADER.size))

@@ -334,7 +334,7 @@ class Bookie:
         """Seconds for which the log has been writing and syncing its present group: many if the disk hangs."""
         return self._log.busy_seconds
 
-    # --- effects ---------------------------------------------------------------------------------
+    # --- effects -----------------------------------------------------------------------------
 
     async def _fence(self, request: ReadRequest | LacRequest) -> tuple[Status, str]:
         return await self.fence(request.ledger_id, request.credential.verifier, request.identity)

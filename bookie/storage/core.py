@@ -80,8 +80,7 @@ class BookieCore:
         return [Write(_record_of(frame, note), ticket, frame.deferred_sync)]
 
     def told(self, frame: Frame) -> list[Write]:
-        """Takes the note of a ledger that the bookie has, if it would admit the ledger's frames. No request waits for
-        an answer."""
+        """Takes the note of a ledger that the bookie has, if it would admit the ledger's frames. Gives no answer."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         is_fenced = state.fence is not Fence.NONE
         if not (state.known or is_fenced) or (is_fenced and not frame.recovery):

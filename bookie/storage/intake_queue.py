@@ -86,8 +86,7 @@ class Intake:
             self._room.clear()
 
     def release(self, ticket: object | None, size_bytes: int) -> Ticket | None:
-        """Frees a record's bytes and returns its ticket; None if it was released before, or no request waits for an
-        answer."""
+        """Frees a record's bytes and returns its ticket; None if it was released before, or no request waits for it."""
         assert ticket is None or isinstance(ticket, Ticket)
         if ticket is not None and ticket.is_answered:
             return None
@@ -105,8 +104,7 @@ class Intake:
         self.reported(len(records))
 
     async def settled(self, failed: asyncio.Future[Any]) -> None:
-        """Waits until each record submitted so far has been applied or refused, or the log has failed: some seconds at
-        most."""
+        """Waits until each record submitted so far was applied or refused, or the log failed: some seconds at most."""
         settled: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._settling.append((self._submitted, settled))
         self.reported(0)

@@ -36,8 +36,7 @@ class Peers(Protocol):
         ...
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """Fences, recovers and closes a ledger like opening it does; returns its closed record, or None if it is
-        deleted.
+        """Fences, recovers and closes a ledger like opening it does; returns its closed record, None if it is deleted.
 
         Does not change a closed ledger. Fences a writer that continues. Raises PeersFailed if the outcome is undecided,
         and the ledger stays in recovery. Also raises it for a ledger with a password, whose bookies let no one else

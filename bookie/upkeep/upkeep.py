@@ -141,8 +141,7 @@ class Upkeep:
             schedule.done(depth, loop.time())
 
     async def round(self, depth: Depth, *, retired: bool = False) -> Report:
-        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; the caller may retry
-        later."""
+        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; call it again later."""
         if self._suspended:
             raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
         working = asyncio.ensure_future(self._do_alone(depth, retired=retired))
@@ -184,7 +183,7 @@ class Upkeep:
         }
         return ratios[depth]
 
-    # --- operator requests ------------------------------------------------------------
+    # --- operator requests -------------------------------------------------------------------
 
     async def maintain(self, request: MaintainRequest) -> MaintainReply:
         """Executes an operator's request. Raises BookieError, MetadataError or OSError."""

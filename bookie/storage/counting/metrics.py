@@ -1,5 +1,4 @@
-"""Prometheus metrics that a bookie counts and times while it works. `serving/metrics.py` adds those that it can look
-up."""
+"""Prometheus metrics that a bookie counts and times while it works; `serving/metrics.py` adds those that it looks up."""
 
 from __future__ import annotations
 

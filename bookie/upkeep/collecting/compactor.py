@@ -226,8 +226,7 @@ class Compactor:
 
 
 async def write_states_anew(bookie: Bookie, segment: int) -> int:
-    """Rewrites states and notes of all ledgers that have some in the segment; on disk when it returns. Returns their
-    number."""
+    """Rewrites states and notes of all ledgers that have some in the segment, durably; returns their number."""
     ledger_ids = await in_thread(_with_states, bookie, segment)
     batch: list[Record] = []
     size = 0

@@ -109,7 +109,7 @@ def copy_bytes(record: LedgerRecord) -> Iterator[tuple[Fragment, int]]:
 @dataclass(slots=True)
 class BookieHolding:
     """Amount that the metadata places on one bookie. `bytes`: of payload, estimated, without open fragments. `behind`:
-    copies with a problem."""
+    unhealthy copies."""
 
     ledgers: int = 0
     fragments: int = 0
@@ -119,12 +119,11 @@ class BookieHolding:
 
 @dataclass(slots=True)
 class LedgerCounts:
-    """Counts over all ledgers: ledgers by state, fragments by the condition of their worst copy, and copies with a
-    problem.
+    """Counts over all ledgers: ledgers by state, fragments by the condition of their worst copy, and unhealthy copies.
 
-    `deleted`: tombstones. `amiss_ledgers`: ledgers with such copies. `copies_left`: fragments, by the fewest copies on
-    living bookies that any of their entries has. `to_heal`: ledgers that some bookie has work for; of these,
-    `left_behind` are to be closed. `amiss_copies`: copies with a problem; `amiss_bytes`: their estimated payload.
+    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the fewest copies
+    on living bookies that any of their entries has. `to_heal`: ledgers that some bookie has work for; of these,
+    `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated payload.
     """
 
     view: ClusterView
@@ -143,12 +142,11 @@ class LedgerCounts:
 
     @property
     def to_copy_bytes(self) -> int:
-        """Payload bytes of the copies to be made: of all copies with a problem, except those that wait for their
-        bookies."""
+        """Payload bytes of the copies to be made: of all unhealthy copies, except those that wait for their bookies."""
         return self.amiss_bytes.total() - self.amiss_bytes[Condition.AWAY]
 
     def add(self, record: LedgerRecord, tasks: Sequence[ReplicationTask], is_left: bool) -> list[Copy]:
-        """Counts a ledger and the work for it; returns its copies with a problem."""
+        """Counts a ledger and the work for it; returns its unhealthy copies."""
         wanting, amiss = _wanting(tasks), list[Copy]()
         for (fragment, last), (_, size) in zip(record.spans(), copy_bytes(record), strict=True):
             found = list(_copies(fragment, last, wanting, self.view))
@@ -177,8 +175,7 @@ class LedgerCounts:
                 self.amiss_bytes[copy.condition] += size
 
     def _left(self, found: Sequence[Copy], write_quorum: int) -> int:
-        """The fewest copies that any entry of the fragment has on living bookies. A copy that may lack entries does not
-        count."""
+        """The fewest copies of any entry of the fragment on living bookies, without copies that may lack entries."""
         there = [copy.bookie in self.view.living and not copy.may_lack for copy in found]
         if all(there):
             return write_quorum

@@ -1,5 +1,4 @@
-"""Local consistency check: compares a bookie's index with the entries that the metadata places on it, one ledger at a
-time, slowly.
+"""Local consistency check: slowly compares a bookie's index, ledger by ledger, with the entries placed on the bookie.
 
 It only reports: missing entries go into the ledger's record, with an under-replication mark beside it for the
 replication worker. So one round finds losses that went unnoticed, from a writer that died or an index that lost rows.
@@ -115,8 +114,7 @@ class LocalCheck:
         return await until_changed(f"ledger {found.ledger_id}", found, self._tell_of, read)
 
     async def _keep_notes(self, ledger_id: int) -> None:
-        """Keeps notes by the current record; does nothing if the metadata went back, because it would write older
-        notes."""
+        """Keeps notes by the current record, but not if the metadata went back, because it would write older notes."""
         async with self._upkeep:
             found = await self._ledgers.read(ledger_id)
             if found is not None and await hold.read(self._ledgers.store) is None:

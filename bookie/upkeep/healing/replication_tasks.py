@@ -1,5 +1,4 @@
-"""Computes the re-replication tasks of a ledger, and the bookies that may take them. Pure: record and view in, tasks
-out."""
+"""Computes a ledger's re-replication tasks, and the bookies that may take them. Pure: record and view in, tasks out."""
 
 from __future__ import annotations
 

@@ -125,8 +125,7 @@ class RestoreCheck:
         )
 
     async def _lacks(self, record: LedgerRecord) -> bool:
-        """Whether entries that the record marks as possibly lacking are not here: reconstructed records mark all copies
-        so."""
+        """Whether entries that the record marks as lacking are not here: a reconstructed record marks all copies so."""
         mine = (one for one in record.fragments if self._me in one.ensemble)
         may_lack = any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
         return may_lack and bool(await self._stock_taker.missing(record))

@@ -47,8 +47,7 @@ OVERDUE_SECONDS = 600.0
 """After this time with a mark, any bookie that can heals the ledger, because those that should have do not."""
 
 CLAIM_LEASE_SECONDS = 15.0
-"""Seconds for which a ledger stays claimed by a bookie that died while healing it. Each renewal records the progress.
-"""
+"""Seconds for which a ledger stays claimed by a bookie that died healing it. Each renewal records the progress."""
 
 BACKOFFS_MAX = 100_000
 """Maximum number of ledgers with a back-off; further ones are retried without one."""
@@ -350,8 +349,7 @@ class Worker:
     async def _claimed(
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
-        """Does the work under a claim on the ledger, unless another bookie has one. A lost claim costs only double
-        work."""
+        """Does the work under a claim on the ledger, unless another bookie has one. A lost claim only duplicates work."""
         async with self._claim(ledger_id).kept() as is_ours:
             if is_ours:
                 await work(ledger_id, view)

@@ -156,8 +156,8 @@ async def _now(ledgers: LedgerStore, ledger_id: int) -> VersionedRecord | Tombst
 async def bring_up(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> int:
-    """Writes the records that `differences` yields, by compare-and-swap; returns their number. After that, no id is
-    used twice.
+    """Writes the records that `differences` yields, by compare-and-swap; returns their number. Then no id is used
+    twice.
 
     Raises MetadataError: the records written so far remain, and another run can write the rest.
     """

@@ -60,8 +60,7 @@ class Totals:
 
 @dataclass(slots=True)
 class _Known:
-    """An auditor's memory of one log between rounds. `clean_through`: ledgers of truncated records before it are
-    deleted."""
+    """An auditor's memory of a log between rounds. `clean_through`: ledgers of truncated records before it are gone."""
 
     counts: SilenceCounts = field(default_factory=SilenceCounts)
     told_silent: set[str] = field(default_factory=set)

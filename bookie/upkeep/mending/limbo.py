@@ -1,5 +1,4 @@
-"""Puts ledgers into limbo on a bookie that lost an unknown part of its log, so that it vouches for none of them (rule
-R6).
+"""Puts ledgers into limbo on a bookie that lost an unknown part of its log: it vouches for none of them (rule R6).
 
 Before the bookie serves, it puts every ledger that the metadata places on it into limbo, on disk: absent entries are
 then UNKNOWN, never "no such entry". It also fences each of them, because the lost part may have had its fence. This

@@ -96,8 +96,7 @@ class Repair:
         return _told(tally)
 
     async def fence(self, record: LedgerRecord) -> None:
-        """Fences the ledger, so that its writer is refused here; on disk when it returns. Raises DiskIsFull,
-        BookieError."""
+        """Fences the ledger, durably, so that its writer is refused here. Raises DiskIsFull and BookieError."""
         if self._bookie.holds_another(record):
             return
         status, detail = await self._bookie.fence(record.ledger_id, record.verifier, record.identity)
@@ -140,8 +139,7 @@ class Repair:
     async def adopt(
         self, bookie_id: str, *, living: str | None, may_take: MayTake = lambda _: True
     ) -> RepairReport:
-        """Takes over the entries that the metadata places at a lost bookie of this name, including its own former
-        incarnations.
+        """Takes over the positions of a lost bookie of this name, including those of its own former incarnations.
 
         `living` is the incarnation that is registered under the name, None if none is; positions of that incarnation,
         and of this bookie itself, stay. Every entry is on disk here before the metadata names this bookie. Fragments
@@ -164,7 +162,7 @@ class Repair:
             self.progress.ledgers_done += 1
         return summary.report()
 
-    # --- steps --------------------------------------------------------------------------------
+    # --- steps -------------------------------------------------------------------------------
 
     def _begin(self, ledgers: int) -> Summary:
         self.mender.progress = Progress(ledgers)

@@ -21,8 +21,7 @@ from ..threads import in_thread
 log = logging.getLogger(__name__)
 
 RECORDS_KEPT_MAX = 1000
-"""Cache of ledger records during a pass; it is needed because the log also has many frames that were rightly dropped.
-"""
+"""Ledger records cached during a pass, because the log also has many frames that were rightly dropped."""
 
 
 class Restorer:
@@ -70,7 +69,7 @@ class Restorer:
         frame = await in_thread(read_frame, self._bookie.files, ledger_id, place, record.identity)
         if not isinstance(
             frame, Columns
-        ):  # its segment was deleted before we had the lock, or it belongs to another ledger
+        ):  # its segment was deleted before we had the lock, or it is another ledger's
             return False
         self._bookie.index.add(ledger_id, place)
         segment, offset = place_of(place.position)

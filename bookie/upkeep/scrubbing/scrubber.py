@@ -61,8 +61,8 @@ NOT_WHOLE = (
 
 
 class Scrubber:
-    """Scrubs one bookie. Call `scrub_once` without holding `upkeep`, the lock of all upkeep; `tell` is called without
-    it, too."""
+    """Scrubs one bookie. Callers of `scrub_once` do not hold `upkeep`, the lock of all upkeep; nor is it held for
+    `tell`."""
 
     def __init__(
         self,
