@@ -1,4 +1,4 @@
-"""Prometheus metrics that a bookie counts and times while it works; `serving/metrics.py` adds those that it looks up."""
+"""Prometheus metrics that a bookie counts and times while it works; `serving/metrics.py` adds those it looks up."""
 
 from __future__ import annotations
 

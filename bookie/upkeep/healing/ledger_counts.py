@@ -121,8 +121,8 @@ class BookieHolding:
 class LedgerCounts:
     """Counts over all ledgers: ledgers by state, fragments by the condition of their worst copy, and unhealthy copies.
 
-    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the fewest copies
-    on living bookies that any of their entries has. `to_heal`: ledgers that some bookie has work for; of these,
+    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the fewest
+    copies on living bookies that any of their entries has. `to_heal`: ledgers that some bookie has work for; of these,
     `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated payload.
     """
 

@@ -349,7 +349,7 @@ class Worker:
     async def _claimed(
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
-        """Does the work under a claim on the ledger, unless another bookie has one. A lost claim only duplicates work."""
+        """Does the work under a claim on the ledger, unless another bookie has one. Losing it only duplicates work."""
         async with self._claim(ledger_id).kept() as is_ours:
             if is_ours:
                 await work(ledger_id, view)
