@@ -55,7 +55,8 @@ def test_a_sync_that_began_before_it_came_is_told_for_no_longer_than_it_waited(
     slow.synced(7.0)
     slow.stored(7, Arrival(100.0), 101.5)
     assert (
-        "took 1.5 s: 0.0 s over the network, 0.0 s in the queue, 1.5 s for the sync" in lines.records[0].message
+        "took 1.5 s: 0.0 s over the network, 0.0 s in the queue, 1.5 s for the sync"
+        in lines.records[0].message
     )
 
 
