@@ -1,6 +1,6 @@
-"""The log's interface to files, and its implementation by the operating system.
+"""The log's file interface, and its implementation on the operating system.
 
-A new file's name is durable only after `sync_directory`; its bytes only after `datasync`.
+A new file's name is durable only after `sync_directory`, its bytes only after `datasync`.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ class LogFile(Protocol):
     """One file of the log. Methods raise OSError as the operating system does."""
 
     def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
-        """Writes all buffers one after the other from `offset` on, wholly, or raises."""
+        """Writes all buffers one after the other from `offset` on; raises if it cannot write all of them."""
         ...
 
     def datasync(self) -> None:
-        """Returns when everything written is on disk. After an error nothing may be assumed (rule B1).
+        """Returns when all written bytes are on disk. After an error, assume nothing about them (rule B1).
 
-        Raises DirectoryLost where the file is no longer found by its name: nobody would read it again.
+        Raises DirectoryLost if the file's name no longer leads to it, because no later process would read it.
         """
         ...
 
     def read(self, size: int, offset: int) -> bytes:
-        """Up to `size` bytes; shorter only where the file ends."""
+        """Reads `size` bytes, fewer only at the end of the file."""
         ...
 
     def zero(self, offset: int, size: int) -> None:
-        """Makes [offset, offset+size) part of the file, written with zeros."""
+        """Writes zeros to [offset, offset+size), which becomes part of the file."""
         ...
 
     def reserve(self, offset: int, size: int) -> None:
-        """Reserves space for [offset, offset+size); reads as zeros."""
+        """Reserves space for [offset, offset+size), which reads as zeros."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -56,11 +56,11 @@ class Disk(Protocol):
     """A directory of log files."""
 
     def create(self, name: str) -> LogFile:
-        """A new, empty file. Raises FileExistsError."""
+        """Creates an empty file. Raises FileExistsError."""
         ...
 
     def open(self, name: str) -> LogFile:
-        """An existing file, to read and write. Raises FileNotFoundError."""
+        """Opens an existing file for reading and writing. Raises FileNotFoundError."""
         ...
 
     def names(self) -> list[str]: ...
@@ -68,7 +68,7 @@ class Disk(Protocol):
     def remove(self, name: str) -> None: ...
 
     def sync_directory(self) -> None:
-        """Returns when all names created and removed are on disk."""
+        """Returns when all created and removed names are on disk."""
         ...
 
 
@@ -100,7 +100,7 @@ class OsFile:
             while rest:
                 step = os.pwrite(self._fd, rest, offset + total - len(rest))
                 if step == 0:
-                    raise OSError(errno.EIO, "the disk takes no more bytes and gives no reason")
+                    raise OSError(errno.EIO, "the disk accepts no more bytes and reports no error")
                 rest = rest[step:]
         return offset + total
 
@@ -113,7 +113,7 @@ class OsFile:
             raise
 
     def _check_name(self) -> None:
-        """Raises DirectoryLost where the path no longer names the open file: what was synced is lost."""
+        """Raises DirectoryLost if the path no longer names the open file: its synced bytes are lost."""
         try:
             named = os.stat(self._path)
         except FileNotFoundError:
@@ -175,8 +175,8 @@ class OsDisk:
             return OsFile(self._directory / name, os.O_RDWR)
         except IsADirectoryError:
             raise DataDirectoryError(
-                f"{self._directory / name} is a directory, and should be a file of the log: move it away, and put the "
-                "file back; without it `bookledger bookie salvage` says what is lost"
+                f"{self._directory / name} is a directory, but should be a file of the log: move it away, and put the "
+                "file back; if there is none, `bookledger bookie salvage` reports the loss"
             ) from None
 
     def names(self) -> list[str]:

@@ -1,8 +1,8 @@
 """Detects that files of a running bookie were removed, replaced or mounted over.
 
-A cleaner of /tmp, a wrong `rm` or a mount over the directory takes them away, while the bookie could go on writing
-to its open files and lose all of it when it exits. The log checks its segment with every sync (`disk.OsFile`); this
-checks the rest, and also while nobody writes.
+A cleaner of /tmp, a wrong `rm` or a mount over the directory can take the files away. The bookie could still write to
+its open files, and would lose all of it when it exits. The log checks its segment with every sync (`disk.OsFile`). This
+module checks the other files, and also checks while no client writes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOOK_SECONDS = 1.0
 
 
 class Intact:
-    """The files under these paths when it was made."""
+    """The identities that the files under these paths had when this object was made."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._found = {path: os.stat(path) for path in paths}
@@ -42,10 +42,9 @@ async def watch(
     fail: Callable[[DirectoryLost], None],
     look_seconds: float = LOOK_SECONDS,
 ) -> None:
-    """Checks periodically, and calls `fail` once the directory is lost: the bookie ends as after a failed sync (rule
-    B1).
+    """Checks periodically, and calls `fail` if the directory is lost: the bookie then ends as after a failed sync (B1).
 
-    The log's last segment has to be there, too, whichever it is by now.
+    The segment that is the log's last at the time of a check has to exist, too.
     """
     while True:
         try:

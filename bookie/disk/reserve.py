@@ -1,6 +1,6 @@
-"""Disk space reserved for fences and recovery writes: a full disk must not keep a ledger from being recovered (B4).
+"""Disk space reserved for fences and recovery writes: a full disk must not prevent the recovery of a ledger (B4).
 
-It is released in small steps, as such writes need it, so that no other program takes the rest.
+The reserve is released in small steps, as such writes need it, so that no other program takes the rest.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ log = logging.getLogger(__name__)
 NAME = "reserve"
 
 RESERVE_SHARE_MAX = 0.02
-"""The reserve's share of a small disk at most."""
+"""The reserve's maximum share of a small disk."""
 
 RELEASE_BYTES_MIN = 64 * 1024
-"""The least that one release frees."""
+"""The minimum that one release frees."""
 
 
 class Reserve(Protocol):
-    """Space released when a disk is full, and reserved again when it has room. Thread-safe."""
+    """Space that is released when the disk is full, and reserved again when the disk has room. Thread-safe."""
 
     @property
     def is_touched(self) -> bool:
-        """Whether some was released: what the disk has left is for fences and recovery writes only."""
+        """Whether part of it was released: the disk's remaining space is then for fences and recovery writes only."""
         ...
 
     def release(self, size: int) -> bool:
-        """Frees `size` bytes of the disk, or what is left of the reserve; False when nothing is left."""
+        """Frees `size` bytes of the disk, or the rest of the reserve; returns False if the reserve is empty."""
         ...
 
 
@@ -62,16 +62,16 @@ class FileReserve:
 
     @property
     def size_bytes(self) -> int:
-        """What it should be."""
+        """The full size."""
         return self._size
 
     @property
     def left_bytes(self) -> int:
-        """What is not given out."""
+        """The part that is not released."""
         return self._left
 
     def restore(self) -> bool:
-        """Allocates what was released again; returns whether the reserve is whole."""
+        """Allocates the released space again; returns whether the reserve is complete."""
         with self._lock:
             if self.is_touched:
                 try:
@@ -85,7 +85,7 @@ class FileReserve:
             if not self._left:
                 return False
             if not self.is_touched:
-                log.warning("the disk is full: fences and recovery writes are taken from the reserve")
+                log.warning("the disk is full: fences and recovery writes use the reserve")
             self._resize(max(0, self._left - max(size, RELEASE_BYTES_MIN)))
             return True
 

@@ -17,7 +17,7 @@ RELIEF = 2
 
 @dataclass(frozen=True, slots=True)
 class SpaceLimit:
-    """The least free space: this share of the disk or these bytes, whichever is less."""
+    """The minimum free space: this share of the disk or this number of bytes, whichever is less."""
 
     free_share_min: float
     free_bytes_min: int
@@ -27,7 +27,7 @@ class SpaceLimit:
 
 
 class SpaceWatch:
-    """Decides by a disk's free space whether the bookie is read-only, with hysteresis."""
+    """Decides from a disk's free space whether the bookie is read-only, with hysteresis."""
 
     def __init__(self, limit: SpaceLimit) -> None:
         self._limit = limit
@@ -35,7 +35,7 @@ class SpaceWatch:
         self.is_low = False
 
     def observed(self, disk_bytes: int, free_bytes: int) -> bool:
-        """Takes a measurement; returns whether it changed anything."""
+        """Records a measurement; returns whether `is_read_only` or `is_low` changed."""
         before = (self.is_read_only, self.is_low)
         limit = self._limit.bytes(disk_bytes)
         if free_bytes < limit:
@@ -46,10 +46,10 @@ class SpaceWatch:
         return before != (self.is_read_only, self.is_low)
 
     def limit_bytes(self, disk_bytes: int) -> int:
-        """With less free space the bookie is read-only."""
+        """The bookie is read-only with less free space than this."""
         return self._limit.bytes(disk_bytes)
 
     def filled_up(self) -> bool:
-        """Makes it read-only after a write found the disk full; returns whether it was not before."""
+        """Makes the bookie read-only after a write found the disk full; returns whether it was writable before."""
         before, self.is_read_only, self.is_low = self.is_read_only, True, True
         return not before

@@ -17,11 +17,11 @@ TOLD_SHARE = 0.02
 """Change of free space, as a share of the disk, that updates the registration."""
 
 INDEX_STEP_BYTES = 64 * 1024 * 1024
-"""More than one checkpoint ever adds to the index."""
+"""More than one checkpoint ever adds to the index, in bytes."""
 
 
 class SpaceGuard:
-    """Watches one data directory. For the event loop's thread; `reserve` is for the log's."""
+    """Watches one data directory. Belongs to the event loop's thread; `reserve` belongs to the log's."""
 
     def __init__(self, directory: Path, limit: SpaceLimit, reserve_bytes: int, check_seconds: float) -> None:
         self._directory = directory
@@ -37,7 +37,7 @@ class SpaceGuard:
         self._why_full = ""
 
     async def run(self) -> None:
-        """Measures again and again until cancelled."""
+        """Measures periodically until cancelled."""
         while True:
             await self.look()
             self._look_now.clear()
@@ -48,7 +48,7 @@ class SpaceGuard:
                 continue
 
     async def look(self) -> None:
-        """Measures the disk; decides whether the bookie is read-only."""
+        """Measures the disk, and decides whether the bookie is read-only."""
         total, free = self._disk()
         if abs(free - self.free_bytes) > TOLD_SHARE * total:
             self.total_bytes, self.free_bytes = total, free
@@ -56,7 +56,7 @@ class SpaceGuard:
         if self._watch.observed(total, free) and self._watch.is_low:
             log.warning(
                 "%s is nearly full: %d MiB are free, and with less than %d the bookie is read-only (--free-space-min): "
-                "free some, or add bookies",
+                "free some space, or add bookies",
                 self._directory,
                 free >> 20,
                 self._watch.limit_bytes(total) >> 20,
@@ -66,7 +66,7 @@ class SpaceGuard:
         self._decide(f"the bookie's disk is nearly full ({free >> 20} MiB are free)")
 
     def is_low(self) -> bool:
-        """Whether there may be too little space for the index's next step."""
+        """Whether the space may be too little for the index's next step."""
         return self._watch.is_low or self._disk()[1] < INDEX_STEP_BYTES
 
     def filled_up(self) -> None:
@@ -75,7 +75,7 @@ class SpaceGuard:
         self._decide("the bookie's disk is full")
 
     def ordered(self, why: str) -> None:
-        """Makes the bookie read-only at an operator's request; an empty reason ends that."""
+        """Makes the bookie read-only at an operator's request, or ends that if the reason is empty."""
         self._ordered = why
         self._tell()
 
@@ -98,7 +98,7 @@ class SpaceGuard:
         self.on_change()
 
     def _disk(self) -> tuple[int, int]:
-        """(bytes in all, bytes available to the bookie)"""
+        """(total bytes, bytes available to the bookie)"""
         disk = os.statvfs(self._directory)
         return disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
 

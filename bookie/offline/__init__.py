@@ -1,1 +1,1 @@
-"""Tools for a stopped bookie: check, dump, rebuild of the index, salvage."""
+"""Tools for a stopped bookie: check, dump, index rebuild, salvage."""

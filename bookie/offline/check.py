@@ -1,8 +1,8 @@
-"""Verifies a stopped bookie's directory (fsck): reads everything, changes nothing, reports problems and places.
+"""Verifies a stopped bookie's directory (fsck): reads everything, changes nothing, reports each problem and its place.
 
-Checked: the cookie, every segment with every record's checksum, which segments there must be (`damage.py`), and the
-index against the log (`index_check.py`): its checkpoint, each frame it points to, what it counts of each segment,
-and each ledger's fence, limbo and last-add-confirmed.
+It checks the cookie, every segment with every record's checksum, that no segment is missing (`damage.py`), and the
+index against the log (`index_check.py`): the checkpoint, each frame that the index points to, its counts for each
+segment, and each ledger's fence, limbo and last-add-confirmed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .index_check import Logged, LostEntries, compare
 
 @dataclass(frozen=True, slots=True)
 class CheckProblem:
-    """A problem that keeps the bookie from starting, or from serving what it once acknowledged."""
+    """A problem that prevents the bookie from starting, or from serving entries that it acknowledged."""
 
     file: str
     offset: int
@@ -36,9 +36,9 @@ class CheckProblem:
 
 @dataclass(slots=True)
 class CheckResult:
-    """Results of a check. `notes` are harmless: the bookie deals with them when it starts, or knows already.
+    """Results of a check. `notes` are harmless: the bookie deals with them when it starts, or knows of them already.
 
-    `lost`: entries that were acknowledged here and cannot be read, until `bookledger bookie repair` has fetched
+    `lost`: entries that the bookie acknowledged and that cannot be read until `bookledger bookie repair` has fetched
     them.
     """
 
@@ -57,9 +57,9 @@ class CheckResult:
 
 
 def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> CheckResult:
-    """Checks a stopped bookie's directory. `on_read` is told of bytes of the log that were read.
+    """Checks a stopped bookie's directory. `on_read` gets the number of log bytes at each read.
 
-    Raises DataDirectoryError where it is none, or in use.
+    Raises DataDirectoryError if the path is no bookie's directory, or the directory is in use.
     """
     with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
@@ -103,7 +103,7 @@ def _read_log(scan: LogScan, claims: Claims, findings: CheckResult) -> Logged:
     if scan.manifest is not None:
         logged.is_whole = False
         for number in filter(scan.was_dropped, scan.there):
-            what = "dropped, and not deleted: a crash came in between"
+            what = "dropped but not deleted, because of a crash"
             findings.notes.append(CheckProblem(segments.name_of(number), 0, what))
     return logged
 
@@ -145,11 +145,11 @@ def _note_damage(damaged: Damaged, logged: Logged, findings: CheckResult) -> Non
         for stretch in damaged.stretches:
             problem(stretch.offset, stretch.why)
     if damaged.only_resized_at is not None:
-        problem(damaged.only_resized_at, "the file does not end where its last record does")
+        problem(damaged.only_resized_at, "the file does not end with its last record")
 
 
 def _join(filled: list[tuple[int, int]], found: Found) -> None:
-    """Merges adjacent LOST records: a long stretch takes several."""
+    """Merges adjacent LOST records: a long stretch needs several."""
     start, end = found.position, position_end(found)
     if filled and filled[-1][1] == start:
         start = filled.pop()[0]

@@ -1,9 +1,9 @@
-"""Finds what a log has lost: every place that was on disk once and can no longer be read. Changes nothing.
+"""Finds the losses of a log: every place that was on disk once and can no longer be read. Changes nothing.
 
-`replay` checks the log behind the checkpoint and stops at the first damage. This reads all of it, compares it with
-what the index claims, and says what has to replace the lost bytes of each segment so that `replay` accepts it again
-(`salvage.py`). Only the tail of the newest segment may be unreadable without being damage: a start cuts it, unless
-the index knows that it was on disk.
+`replay` checks the log behind the checkpoint and stops at the first damage. This module reads the entire log, compares
+it with the claims of the index, and determines what has to replace the lost bytes of each segment so that `replay`
+accepts it again (`salvage.py`). Only the tail of the newest segment may be unreadable without being damage: a start
+cuts it, unless the index knows that it was on disk.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from ..log.records import Found, position_end
 from ..log.walk import Gap, UnreadableRecord, walk
 
 MISSING_MAX = 10_000
-"""With more segments missing than this the log is gone, and salvage makes no sense."""
+"""If more segments than this are missing, the log is gone and salvage makes no sense."""
 
-MISSING = "this segment is missing: nothing says that it was dropped, or the index still needs it"
+MISSING = "this segment is missing: no record shows that it was dropped, or the index still needs it"
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Lost bytes [offset, end) of a segment. `end` may lie behind the file's."""
+    """Lost bytes [offset, end) of a segment. `end` may lie behind the end of the file."""
 
     offset: int
     end: int
     why: str
 
     def can_be_parted_at(self, offset: int) -> bool:
-        """Whether LOST records fit before and behind this place; also true where it lies outside."""
+        """Whether LOST records fit before and behind this place; also true if the place lies outside the stretch."""
         if not self.offset < offset < self.end:
             return True
         before, behind = offset - self.offset, self.end - offset
@@ -54,8 +54,8 @@ class Damaged:
     """The damage of a segment, at least one of these.
 
     `stretches`: lost bytes, in order, the last of them perhaps at the segment's end; `header_why`: why its header
-    cannot be read; `resize_to`: where the file has to end and does not; `is_missing`: there is no file;
-    `is_foreign`: it is no segment of this log, or of another bookie.
+    cannot be read; `resize_to`: where the file has to end, if it ends elsewhere; `is_missing`: there is no file;
+    `is_foreign`: the file is no segment of this log, or belongs to another bookie.
     """
 
     segment: int
@@ -67,13 +67,13 @@ class Damaged:
 
     @property
     def only_resized_at(self) -> int | None:
-        """Where the file has to end though nothing is lost there."""
+        """Where the file has to end, if it ends elsewhere though nothing is lost there."""
         return None if self.resize_to in [stretch.end for stretch in self.stretches] else self.resize_to
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Findings of a walk through a segment besides records. `end`: where the last record ends."""
+    """Findings of a walk through a segment, except records. `end`: the end of the last record."""
 
     segment: int
     size: int = 0
@@ -87,12 +87,12 @@ class _Seen:
 
 
 class LogScan:
-    """One pass over a whole log: iterate over it once, then read the attributes.
+    """One pass over an entire log: iterate over it once, then read the attributes.
 
-    Yields every record, every gap that is no damage, and every damaged segment; of each segment in this order,
-    missing segments last. `there`: the segments there are. `manifest`: what the newest SEGMENTS record says.
-    `checkpoint_fits`: whether replay can begin where the index says; where it cannot, the index is wrong. `on_read`
-    is told of bytes read.
+    Yields every record, every gap that is no damage, and every damaged segment. For each segment, it yields them in
+    this order; missing segments come last. `there`: the segments that exist. `manifest`: the content of the newest
+    SEGMENTS record. `checkpoint_fits`: whether replay can begin at the index's checkpoint; if not, the index is wrong.
+    `on_read` gets the number of bytes at each read.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class LogScan:
         if len(found) > MISSING_MAX:
             raise DataDirectoryError(
                 f"more than {MISSING_MAX} segments of the log are missing, the first is "
-                f"{segments.name_of(found[0])}: put them back, or give this bookie up and format a new one on an empty "
+                f"{segments.name_of(found[0])}: put them back, or abandon this bookie and format a new one on an empty "
                 "directory"
             )
         return found
@@ -134,7 +134,7 @@ class LogScan:
         return not self.was_dropped(segment) or bool(self._claims.end_in(segment))
 
     def was_dropped(self, segment: int) -> bool:
-        """Whether the log's manifest says that this segment was dropped."""
+        """Whether the log's manifest has dropped this segment."""
         return self.manifest is not None and self.manifest.dropped(segment)
 
     # --- one segment ------------------------------------------------------------------------
@@ -155,7 +155,7 @@ class LogScan:
         if seen.header_why and self._is_foreign(segment):
             yield Damaged(segment, header_why=seen.header_why, is_foreign=True)
         elif self._is_unbegun(seen):
-            yield UnreadableRecord(segment, 0, seen.size, Gap.HEADER, "a crash came before it was written")
+            yield UnreadableRecord(segment, 0, seen.size, Gap.HEADER, "a crash prevented its write")
         else:
             yield from self._judge(seen)
 
@@ -166,11 +166,11 @@ class LogScan:
             self.checkpoint_fits = False
 
     def _is_foreign(self, segment: int) -> bool:
-        """Whether a header with a wrong segment or bookie is intact."""
+        """Whether the header is intact, but names another segment or bookie."""
         return segments.header_of(self._disk, segment) is not None
 
     def _is_unbegun(self, seen: _Seen) -> bool:
-        """Whether it is the newest segment as a crash may leave it, which a start removes."""
+        """Whether it is the newest segment in a state that a crash may leave, which a start removes."""
         is_newest = seen.segment == self._newest
         return bool(seen.header_why) and is_newest and seen.is_header_alone and not self._claimed(seen)
 
@@ -193,20 +193,19 @@ class LogScan:
             yield Damaged(seen.segment, tuple(stretches), seen.header_why, resize_to, is_missing)
 
     def _within(self, seen: _Seen) -> tuple[list[Stretch], Sequence[UnreadableRecord]]:
-        """Damage that records follow; and all gaps from the first torn one of the newest segment on, which a start
-        cuts."""
+        """Damage that records follow, and all gaps from the newest segment's first torn one on, which a start cuts."""
         lost: list[Stretch] = []
         for n, gap in enumerate(seen.gaps):
             if not self._is_damage(gap, seen):
                 return lost, seen.gaps[n:]
             if gap.end < seen.size:
-                lost.append(Stretch(gap.offset, gap.end, f"damage: it was on disk once ({gap.why})"))
+                lost.append(Stretch(gap.offset, gap.end, f"damage: it was once on disk ({gap.why})"))
         return lost, ()
 
     def _is_damage(self, gap: UnreadableRecord, seen: _Seen) -> bool:
         if seen.segment != self._newest or gap.what is Gap.DAMAGE or gap.offset < self._claimed(seen):
             return True
-        # Damage to the header may have hit what begins right behind it.
+        # Damage to the header may have hit the record right behind it.
         return bool(seen.header_why) and gap.offset == SEGMENT_HEADER.size
 
     def _tail(self, seen: _Seen) -> tuple[Stretch | None, int]:
@@ -221,12 +220,12 @@ class LogScan:
         if end <= seen.end:
             return None, self._padded(seen)
         if checkpoint is not None and checkpoint >= seen.end:
-            # Replay begins there: a LOST record at this place tells it that the rest of the log is unknown.
+            # Replay begins there: a LOST record at this place marks the rest of the log as unknown.
             end = max(end, checkpoint + RECORD_HEADER.size)
-        return _lost_tail(seen, end, "nobody knows how it went on")
+        return _lost_tail(seen, end, "its further content is unknown")
 
     def _tail_of_sealed(self, seen: _Seen, end: int) -> tuple[Stretch | None, int]:
-        """The same, where the next segment's header says how far this one went."""
+        """The same, if the next segment's header records the end of this one."""
         checkpoint = self._claims.checkpoint_in(seen.segment)
         if checkpoint is not None and checkpoint > max(end, seen.end):
             self.checkpoint_fits = False
@@ -235,7 +234,7 @@ class LogScan:
         return _lost_tail(seen, end, f"it was cut: the next segment says that it ended at {end}")
 
     def _padded(self, seen: _Seen) -> int:
-        """The file's size, with the padding of the last record where a checkpoint stands behind that."""
+        """The file's size, with the padding of the last record if the index claims bytes behind that record."""
         return max(seen.size, min(seen.end, self._claimed(seen)))
 
     def _ends_badly(self, seen: _Seen) -> bool:

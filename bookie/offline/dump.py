@@ -1,8 +1,8 @@
 """Dumps a bookie's files as lines for people. Changes nothing; an unreadable stretch has a line, too.
 
-cookie.json      who the bookie is
+cookie.json      the bookie's name and incarnation
 0000001f.log     the header of a segment, every record, and every gap between them
-index            (the directory) every frame, every ledger, and what each segment holds, as of the last checkpoint
+index            (the directory) every frame, every ledger, and the usage of each segment, as of the last checkpoint
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def dump(path: Path) -> Iterator[Line]:
         yield from _segment(OsDisk(path.parent), number)
     else:
         raise DataDirectoryError(
-            f"{path} is none of a bookie's files: give its {directory.COOKIE}, a segment of its log, or its "
+            f"{path} is not a bookie's file: pass its {directory.COOKIE}, a segment of its log, or its "
             "index directory"
         )
 

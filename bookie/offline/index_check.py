@@ -1,7 +1,7 @@
-"""Compares the index with the log, for `check`: reads all of the index, changes nothing.
+"""Compares the index with the log, for `check`: reads the entire index, changes nothing.
 
-The log holds more than the index points to: deleted ledgers, and frames that were moved. What only the index has was
-lost in the log, or the index is wrong; then `bookledger bookie rebuild-index` makes it anew.
+The log holds more than the index points to: deleted ledgers, and frames that were moved. If only the index has
+something, the log lost it or the index is wrong; `bookledger bookie rebuild-index` rebuilds a wrong index.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Usage = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class LostEntries:
-    """Entries whose place in the index is unreadable: reads give I/O errors until a repair."""
+    """Entries whose place in the log is unreadable: reads get I/O errors until a repair."""
 
     file: str
     offset: int
@@ -37,10 +37,10 @@ class LostEntries:
 
 @dataclass(slots=True)
 class Logged:
-    """Contents of the whole log, to compare the index with. Bounded by the number of frames.
+    """Contents of the entire log, to compare the index with. Bounded by the number of frames.
 
-    `states`: of each ledger as of the checkpoint; `ledgers`, `fenced`: those that have records anywhere, and a fence
-    there; `lost`: by segment, unreadable bytes; `is_whole`: nothing was ever lost or dropped.
+    `states`: of each ledger as of the checkpoint; `ledgers`, `fenced`: those that have records anywhere in the log, and
+    a fence there; `lost`: unreadable bytes by segment; `is_whole`: nothing was ever lost or dropped.
     """
 
     checkpoint: int
@@ -52,7 +52,7 @@ class Logged:
     is_whole: bool = True
 
     def add(self, found: Found) -> None:
-        """Adds a record. Raises ValueError for one whose content makes no sense."""
+        """Adds a record. Raises ValueError if its content makes no sense."""
         record, ledger_id = found.record, found.record.ledger_id
         if ledger_id == NO_LEDGER:
             return
@@ -81,7 +81,7 @@ class Logged:
 
 @dataclass(slots=True)
 class Comparison:
-    """Result: what is wrong with the index, harmless notes, and entries that the log has lost."""
+    """Result: problems of the index, harmless notes, and entries that the log has lost."""
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -89,7 +89,7 @@ class Comparison:
 
 
 def compare(index: Index, logged: Logged) -> Comparison:
-    """Compares them. Raises IndexUnusable where rows of the index cannot be read."""
+    """Compares them. Raises IndexUnusable if rows of the index cannot be read."""
     found = Comparison()
     stored = set(index.places())
     counted = {(s, n): held for s in index.usage.totals() for n, held in index.usage.of(s).items()}
@@ -104,7 +104,7 @@ def compare(index: Index, logged: Logged) -> Comparison:
     if in_limbo:
         found.notes.append(f"ledgers in limbo: {in_limbo}; run: bookledger bookie repair")
     if index.limbo_is_due:
-        found.notes.append("the log had lost something: the next start puts every ledger into limbo")
+        found.notes.append("the log had losses: the next start puts every ledger into limbo")
     return found
 
 
@@ -124,8 +124,8 @@ def _compare_frames(stored: Collection[Frame], logged: Logged, found: Comparison
     if left:
         nowhere = sum(not is_covered for is_covered in _covered(left, stored))
         found.notes.append(
-            f"{len(left)} frames of the log are not pointed to: garbage, or moved; the entries of {nowhere} of them "
-            "stand nowhere else here"
+            f"the index does not point to {len(left)} frames of the log: garbage, or moved; the entries of {nowhere} "
+            "of them are nowhere else here"
         )
 
 
@@ -179,11 +179,11 @@ def _compare_usage(stored: Iterable[Frame], counted: Usage, found: Comparison) -
     for segment, ledger_id in sorted(pointed.keys() | counted.keys()):
         have, count = pointed[segment, ledger_id], counted.get((segment, ledger_id), 0)
         where = f"of ledger {ledger_id} in {segments.name_of(segment)}"
-        if count < have:  # the segment may be taken for empty
-            found.problems.append(f"it counts {count} bytes {where}, and points to {have}")
+        if count < have:  # collection may treat the segment as empty
+            found.problems.append(f"it counts {count} bytes {where}, but points to {have}")
         elif count > have:
             found.notes.append(
-                f"it counts {count} bytes {where}, and points to {have}: a deletion to be finished"
+                f"it counts {count} bytes {where}, but points to {have}: a deletion is unfinished"
             )
 
 
@@ -194,19 +194,19 @@ def _wrong_states(
     states: Mapping[int, LedgerState], in_use: Collection[int], logged: Logged
 ) -> Iterator[str]:
     for ledger_id in sorted(set(in_use) - states.keys()):
-        yield f"it has no state of ledger {ledger_id}, of which it has records"
+        yield f"it has records of ledger {ledger_id}, but no state"
     for ledger_id, state in sorted(states.items()):
         if ledger_id in logged.states:
             for what in _less_than(logged.states[ledger_id], state):
-                yield f"it lacks {what} of ledger {ledger_id}, which stands in the log"
+                yield f"it lacks {what} of ledger {ledger_id}, which is in the log"
         if not logged.is_whole:
             continue
         if ledger_id not in logged.ledgers:
-            yield f"it has a state of ledger {ledger_id}, of which the log holds nothing"
+            yield f"it has a state of ledger {ledger_id}, but the log has no records of it"
         elif state.fence is Fence.DURABLE and ledger_id not in logged.fenced:
-            yield f"it has a fence of ledger {ledger_id}, and the log has none"
+            yield f"it has a fence of ledger {ledger_id}, but the log has none"
         elif ledger_id in logged.states and _has_other_lac(logged.states[ledger_id], state):
-            yield f"it has another last-add-confirmed of ledger {ledger_id} than the log"
+            yield f"its last-add-confirmed of ledger {ledger_id} differs from the log's"
 
 
 def _less_than(logged: LedgerState, state: LedgerState) -> Iterator[str]:
@@ -215,14 +215,14 @@ def _less_than(logged: LedgerState, state: LedgerState) -> Iterator[str]:
     if logged.limbo and not state.limbo:
         yield "the limbo"
     if logged.known and not state.known:
-        yield "that there are entries"
+        yield "the mark of stored entries"
     said, held = logged.last_add_confirmed, state.last_add_confirmed
     if said is not None and (held is None or held.last_entry < said.last_entry):
         yield "the last-add-confirmed"
 
 
 def _has_other_lac(logged: LedgerState, state: LedgerState) -> bool:
-    """Whether it differs, not counting a lower one, which is reported already."""
+    """Whether it differs, except by a lower one, which is reported already."""
     said, held = logged.last_add_confirmed, state.last_add_confirmed
     return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)
 

@@ -1,4 +1,4 @@
-"""Reads what a stopped bookie keeps of its ledgers besides entries, from its directory; changes nothing."""
+"""Reads a stopped bookie's notes of its ledgers from its directory; changes nothing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from ..wire.messages import NO_IDENTITY, NO_NOTE, HeldNote
 
 
 def notes_in(path: Path) -> Iterator[HeldNote]:
-    """Yields what a bookie tells over the network (`NotesReply`), by ledger and first entry.
+    """Yields what a running bookie sends over the network (`NotesReply`), by ledger and first entry.
 
-    The directory is locked meanwhile. Raises DataDirectoryError where it is none or in use, IndexUnusable where the
-    index must be rebuilt first. What damage in the log behind the index's checkpoint hides is left out: `bookie check`
-    tells.
+    Locks the directory meanwhile. Raises DataDirectoryError if the path is no bookie's directory or is in use, and
+    IndexUnusable if the index must be rebuilt first. Omits notes that damage in the log behind the index's checkpoint
+    hides; `bookie check` reports such damage.
     """
     with closing(directory.lock(path)) as locked:
         directory.check_parts(path)
@@ -44,7 +44,7 @@ def _all(index: Index, tail: dict[int, bytes]) -> Iterator[HeldNote]:
 def _is_of(note: bytes, identity: bytes) -> bool:
     try:
         return fragment_note.decode(note).identity == identity
-    except BadRecord:  # whoever wrote it knew no better; entries are there all the same
+    except BadRecord:  # its writer had no better one; the entries are there nevertheless
         return False
 
 
@@ -54,7 +54,7 @@ def _identity(index: Index, ledger_id: int) -> bytes:
 
 
 def _read_tail(disk: Disk, index: Index) -> dict[int, bytes]:
-    """Adds the notes of the log behind the checkpoint; returns the ledgers that have records there, with identities."""
+    """Adds the log's notes behind the checkpoint; returns the ledgers that have records there, with identities."""
     found: dict[int, bytes] = {}
     checkpoint = index.checkpoint_position
     for segment in (number for number in segments.numbers(disk) if number >= place_of(checkpoint)[0]):

@@ -1,8 +1,8 @@
 """Rebuilds a bookie's index from its log, which has everything.
 
-Crash states: (a) `index.new` is being made: the old index is untouched, and `index.new` is removed by the
-next run; (b) the old index is renamed to `index.old`; (c) `index.new` is renamed to `index`; (d) `index.old` is
-removed. Between (b) and (c) there is no index and the bookie refuses to start; running this again goes on.
+Crash states: (a) `index.new` is being written: the old index is untouched, and the next run removes `index.new`; (b)
+the old index is renamed to `index.old`; (c) `index.new` is renamed to `index`; (d) `index.old` is removed. Between (b)
+and (c) there is no index and the bookie refuses to start; another run continues.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from ..storage.replaying import apply
 NEW, OLD = "index.new", "index.old"
 
 FRAMES_PER_COMMIT = 50_000
-"""Bounds what is held in memory between two transactions."""
+"""Bounds the frames in memory between two transactions."""
 
 
 def rebuild_index(path: Path, on_read: Callable[[int], object] = lambda _: None) -> int:
-    """Rebuilds the index of a stopped bookie; returns the number of frames in it. `on_read` is told of bytes read.
+    """Rebuilds the index of a stopped bookie; returns its number of frames. `on_read` gets the number of bytes read.
 
-    Cuts a torn tail as a start does. Where the log has LOST records, the next start puts every ledger into limbo.
-    Raises DataDirectoryError, and DamagedLog where the log itself is damaged, or lacks what the old index still has
-    (rule R6); then the old index stays as it was, and `salvage` comes first.
+    Cuts a torn tail as a start does. If the log has LOST records, the next start puts every ledger into limbo. Raises
+    DataDirectoryError. Raises DamagedLog if the log itself is damaged or lacks something that the old index still has
+    (rule R6); in that case the old index is unchanged, and `salvage` has to run first.
     """
     with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
@@ -51,13 +51,13 @@ def rebuild_index(path: Path, on_read: Callable[[int], object] = lambda _: None)
 
 
 def _ask_old_index(locked: LockedDirectory) -> bool:
-    """Checks the log against the old index; returns whether that has a limbo due, for the next start."""
+    """Checks the log against the old index; returns whether the old index requires a limbo at the next start."""
     if not locked.index.is_dir():
         return False
     try:
         index = Index(locked.index)
     except IndexUnusable:
-        return False  # an unusable index is why it is rebuilt
+        return False  # the reason for the rebuild
     try:
         check_before_rebuild(OsDisk(locked.log), index)
         return index.limbo_is_due
@@ -111,8 +111,8 @@ def _fill(
 
 
 def _row(state: LedgerState) -> bytes:
-    """Encodes the state without its verifier: the first writer makes the bookie ask the metadata for it, and whether
-    the ledger is deleted, which the log does not say."""
+    """Encodes the state without its verifier, so that the bookie asks the metadata at the first write. The bookie then
+    learns the verifier, and whether the ledger is deleted, which the log does not record."""
     return replace(state, verifier=None).encode()
 
 

@@ -1,18 +1,18 @@
-"""Salvages a damaged log: marks what is lost with LOST records, so that the bookie starts again.
+"""Salvages a damaged log: marks the losses with LOST records, so that the bookie starts again.
 
-Nothing is lost but what is damaged. Every stretch that can no longer be read (`damage.py`) is copied to `salvaged/`
-and overwritten with LOST records that cover it exactly. Entries that the index places there are read as I/O errors;
-where replay meets a LOST record, nobody knows what stood there, and the start puts every ledger into limbo (rule
+Only damaged bytes are lost. Every stretch that can no longer be read (`damage.py`) is copied to `salvaged/` and
+overwritten with LOST records that cover it exactly. Reads of entries that the index places there get I/O errors. If
+replay meets a LOST record, the records that were there are unknown, and the start puts every ledger into limbo (rule
 R6).
 
 Crash states of one segment, each of which the next run finishes:
 
-1. A copy is being made: the log is as it was. The next run makes a copy of its own.
-2. Some LOST records are there, the last of the segment first: the rest of a stretch has a record behind it, and is
-damage still; where the log's end is unknown, the record that says so comes before those in front of it.
-3. All of them are there and the header is not: it is written last, also that of a missing segment, so that none
-looks whole before its loss is recorded.
-4. The file is longer than its records: it is cut by the next run, or by the start.
+1. A copy is incomplete: the log is unchanged. The next run makes its own copy.
+2. Some LOST records are written, the last of the segment first: a record follows the rest of the stretch, which is
+still damage. If the log's end is unknown, the record that marks this is written before those in front of it.
+3. All of them are written and the header is not. The header is written last, also that of a missing segment, so that
+no segment looks complete before its loss is recorded.
+4. The file is longer than its records: the next run or the start cuts it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .damage import Damaged, LogScan, Stretch
 SALVAGED = "salvaged"
 
 LOST_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
-"""Bytes that one LOST record covers at most."""
+"""The maximum number of bytes that one LOST record covers."""
 
 COPY_BYTES = 4 * 1024 * 1024
 """Step in which damaged bytes are copied."""
@@ -54,7 +54,7 @@ COPY_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """One repair. `bytes_lost`: covered by LOST records now; `copy`: where the bytes are kept."""
+    """One repair. `bytes_lost`: bytes that LOST records now cover; `copy`: the file that keeps the original bytes."""
 
     file: str
     offset: int
@@ -77,11 +77,11 @@ OnMended = Callable[[Mended], None]
 def salvage(
     path: Path, on_mended: OnMended, on_read: Callable[[int], object] = lambda _: None
 ) -> SalvageOutcome:
-    """Replaces what a stopped bookie's log has lost by LOST records; reports each repair when it is on disk. `on_read`
-    is told of bytes of the log that were read.
+    """Replaces the losses of a stopped bookie's log with LOST records; reports each repair when it is on disk.
+    `on_read` gets the number of log bytes at each read.
 
-    Raises DataDirectoryError where the directory is none, is in use, or holds what is not this bookie's: then
-    nothing was changed. Raises OSError where the disk fails: run it again, on a copy if the disk cannot be read.
+    Raises DataDirectoryError if the path is no bookie's directory, is in use, or holds files of another bookie; in that
+    case nothing was changed. Raises OSError if the disk fails: run it again, on a copy if the disk cannot be read.
     """
     with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
@@ -99,19 +99,19 @@ def salvage(
 
 
 def find(scan: LogScan) -> list[Damaged]:
-    """Lists the damaged segments, in order. Raises DataDirectoryError for one that belongs elsewhere."""
+    """Lists the damaged segments, in order. Raises DataDirectoryError for a segment that belongs elsewhere."""
     damaged = sorted((one for one in scan if isinstance(one, Damaged)), key=lambda one: one.segment)
     for one in damaged:
         if one.is_foreign:
             raise DataDirectoryError(
                 f"{segments.name_of(one.segment)} cannot be used here: {one.header_why}. Put the right file in its "
-                "place, or move it out of the log directory and run this again: then it is taken for lost"
+                "place, or move it out of the log directory and run this again, which treats it as lost"
             )
     return damaged
 
 
 def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Claims) -> list[Mended]:
-    """Repairs one segment, and keeps its damaged bytes on `aside`. All of it is on disk when it returns."""
+    """Repairs one segment, and keeps its damaged bytes on `aside`. Everything is on disk when it returns."""
     name = segments.name_of(damaged.segment)
     with closing(disk.create(name) if damaged.is_missing else disk.open(name)) as file:
         copies = _copy_aside(file, aside, name, damaged)
@@ -122,7 +122,7 @@ def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Cl
             file.truncate(damaged.resize_to)
             file.datasync()
         if damaged.header_why:
-            # The end of the segment before it is unknown by now.
+            # The end of the previous segment is no longer known.
             file.write([encode_segment_header(SegmentHeader(damaged.segment, incarnation))], 0)
             file.datasync()
     disk.sync_directory()
@@ -130,13 +130,13 @@ def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Cl
 
 
 def _check_log(path: Path) -> None:
-    """Raises DataDirectoryError where the log or other parts are missing. A missing index alone can be rebuilt."""
+    """Raises DataDirectoryError if the log or other parts are missing. A missing index alone can be rebuilt."""
     if (path / directory.INDEX).is_dir() or not (path / directory.LOG).is_dir():
         directory.check_parts(path)
 
 
 def _claims(index_path: Path) -> tuple[Claims, str]:
-    """Reads what the index claims of the log; no claims, and why, if it cannot be used."""
+    """Reads the index's claims about the log; returns no claims, and the reason, if the index cannot be used."""
     if not index_path.is_dir():
         return NO_CLAIMS, "it is missing"
     index, claims, why = opened(index_path)
@@ -162,8 +162,8 @@ def _advised(error: OSError) -> Exception:
     if error.errno != errno.EIO:
         return error
     return DataDirectoryError(
-        f"the disk fails ({error}). Copy the directory to a good one, with zeros for what cannot be read (as ddrescue "
-        "does), and salvage the copy"
+        f"the disk fails ({error}). Copy the directory to a good one, with zeros in place of unreadable bytes (as "
+        "ddrescue does), and salvage the copy"
     )
 
 
@@ -171,7 +171,8 @@ def _advised(error: OSError) -> Exception:
 
 
 def _copy_aside(file: LogFile, aside: Disk, name: str, damaged: Damaged) -> dict[int, str]:
-    """Copies what will be overwritten or cut off; returns the copies' names by offset. On disk when it returns."""
+    """Copies bytes before they are overwritten or cut off; returns the copies' names by offset. Durable when it
+    returns."""
     ranges = [(stretch.offset, stretch.end) for stretch in damaged.stretches]
     if damaged.header_why:
         ranges.insert(0, (0, SEGMENT_HEADER.size))
@@ -199,7 +200,7 @@ def _content_end(file: LogFile, start: int, end: int) -> int:
 
 
 def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
-    """Copies a range under a free name: an earlier copy may be the only one that is whole."""
+    """Copies a range under a free name, because an earlier copy may be the only complete one."""
     taken = aside.names()
     name = next(free for n in count() if (free := f"{name}.{n}" if n else name) not in taken)
     copy = aside.create(name)
@@ -220,7 +221,7 @@ def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
 
 
 def _fill(file: LogFile, segment: int, stretch: Stretch, checkpoint: int | None) -> None:
-    """Covers the stretch with LOST records, of which one begins at the checkpoint, the last first."""
+    """Covers the stretch with LOST records, written last to first. If the checkpoint lies inside, one begins there."""
     for start, end in reversed(pieces(stretch, checkpoint)):
         lost = Record(RecordKind.LOST, NO_LEDGER, content=bytes(end - start - RECORD_HEADER.size))
         position = position_of(segment, start)
@@ -239,7 +240,7 @@ def pieces(stretch: Stretch, checkpoint: int | None) -> list[tuple[int, int]]:
 def _pieces(start: int, end: int) -> Iterator[tuple[int, int]]:
     while start < end:
         size = min(end - start, LOST_BYTES_MAX)
-        if 0 < end - start - size < RECORD_HEADER.size:  # the last one needs room for its header
+        if 0 < end - start - size < RECORD_HEADER.size:  # the last record needs room for its header
             size -= RECORD_HEADER.size
         yield start, start + size
         start += size
@@ -248,13 +249,13 @@ def _pieces(start: int, end: int) -> Iterator[tuple[int, int]]:
 def _report(name: str, damaged: Damaged, copies: dict[int, str]) -> list[Mended]:
     done = []
     if damaged.header_why:
-        done.append(Mended(name, 0, f"its header is written anew: {damaged.header_why}", copy=copies.get(0)))
+        done.append(Mended(name, 0, f"its header was rewritten: {damaged.header_why}", copy=copies.get(0)))
     for stretch in damaged.stretches:
         size = stretch.end - stretch.offset
         done.append(Mended(name, stretch.offset, stretch.why, size, copies.get(stretch.offset)))
     end = damaged.only_resized_at
     if end is not None:
         done.append(
-            Mended(name, end, "the file is made to end where its last record does", copy=copies.get(end))
+            Mended(name, end, "the file was resized to the end of its last record", copy=copies.get(end))
         )
     return done

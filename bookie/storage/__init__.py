@@ -1,1 +1,1 @@
-"""A bookie's storage: the pure core with its rules, log intake, checkpoints, reads, long polls."""
+"""A bookie's storage: the pure core with its rules, log intake, checkpoints, reads and long polls."""

@@ -1,7 +1,7 @@
 """A bookie's storage engine: performs the core's effects on log, index and waiting requests.
 
-One event loop owns core, ledger states and the recent part of the index; the log's thread writes and syncs; read
-threads read. Everything accepted and not yet on disk is bounded in bytes.
+The event loop owns the core, the ledger states and the recent part of the index. The log's thread writes and syncs;
+read threads read. The bytes that are accepted and not yet on disk are bounded.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ from .reply_batch import ReplyBatch, set_once
 
 
 class Bookie:
-    """Stores and serves entries. Open with `Bookie.open`; belongs to the running event loop.
+    """Stores and serves entries. Open it with `Bookie.open`; it belongs to the running event loop.
 
-    `failed` completes with LogFailed when the log can no longer be written: nothing is
-    acknowledged from then on, and the process must end (rule B1).
+    `failed` completes with LogFailed when the log can no longer be written. From then on nothing is acknowledged, and
+    the process must end (rule B1).
     """
 
     def __init__(self, config: BookieConfig, disk: Disk, index: Index, incarnation: str) -> None:
@@ -89,16 +89,16 @@ class Bookie:
         self._log: LogWriter
         self.replayed = Replayed()
         self.has_lost = index.limbo_is_due
-        """Whether the log lost something unknown, so that every ledger may be concerned (rule R6)."""
+        """Whether the log lost an unknown part, so that every ledger may be affected (rule R6)."""
 
     def _begin_log(self, disk: Disk, is_lacking: Callable[[int], bool]) -> None:
-        """Replays the log behind the checkpoint, and makes its writer. Nothing else uses this bookie yet."""
+        """Replays the log behind the checkpoint, and creates its writer. Nothing else uses this bookie yet."""
         check_log(disk, self.index)
         self.replayed = replay_log(disk, self.incarnation, self.index, self.states, self._note)
         self._checkpointer.log_grew(self.replayed.served_through, 0)
         # Before anything is written.
         self.has_lost = self.has_lost or self.replayed.has_lost or is_lacking(self.replayed.log_end)
-        if self.has_lost:  # on disk before a checkpoint passes the place
+        if self.has_lost:  # durable before a checkpoint passes the place
             self.index.set_limbo_due(True)
         self._log = LogWriter(
             disk,
@@ -124,8 +124,8 @@ class Bookie:
     ) -> Bookie:
         """Replays the log's tail into the index, and starts the log's thread.
 
-        `is_lacking` is called with the log's end, and says whether something that was behind it is gone, or raises.
-        Raises DamagedLog where what was once on disk cannot be read.
+        `is_lacking` gets the log's end, and returns whether something behind it is gone, or raises. Raises DamagedLog
+        if bytes that were once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
         # Uncancellable: the lease is renewed meanwhile, and must not outlive the directory's lock.
@@ -138,7 +138,7 @@ class Bookie:
         return bookie
 
     async def close(self) -> None:
-        """Finishes what is accepted, syncs, checkpoints, and closes files and threads."""
+        """Finishes accepted requests, syncs, checkpoints, and closes files and threads."""
         await uncancellable(self._loop.run_in_executor(None, self._log.stop))
         await asyncio.sleep(0)  # the log thread's last reports are already in the loop's queue
         if not self.failed.done() and not self._checkpointer.has_failed:
@@ -150,15 +150,15 @@ class Bookie:
     # --- requests ---------------------------------------------------------------------------
 
     def verifier_of(self, ledger_id: int) -> bytes | None:
-        """The ledger's verifier, None if unknown; an unknown ledger is not remembered."""
+        """The ledger's verifier, None if unknown. Does not cache the state of an unknown ledger."""
         return self.states.peek(ledger_id).verifier
 
     def readers_verifier(self, ledger_id: int) -> bytes:
-        """The verifier that readers must prove; b"" for everybody."""
+        """The verifier that readers must prove; b"" if anyone may read."""
         return self.states.peek(ledger_id).readers_verifier
 
     def learn(self, record: LedgerRecord) -> None:
-        """Adopts verifier and identity from the ledger's record; what is known already stays."""
+        """Adopts verifier and identity from the ledger's record, unless they are known already."""
         self.states.hold(record.ledger_id).learn(record.verifier, record.identity)
 
     def holds_another(self, ledger: LedgerRecord | VersionedRecord | Tombstone) -> bool:
@@ -166,9 +166,9 @@ class Bookie:
         return self.states.peek(ledger.ledger_id).is_another(ledger.identity)
 
     def append(self, frame: Frame, answer: OnAnswer, arrival: Arrival | None = None) -> None:
-        """Stores a frame; `answer` is called once, with OK when it is on disk (rule B1). `arrival`: None for just now.
+        """Stores a frame; calls `answer` once, with OK when the frame is on disk (rule B1). `arrival`: None means now.
 
-        After the log has failed, what waits is never answered, and what comes is refused.
+        After the log has failed, waiting requests get no answer, and new ones are refused.
         """
         if self.failed.done():
             answer(Status.IO_ERROR, str(self.failed.result()))
@@ -177,14 +177,15 @@ class Bookie:
         self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
     def told(self, frame: Frame) -> None:
-        """Keeps what a frame notes of a ledger that is here. It goes to the log, and no sync is made for it."""
+        """Stores a frame's note of a ledger that the bookie has. The log writes the note without a sync of its own."""
         if not self.failed.done():
             self._perform(self._core.told(frame))
 
     async def store(self, records: Sequence[Record]) -> None:
-        """Appends records of the bookie's own making; they are on disk when it returns.
+        """Appends records that the bookie itself made; they are on disk when it returns.
 
-        Raises LogFailed, and DiskIsFull where the disk has no space for some of them; those before may be there.
+        Raises LogFailed. Raises DiskIsFull if the disk has no space for some of the records; those before them may be
+        stored.
         """
         if self.failed.done():
             raise self.failed.result()
@@ -204,9 +205,9 @@ class Bookie:
                 raise DiskIsFull(detail)
 
     async def forget(self, ledger_ids: Collection[int]) -> None:
-        """Deletes all that is known of these ledgers. A later request for one looks its verifier up again."""
-        self.states.forget(ledger_ids)  # nothing more of them is admitted
-        await self.intake.settled(self.failed)  # what was is applied first: it would be there again
+        """Deletes everything about these ledgers. A later request for one of them looks its verifier up again."""
+        self.states.forget(ledger_ids)  # admits no further frames of them
+        await self.intake.settled(self.failed)  # apply the admitted ones first, or they would come back
         if ledger_ids and self._checkpointer.is_behind:  # a restart would find them behind the checkpoint
             await self.store([state_record(self.states.peek(min(ledger_ids)))])
         await self.checkpoint()
@@ -226,13 +227,13 @@ class Bookie:
             self.files.forget(numbers)  # last, so that no reader opens them again
 
     async def leave_loss_behind(self) -> None:
-        """Marks the log's loss as dealt with: every ledger that may have been in it is in limbo, on disk."""
+        """Marks the log's loss as handled: every ledger that it may affect is in limbo, on disk."""
         await self._checkpointer.run_now()
         await self._checkpointer.apart(self.index.set_limbo_due, False)
         self.has_lost = False
 
     async def checkpoint(self) -> None:
-        """Brings the index up to the log as it is now. Raises IndexUnusable."""
+        """Brings the index up to the log's present end. Raises IndexUnusable."""
         await self._checkpointer.run_for_space()
 
     async def fence(
@@ -247,20 +248,22 @@ class Bookie:
         return await decided
 
     async def read(self, request: ReadRequest) -> ReadReply:
-        """One page. With `fence`, answers only behind a durable fence (rules R1, R3)."""
+        """Reads one page. With `fence`, answers only after a durable fence (rules R1, R3)."""
         if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
-            detail = f"entries {request.first_entry} to {request.last_entry} are no range"
+            detail = f"entries {request.first_entry} to {request.last_entry} are not a range"
             return ReadReply(Status.BAD_REQUEST, detail=detail)
         status, detail = await self._fence(request) if request.fence else (Status.OK, "")
         if status is not Status.OK:
             return ReadReply(status, detail=detail)
         state, began = self.states.peek(request.ledger_id), self._loop.time()
         page = await self._reader.read(request)
-        if why := self._identity_check.why(request):  # now: another one's first frame may have come meanwhile
+        if why := self._identity_check.why(
+            request
+        ):  # now, because another ledger's first frame may have arrived
             return ReadReply(Status.WRONG_IDENTITY, detail=why)
         if page.covered_through < request.first_entry:
             return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")
-        if state.limbo:  # what is absent may have been lost (rule R6)
+        if state.limbo:  # absent entries may have been lost (rule R6)
             page = replace(page, damaged=(EntryRange(request.first_entry, page.covered_through),))
         status = Status.OK if state.known or state.limbo else Status.NO_SUCH_LEDGER
         lac, detail = state.last_add_confirmed, page.why_unread
@@ -269,9 +272,9 @@ class Bookie:
         return reply
 
     async def holdings(self, request: HoldingsRequest) -> HoldingsReply:
-        """The extents of a ledger on this disk; omits what is absent or damaged."""
+        """Returns the extents of a ledger on this disk, without absent or damaged entries."""
         if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
-            detail = f"entries {request.first_entry} to {request.last_entry} are no range"
+            detail = f"entries {request.first_entry} to {request.last_entry} are not a range"
             return HoldingsReply(Status.BAD_REQUEST, detail=detail)
         held = await self._reader.holdings(request, self.states.peek(request.ledger_id))
         if why := self._identity_check.why(request):
@@ -281,7 +284,8 @@ class Bookie:
     async def last_add_confirmed(
         self, request: LacRequest, hurried: asyncio.Future[None] | None = None
     ) -> LacReply:
-        """The highest on this disk; may fence first, or long-poll for a later one, until `hurried` is done at most."""
+        """Returns the highest last-add-confirmed on this disk. May fence first, or long-poll for a later one until
+        `hurried` is done."""
         if request.fence:
             status, detail = await self._fence(request)
             if status is not Status.OK:
@@ -298,11 +302,11 @@ class Bookie:
         return LacReply(status, state.last_add_confirmed, writer_address=state.writer_address)
 
     def end_waits(self) -> None:
-        """Answers all long polls with the present last-add-confirmed, now and from now on."""
+        """Answers all present and future long polls at once, with the current last-add-confirmed."""
         self._lac_waiters.end()
 
     async def run_checkpoints(self) -> None:
-        """Keeps the index close to the log until cancelled; raises when the index cannot be written."""
+        """Keeps the index close to the log until cancelled; raises if the index cannot be written."""
         await self._checkpointer.run_when_due()
 
     async def watch_space(self, on_change: Callable[[SpaceGuard], None]) -> None:
@@ -327,10 +331,10 @@ class Bookie:
 
     @property
     def log_busy_seconds(self) -> float:
-        """For how long the log has been writing and syncing its present group: long when the disk hangs."""
+        """Seconds for which the log has been writing and syncing its present group: many if the disk hangs."""
         return self._log.busy_seconds
 
-    # --- how ---------------------------------------------------------------------------------
+    # --- effects -----------------------------------------------------------------------------
 
     async def _fence(self, request: ReadRequest | LacRequest) -> tuple[Status, str]:
         return await self.fence(request.ledger_id, request.credential.verifier, request.identity)
@@ -365,7 +369,7 @@ class Bookie:
         self._checkpointer.log_grew(next_position, sum([item.size for item in written]))
 
     def _on_written(self, written: Sequence[Written]) -> None:
-        """Not synced yet; those without a ticket are not reported again."""
+        """Handles records that are written and not yet synced. Those without a ticket are not reported again."""
         for item in written:
             if item.ticket is None:
                 self._apply(item)
@@ -376,13 +380,13 @@ class Bookie:
     def _apply(self, item: Written) -> None:
         record, ticket = item.record, self.intake.release(item.ticket, item.size)
         self._note(record, item.position, item.size)
-        if item.ticket is not None:  # else it is a note alone, which changes no state
+        if item.ticket is not None:  # else it is only a note, which changes no state
             self._perform(self._core.on_disk(record, ticket))
         if record.last_add_confirmed is not None:
             self._lac_waiters.wake(record.ledger_id)
 
     def _note(self, record: Record, position: int, size: int) -> None:
-        """Applies a record to checkpoint state and index, live and in replay."""
+        """Applies a record to checkpoint state and index, both live and in replay."""
         if record.ledger_id == NO_LEDGER:
             return
         self._checkpointer.changed(record.ledger_id, position)
@@ -390,11 +394,13 @@ class Bookie:
 
     def _on_refused(self, refused: Sequence[tuple[object | None, Record]], error: OSError) -> None:
         self.intake.refused(refused)
-        self._perform(self._core.refused(refused, f"the bookie's disk takes no more: {error.strerror}"))
+        self._perform(
+            self._core.refused(refused, f"the bookie's disk accepts no more writes: {error.strerror}")
+        )
         self.space.filled_up()
 
     def fail(self, error: Exception) -> None:
-        """Stops acknowledging for good; the process must end (rule B1)."""
+        """Stops acknowledging permanently; the process must end (rule B1)."""
         if not self.failed.done():
             doing = "" if isinstance(error, DirectoryLost) else "the log could not be written or synced: "
             self.failed.set_result(LogFailed(f"{doing}{error}"))

@@ -1,7 +1,7 @@
-"""Checkpoints: when the index is brought up to the log, beside appends and reads.
+"""Checkpoints: they bring the index up to the log while appends and reads continue.
 
-A checkpoint is due after so much log, so many frames, or so long a time; it runs in a thread of its own while
-appends and reads go on. The states it writes are those of the moment it begins.
+A checkpoint is due after a number of log bytes, of frames, or of seconds. It runs in its own thread, and writes the
+states as of the moment when it begins.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 
 
 CHANGE_BYTES = 4 * 1024 * 1024
-"""More than one change of the index that frees space adds to it."""
+"""More than one space-freeing change ever adds to the index."""
 
 
 class Checkpointer:
@@ -58,7 +58,7 @@ class Checkpointer:
         """Whether the index could not be written, for another reason than a full disk."""
 
     def changed(self, ledger_id: int, position: int) -> None:
-        """Marks the ledger's state as changed since the last checkpoint, by the record at this position."""
+        """Marks the ledger's state as changed by the record at this position, since the last checkpoint."""
         self._changed.add(ledger_id)
         self._applied_at = position
 
@@ -69,7 +69,7 @@ class Checkpointer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something is applied that no sync has covered: a restart finds it behind every checkpoint."""
+        """Whether a record is applied that no sync has covered, which a restart finds behind every checkpoint."""
         return self._applied_at >= self._position
 
     def is_dirty(self, ledger_id: int) -> bool:
@@ -77,7 +77,7 @@ class Checkpointer:
         return ledger_id in self._changed or ledger_id in self._writing
 
     def log_grew(self, position: int, size: int) -> None:
-        """The log is on disk up to `position`, `size` bytes more than before, and applied."""
+        """Records that the log is on disk up to `position`, `size` bytes more than before, and applied."""
         assert position >= self._position
         self._position = position
         self._log_bytes += size
@@ -88,27 +88,27 @@ class Checkpointer:
             self._due.set()
 
     async def run_when_due(self) -> None:
-        """Checkpoints as needed until cancelled. An error ends it, and with it the bookie, except on a full disk."""
+        """Checkpoints when due, until cancelled. An error ends it, and with it the bookie, except on a full disk."""
         while True:
             try:
                 async with asyncio.timeout(self._config.checkpoint_seconds_max):
                     await self._due.wait()
-            except TimeoutError:  # quiet: checkpoint what there is
+            except TimeoutError:  # no traffic: checkpoint the rest
                 pass
             await self.run_if_there_is_room()
 
     async def run_if_there_is_room(self) -> None:
-        """Brings the index up to the log, or leaves that for later where the disk is nearly full (rule B4)."""
+        """Brings the index up to the log, or postpones it if the disk is nearly full (rule B4)."""
         try:
             await self.run_now()
         except IndexUnusable as error:
             if not self._disk_is_low():
                 self.has_failed = True
                 raise
-            log.warning("no room to bring the index up to date, trying again later: %s", error)
+            log.warning("no disk space to update the index, trying again later: %s", error)
 
     async def run_for_space(self) -> None:
-        """As `run_now`, but draws on the reserve if need be: the checkpoint helps to free space (rule B4)."""
+        """Like `run_now`, but uses the reserve if necessary, because the checkpoint helps to free space (rule B4)."""
         try:
             await self.run_now()
         except IndexUnusable:
@@ -117,7 +117,7 @@ class Checkpointer:
             await self.run_now()
 
     async def run_now(self) -> None:
-        """Brings the index up to the log as it is at this moment."""
+        """Brings the index up to the log's present end."""
         async with self._one_at_a_time:
             self._due.clear()
             is_current = self._position == self._index.checkpoint_position
@@ -132,7 +132,7 @@ class Checkpointer:
             try:
                 await uncancellable(commit)
             finally:
-                # A cancellation does not stop the transaction, and its outcome decides.
+                # A cancellation does not stop the transaction, so its outcome decides.
                 self._writing = set()
                 if commit.exception() is None:
                     self._index.end_checkpoint()
@@ -144,7 +144,7 @@ class Checkpointer:
     async def apart(self, change: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Runs an idempotent change of the index between two checkpoints. Raises IndexUnusable.
 
-        It frees space in the end, so it may draw on the reserve where there is none (rule B4).
+        The change frees space in the end, so it may use the reserve if the disk has no space (rule B4).
         """
         try:
             await self._apart(change, *args, **kwargs)

@@ -1,17 +1,17 @@
-"""The bookie's rules (fencing, acknowledgement) as a pure machine: requests, syncs in; log writes, answers out.
+"""The bookie's rules (fencing, acknowledgement) as a pure machine: requests and syncs in, log writes and answers out.
 
-The shell around it writes records in this order, reports them back in the same order once they are on disk, and
-delivers answers. Rules kept here:
+The shell around it writes records in this order, reports them back in the same order when they are on disk, and
+delivers answers. The machine keeps these rules:
 
 - R1: a fencing request is answered only when its fence is on disk; a fence needs no prior
   knowledge of the ledger.
 - B1: an append is answered OK only when it is on disk.
-- A client that writes to a ledger or fences it must have shown its verifier, the one of the first such request; the
-shell has checked the proof (`wire.credentials`).
+- A client that writes to a ledger or fences it must have shown the ledger's verifier, which the first such request
+  sets; the shell has checked the proof (`wire.credentials`).
 - W8: a request for another ledger than the one held under that id is refused.
 - A ledger that is fenced, or whose fence is on its way to disk, takes recovery adds only.
-- B4: a bookie that is read-only takes fences and recovery adds still.
-- What was submitted before a fence is on disk before the fence is answered, because the log is
+- B4: a read-only bookie still takes fences and recovery adds.
+- A record submitted before a fence is on disk before the fence is answered, because the log is
   written in order; so a fenced bookie's "no such entry" stays true.
 """
 
@@ -32,8 +32,8 @@ from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 class Write(NamedTuple):
     """Append this record to the log and report the ticket back when it is on disk.
 
-    With `deferred_sync` also when it is written, if its sync is put off. A record without a ticket is reported once,
-    when it is written, and no sync is made for it.
+    With `deferred_sync`, also report when the record is written, if its sync is deferred. A record without a ticket is
+    reported once, when it is written, and causes no sync.
     """
 
     record: Record
@@ -42,7 +42,7 @@ class Write(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Answers the request of this ticket."""
+    """Answer the request of this ticket."""
 
     ticket: object
     status: Status
@@ -55,15 +55,15 @@ Effect = Write | Answer
 class BookieCore:
     """State machine of fencing, admission and acknowledgement for every ledger of a bookie.
 
-    `state_of` gives the state of a ledger, a new blank one where nothing is known of it.
+    `state_of` returns the state of a ledger, a new blank one if the ledger is unknown.
     """
 
     def __init__(self, state_of: Callable[[int], LedgerState]) -> None:
         self._state_of = state_of
-        self.read_only = ""  # the reason, while it takes no new entries
+        self.read_only = ""  # the reason, while the bookie takes no new entries
 
     def append(self, frame: Frame, ticket: object, sender: str = "") -> list[Effect]:
-        """Admits or refuses a frame that arrived for this incarnation from an address."""
+        """Admits or refuses a frame for this incarnation; `sender` is the client's address."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         if refused := _refused(state, verifier, frame.identity, ticket):
             return [refused]
@@ -80,7 +80,7 @@ class BookieCore:
         return [Write(_record_of(frame, note), ticket, frame.deferred_sync)]
 
     def told(self, frame: Frame) -> list[Write]:
-        """Takes the note of a ledger that is here, where its frames are admitted. Nobody waits for an answer."""
+        """Takes the note of a ledger that the bookie has, if it would admit the ledger's frames. Gives no answer."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         is_fenced = state.fence is not Fence.NONE
         if not (state.known or is_fenced) or (is_fenced and not frame.recovery):
@@ -96,7 +96,7 @@ class BookieCore:
     def fence(
         self, ledger_id: int, ticket: object, verifier: bytes = b"", identity: bytes = NO_IDENTITY
     ) -> list[Effect]:
-        """Fences a ledger; the ticket is answered OK when the fence is on disk."""
+        """Fences a ledger; answers the ticket OK when the fence is on disk."""
         state = self._state_of(ledger_id)
         if refused := _refused(state, verifier, identity, ticket):
             return [refused]
@@ -113,7 +113,7 @@ class BookieCore:
                 ]
 
     def written(self, ticket: object) -> list[Effect]:
-        """Answers WRITTEN for a record with deferred sync that is in the log, and not yet on disk."""
+        """Answers WRITTEN for a record with deferred sync that is in the log and not yet on disk."""
         return [Answer(ticket, Status.WRITTEN)]
 
     def on_disk(self, record: Record, ticket: object | None) -> list[Effect]:
@@ -128,7 +128,7 @@ class BookieCore:
         return answers
 
     def refused(self, written: Iterable[tuple[object | None, Record]], detail: str) -> list[Effect]:
-        """Answers READ_ONLY for records that a full disk kept out of the log; a pending fence is withdrawn."""
+        """Answers READ_ONLY for records that a full disk kept out of the log; withdraws a pending fence."""
         answers: list[Effect] = []
         for ticket, record in written:
             if ticket is not None:
@@ -151,8 +151,7 @@ def _record_of(frame: Frame, note: bytes) -> Record:
 
 
 def _note_in(frame: Frame) -> bytes:
-    """The note that the frame brings; none where a newer program made it. Raises BadRecord where it is not of this
-    ledger."""
+    """The frame's note; none if a newer program made it. Raises BadRecord if the note belongs to another ledger."""
     if not frame.note:
         return NO_NOTE
     try:
@@ -174,7 +173,7 @@ def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: objec
 
 
 def is_of_another(state: LedgerState, record: Record) -> bool:
-    """Whether the record is of another ledger under the same id (rule W8)."""
+    """Whether the record belongs to another ledger of the same id (rule W8)."""
     if record.kind is not RecordKind.STATE:
         return state.is_another(record.identity)
     theirs = LedgerState.decode(record.ledger_id, record.content).identity
@@ -182,12 +181,12 @@ def is_of_another(state: LedgerState, record: Record) -> bool:
 
 
 def state_record(state: LedgerState) -> Record:
-    """The record with a ledger's whole state besides its entries and notes."""
+    """Makes the record of a ledger's entire state, without its entries and notes."""
     return Record(RecordKind.STATE, state.ledger_id, content=state.encode())
 
 
 def remember(state: LedgerState, record: Record) -> bool:
-    """Applies a durable record to its ledger's state, live and in replay; True when the LAC rose."""
+    """Applies a durable record to its ledger's state, live and in replay; returns whether the LAC rose."""
     if record.kind is RecordKind.STATE:
         state.absorb(LedgerState.decode(record.ledger_id, record.content))
         return False

@@ -16,16 +16,16 @@ from ..log.records import Found, read_record
 from ..wire.columns import Columns
 
 OPEN_SEGMENTS_MAX = 64
-"""Segment files kept open for reading."""
+"""Maximum number of segment files kept open for reading."""
 
 DOUBTED_MAX = 100_000
-"""Frames remembered that could not be read; of further ones the index is believed."""
+"""Maximum number of remembered unreadable frames; for further ones, the index is trusted."""
 
 
 class SegmentFiles:
-    """Cache of open segment files, the least recently used closed first. Thread-safe.
+    """Cache of open segment files; closes the least recently used first. Thread-safe.
 
-    `doubted`: positions of frames that could not be read the last time.
+    `doubted`: positions of frames that the last read could not read.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -41,11 +41,11 @@ class SegmentFiles:
                 file = self._open[segment] = self._disk.open(segments.name_of(segment))
             self._open.move_to_end(segment)
             if len(self._open) > OPEN_SEGMENTS_MAX:
-                self._open.popitem(last=False)  # closes when the last reader drops it
+                self._open.popitem(last=False)  # the file closes when the last reader drops it
             return file
 
     def doubt(self, places: Iterable[FrameLocation]) -> None:
-        """These frames could not be read."""
+        """Remembers these frames as unreadable."""
         self.doubted.update(place.position for place in islice(places, DOUBTED_MAX - len(self.doubted)))
 
     def forget(self, numbers: Iterable[int]) -> None:
@@ -63,14 +63,14 @@ GIVE_BACK = "; nothing is lost: give the file back to the bookie's user (`chown`
 
 
 class UnreadableFrame(NamedTuple):
-    """Why a frame cannot be read; `is_damaged`: the disk returned something else than the index says."""
+    """Why a frame cannot be read. `is_damaged`: the disk returned other content than the index expects."""
 
     why: str
     is_damaged: bool = True
 
 
 def why_unread(segment: int, error: OSError) -> str:
-    """Why the system did not give what is in a segment, and what to do where it is all there."""
+    """Explains why the system did not return a segment's content, and what to do if the content is intact."""
     told = f"{segments.name_of(segment)}: {error.strerror or error}"
     return told + GIVE_BACK if isinstance(error, PermissionError) else told
 
@@ -78,7 +78,7 @@ def why_unread(segment: int, error: OSError) -> str:
 def read_frame(
     files: SegmentFiles, ledger_id: int, place: FrameLocation, identity: bytes | None = None
 ) -> Columns | UnreadableFrame:
-    """Reads the frame at this place, or says why it cannot; with an identity, only of that very ledger."""
+    """Reads the frame at this place, or explains why it cannot; with an identity, only that very ledger's frame."""
     segment, offset = place_of(place.position)
     name = segments.name_of(segment)
     try:
@@ -92,10 +92,10 @@ def read_frame(
             if record.ledger_id == ledger_id and stands == place and identity in (None, record.identity):
                 files.doubted.discard(place.position)
                 return columns
-            why: object = "the index points at another record"
+            why: object = "the index points to another record"
         case BadRecordBytes():
             why = found
         case _:
-            why = "the record holds no entries"
+            why = "the record contains no entries"
     files.doubt([place])
     return UnreadableFrame(f"{name} at offset {offset}: {why}")

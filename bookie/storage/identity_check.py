@@ -1,7 +1,7 @@
 """Refuses requests for another ledger than the bookie holds under that id (rule W8).
 
-Ids are never given twice, unless the metadata went back: an older copy of it was put in place, and lacks the ledgers
-that were made since. The identity that each ledger gets at its creation tells two of one id apart.
+No id is used twice, unless the metadata went back: an operator restored an older copy, which lacks the ledgers created
+since. Each ledger gets an identity at its creation, which distinguishes two ledgers of one id.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from ..wire.messages import HoldingsRequest, LacRequest, ReadRequest
 log = logging.getLogger(__name__)
 
 TOLD_SECONDS_MIN = 10.0
-"""Least time between two such lines of the log."""
+"""Minimum seconds between two such log lines."""
 
 
 class IdentityCheck:
-    """Refuses requests for another ledger of the id, and logs them, rate-limited. Belongs to the event loop."""
+    """Refuses requests for another ledger of the id, and logs the refusals, rate-limited. Belongs to the event loop."""
 
     def __init__(self, state_of: Callable[[int], LedgerState], clock: Callable[[], float]) -> None:
         self._state_of = state_of
@@ -29,7 +29,7 @@ class IdentityCheck:
         self._seldom = LogRateLimit(TOLD_SECONDS_MIN)
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
-        """Why the request is refused, if the ledger here has another identity; "" if it has not."""
+        """Why the request is refused, if the ledger here has another identity; otherwise ""."""
         if why := self._state_of(request.ledger_id).identity_mismatch(request.identity):
             self.tell(why)
         return why

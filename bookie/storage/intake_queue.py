@@ -1,4 +1,4 @@
-"""The log's intake queue: what a bookie has accepted and not yet reported durable, bounded in bytes."""
+"""The log's intake queue: requests that the bookie has accepted and not yet reported durable, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OnAnswer = Callable[[Status, str], None]
 
 
 class Arrival(NamedTuple):
-    """How a frame arrived: when it was complete (the loop's clock), how long receiving it took, and who sent it.
-    `peer` counts for limits; `address` has the port."""
+    """How a frame arrived: when it was complete (the loop's clock), the seconds of its receipt, and its sender. `peer`
+    counts for limits; `address` includes the port."""
 
     at: float
     network_seconds: float = 0.0
@@ -37,7 +37,7 @@ NO_ARRIVAL = Arrival(0.0)
 class Ticket:
     """A request that waits for the disk: how to answer it, and how it arrived.
 
-    `is_ours`: the bookie itself asks, for a record that is a copy of others. `is_deferred`: its sync waits for others.
+    `is_ours`: the bookie itself stores a copy of other records. `is_deferred`: its sync waits for the sync of others.
     """
 
     answer: OnAnswer
@@ -64,19 +64,19 @@ class Intake:
         return self._room.is_set()
 
     async def room(self) -> None:
-        """Waits until the log's queue takes more; callers read nothing from the network before."""
+        """Waits until the log's queue has room; until then, callers read nothing from the network."""
         while not self._room.is_set():
             await self._room.wait()
 
     @property
     def bytes(self) -> int:
-        """Bytes that wait."""
+        """Number of waiting bytes."""
         return self._bytes
 
     def submit(
         self, log: LogWriter, record: Record, ticket: object | None, *, deferred_sync: bool = False
     ) -> None:
-        """Submits the record to the log, which reports the ticket back. None: nobody waits for it."""
+        """Submits the record to the log, which reports the ticket back. None: no request waits for it."""
         self._submitted += 1
         if ticket is not None:
             assert isinstance(ticket, Ticket)
@@ -86,7 +86,7 @@ class Intake:
             self._room.clear()
 
     def release(self, ticket: object | None, size_bytes: int) -> Ticket | None:
-        """Frees a record's bytes and returns its ticket; None if that was done, or nobody waits for an answer."""
+        """Frees a record's bytes and returns its ticket; None if it was released before, or no request waits for it."""
         assert ticket is None or isinstance(ticket, Ticket)
         if ticket is not None and ticket.is_answered:
             return None
@@ -98,23 +98,22 @@ class Intake:
         return ticket
 
     def refused(self, records: Sequence[tuple[object | None, Record]]) -> None:
-        """These were kept out of the log."""
+        """Releases records that were kept out of the log."""
         for ticket, record in records:
             self.release(ticket, record_bytes(record))
         self.reported(len(records))
 
     async def settled(self, failed: asyncio.Future[Any]) -> None:
-        """Waits until each record that was submitted before has been applied, or refused, or the log failed: some
-        seconds at most."""
+        """Waits until each record submitted so far was applied or refused, or the log failed: some seconds at most."""
         settled: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._settling.append((self._submitted, settled))
         self.reported(0)
         await asyncio.wait([settled, failed], return_when=asyncio.FIRST_COMPLETED)
 
     def reported(self, records: int) -> None:
-        """So many more are applied, or were refused."""
+        """Counts records that were applied or refused."""
         self._reported += records
         while self._settling and self._settling[0][0] <= self._reported:
             _, settled = self._settling.popleft()
-            if not settled.done():  # who waited may have been cancelled
+            if not settled.done():  # the waiter may have been cancelled
                 settled.set_result(None)

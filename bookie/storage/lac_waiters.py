@@ -26,9 +26,9 @@ class LacWaiters:
     async def wait(
         self, ledger_id: int, beyond: int, seconds: float, hurried: asyncio.Future[None] | None = None
     ) -> None:
-        """Waits for a last-add-confirmed past `beyond`, until the time is up, or long polls end.
+        """Waits for a last-add-confirmed past `beyond`, until the time is up, or until long polls end.
 
-        Ends early when `hurried` is done, which is done afterwards in any case.
+        Ends early when `hurried` is done. Leaves `hurried` done in any case.
         """
         lac = self._lac_of(ledger_id)
         if self._ended or seconds <= 0 or (lac is not None and lac.last_entry > beyond):
@@ -46,20 +46,20 @@ class LacWaiters:
                 del self._lines[ledger_id]
 
     def wake(self, ledger_id: int) -> None:
-        """Wakes the long polls for which the ledger's last-add-confirmed is news."""
+        """Wakes the long polls that the ledger's last-add-confirmed answers."""
         line = self._lines.get(ledger_id)
         if line is not None and (lac := self._lac_of(ledger_id)) is not None:
             line.wake(lac.last_entry)
 
     def end(self) -> None:
-        """Ends all long polls, now and from now on."""
+        """Ends all present and future long polls at once."""
         self._ended = True
         for line in self._lines.values():
             line.wake_all()
 
 
 class _Line:
-    """Long polls of one ledger, by the entry they know: only those that a new one concerns are woken."""
+    """Long polls of one ledger, by the entry that they know, so that a later entry wakes only those that it answers."""
 
     def __init__(self) -> None:
         self.beyond: list[int] = []

@@ -1,4 +1,4 @@
-"""Cache of ledger states: as many as fit in memory, the others are in the index."""
+"""Cache of ledger states: as many as fit in memory; the index has the others."""
 
 from __future__ import annotations
 
@@ -8,39 +8,37 @@ from ..index.index import Index
 from ..index.ledger_state import Fence, LedgerState
 
 STATES_MAX = 20_000
-"""Ledgers in memory between two checkpoints; those with changes are kept beyond that."""
+"""Ledgers in memory between two checkpoints; changed ones are kept beyond this number."""
 
-IN_LIMBO = (
-    "the bookie may have lost some of this ledger; it vouches for it again after `bookledger bookie repair`"
-)
+IN_LIMBO = "the bookie may have lost entries of this ledger; it answers for it again after `bookledger bookie repair`"
 
 
 class LedgerStates:
-    """States by ledger. Belongs to the event loop. `is_dirty`: the index does not hold the ledger's present state."""
+    """States by ledger. Belongs to the event loop. `is_dirty`: whether the index lacks the ledger's present state."""
 
     def __init__(self, index: Index, is_dirty: Callable[[int], bool]) -> None:
         self._index = index
         self._is_dirty = is_dirty
         self._held: dict[int, LedgerState] = {}
         self.forgets = 0
-        """Counts calls of `forget`: what was read of a ledger's record before one may be out of date."""
+        """Counts calls of `forget`: a ledger's record that was read before one may be out of date."""
 
     def __len__(self) -> int:
         return len(self._held)
 
     def hold(self, ledger_id: int) -> LedgerState:
-        """The ledger's state, to be changed; a blank one if unknown."""
+        """The ledger's state for changes; a blank one if unknown."""
         state = self._held.get(ledger_id)
         if state is None:
             state = self._held[ledger_id] = self._index.ledger(ledger_id) or LedgerState(ledger_id)
         return state
 
     def peek(self, ledger_id: int) -> LedgerState:
-        """The ledger's state, to be read; not cached, so that requests for unknown ledgers cost no memory."""
+        """The ledger's state for reading; not cached, so that requests for unknown ledgers use no memory."""
         return self._held.get(ledger_id) or self._index.ledger(ledger_id) or LedgerState(ledger_id)
 
     def is_fenced(self, ledger_id: int) -> bool:
-        """Whether a fence on disk refuses its writer here."""
+        """Whether a fence on disk refuses the ledger's writer."""
         return self.peek(ledger_id).fence is Fence.DURABLE
 
     def row(self, ledger_id: int) -> bytes:
@@ -57,33 +55,33 @@ class LedgerStates:
             del self._held[ledger_id]
 
     def _may_go(self, ledger_id: int, state: LedgerState) -> bool:
-        # A pending fence is in no row yet.
+        # No row has a pending fence yet.
         return state.fence is not Fence.PENDING and not self._is_dirty(ledger_id)
 
     def outdate_lookups(self) -> list[int]:
-        """What was read of records until now counts no more. Returns the ledgers in memory that are not fenced: entries
-        of others are taken only once their records are read."""
+        """Invalidates all earlier reads of records. Returns the ledgers in memory that are not fenced; the bookie takes
+        entries of other ledgers only after it has read their records."""
         self.forgets += 1
         return [ledger_id for ledger_id, state in self._held.items() if state.fence is not Fence.DURABLE]
 
     def forget_new_verifiers(self) -> None:
-        """Clears the verifiers of ledgers that the index does not know, so that the next writer has them looked up: the
-        ledger may have been forgotten, which the log does not say."""
+        """Clears the verifiers of ledgers that the index does not know, so that their next write looks them up: the
+        ledger may have been forgotten, which the log does not record."""
         for ledger_id, state in self._held.items():
             if self._index.ledger(ledger_id) is None:
                 state.verifier_in_log, state.verifier = state.verifier, None
 
     def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Forgets deleted ledgers. A writer that goes on is fenced while the state is cached; then the metadata is
-        asked, which has the tombstone."""
+        """Forgets deleted ledgers. Fences a writer that continues, as long as the state is cached; after that, the
+        bookie asks the metadata, which has the tombstone."""
         self.forgets += 1
         for ledger_id in ledger_ids:
             before = self.peek(ledger_id)
-            if before.fence is not Fence.PENDING:  # else a request waits for it
+            if before.fence is not Fence.PENDING:  # else a request waits for the fence
                 fenced = LedgerState(ledger_id, fence=Fence.DURABLE, verifier=before.verifier)
                 fenced.identity = before.identity
                 self._held[ledger_id] = fenced
 
     def forget_former(self, ledger_id: int) -> None:
-        """Drops the ledger's state; for replay, when a record of another ledger of that id follows."""
+        """Drops the ledger's state; used in replay when a record of another ledger of that id follows."""
         self._held.pop(ledger_id, None)

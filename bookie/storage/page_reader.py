@@ -22,10 +22,10 @@ from .reading import EntryPage, read_page
 log = logging.getLogger(__name__)
 
 LOOKS_MAX = 16
-"""Look-ups of a damaged page at most, while compaction goes on moving frames."""
+"""Maximum look-ups of a damaged page while compaction keeps moving frames."""
 
 WHOLE_MAX = 100_000
-"""Ledgers remembered as having all their frames in the index."""
+"""Maximum number of ledgers remembered as having all their frames in the index."""
 
 
 class PageReader:
@@ -38,10 +38,10 @@ class PageReader:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="bookie-read", initializer=thread_of())
 
     async def read(self, request: ReadRequest) -> EntryPage:
-        """Reads a page; looks it up again where compaction may have moved a damaged frame meanwhile."""
+        """Reads a page; looks it up again if compaction may have moved a damaged frame meanwhile."""
         before, now = None, await self._read_once(request)
         looks = 1
-        # A second look-up may find another frame damaged, moved only now: repeat until two look-ups are the same.
+        # A second look-up may find another frame damaged because it was moved just now: repeat until two agree.
         while now[1].damaged and now != before and looks < LOOKS_MAX:
             before, now = now, await self._read_once(request)
             looks += 1
@@ -51,7 +51,7 @@ class PageReader:
         return _unsure(request.first_entry, page)
 
     async def holdings(self, request: HoldingsRequest, state: LedgerState) -> tuple[tuple[Holding, ...], int]:
-        """The ledger's extents by the index, and the entry through which they are complete."""
+        """Returns the ledger's extents by the index, and the entry up to which they are complete."""
         asked = request.ledger_id, request.first_entry, request.last_entry
         recent = self._index.recent_holding(*asked)
 
@@ -61,7 +61,7 @@ class PageReader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:
-        """Whether entries that the page lacks may be denied: checks, once per process, that no frames are lost."""
+        """Whether the page's missing entries may be denied: checks, once per process, that no frames are lost."""
         has_all = len(page.columns) == page.covered_through - first_entry + 1
         if has_all or ledger_id in self._whole:
             return True
@@ -102,7 +102,7 @@ def _unsure(first_entry: int, page: EntryPage) -> EntryPage:
 
 
 def _overhead_of(state: LedgerState) -> Overhead:
-    """Record overhead of a ledger. Digests of entries are as wide as that of the last-add-confirmed."""
+    """Record overhead of a ledger. Digests of entries are as wide as the last-add-confirmed's."""
     digest_bytes = len(state.last_add_confirmed.digest) if state.last_add_confirmed else 0
     frame_bytes = RECORD_HEADER.size + digest_bytes + len(state.verifier or b"")
     return Overhead(frame_bytes, ID_BYTES + LENGTH_BYTES + digest_bytes)

@@ -1,7 +1,7 @@
 """Reads one page of entries: frames at given places in, columns out.
 
-A frame's record is read whole and its checksum verified before anything of it is served; a record
-that cannot be read or verified makes its entry range *damaged*, never absent (rule R6).
+A frame's record is read completely and its checksum verified before any of its entries is served. A record that cannot
+be read or verified makes its entry range *damaged*, never absent (rule R6).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .frames import SegmentFiles, UnreadableFrame, read_frame
 log = logging.getLogger(__name__)
 
 PAGE_BYTES_MAX = ENTRY_BYTES_MAX
-"""Bytes of one page at most, all its columns counted, whatever was asked for; one larger entry is a page alone. So a
-page always fits into a message."""
+"""Maximum bytes of one page, with all its columns, whatever the request asks for; a larger entry gets its own page. So
+a page always fits into a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Entries of [first asked, covered_through]; what is in neither columns nor damaged is absent.
+    """Entries of [first requested, covered_through]; an entry neither in `columns` nor in `damaged` is absent.
 
-    `why_unread`: why the first of `damaged` was not read; "" where it was, and is damaged.
+    `why_unread`: why the first of `damaged` was not read; "" if it was read and is damaged.
     """
 
     columns: Columns
@@ -45,9 +45,9 @@ def read_page(
     *,
     whole_frames: bool = False,
 ) -> EntryPage:
-    """The entries of [first_entry, last_entry] found in `places`: ordered, and all that may hold them (`Index.page`).
+    """Reads entries of [first_entry, last_entry] from `places`, ordered, all that may hold them (`Index.page`).
 
-    About `bytes_max`; not less than all frames of the first entry. With `whole_frames` it ends with the last frame
+    Returns about `bytes_max`, but at least all frames of the first entry. With `whole_frames`, ends with the last frame
     that fits.
     """
     bytes_max = min(bytes_max, PAGE_BYTES_MAX)

@@ -1,4 +1,4 @@
-"""Applies log records to states and index: at a start those behind the checkpoint, for an index rebuild all."""
+"""Applies log records to states and index: at a start those behind the checkpoint, for an index rebuild all of them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Note = Callable[[Record, int, int], None]
 class Replayed:
     """Result of replaying the log behind the checkpoint.
 
-    `log_end`: how far the log went. `has_lost`: it has LOST records. `next_segment`: the first to write to.
-    `served_through`: all before this position is applied.
+    `log_end`: the end of the log. `has_lost`: the log has LOST records. `next_segment`: the first to write to.
+    `served_through`: everything before this position is applied.
     """
 
     records: int = 0
@@ -58,8 +58,8 @@ def replay_log(disk: Disk, incarnation: str, index: Index, states: LedgerStates,
 def apply(record: Record, index: Index, state_of: StateOf, forget: Callable[[int], None]) -> None:
     """Applies a record, in log order, to the state of its ledger.
 
-    A record with another identity than those before it means that the former ledger had been forgotten: no bookie
-    takes two ledgers of one id (rule W8).
+    A record with another identity than its predecessors means that the bookie had forgotten the former ledger, because
+    no bookie takes two ledgers of one id (rule W8).
     """
     if record.ledger_id == NO_LEDGER:
         return

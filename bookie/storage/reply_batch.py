@@ -1,4 +1,4 @@
-"""Batches callbacks of answers, so that what is answered together is sent together."""
+"""Batches callbacks of answers, so that simultaneous answers are sent together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Tell = Callable[[], None]
 
 
 class ReplyBatch:
-    """Use as `with answers:` around what answers many requests. Belongs to the event loop."""
+    """Use as `with answers:` around code that answers many requests. Belongs to the event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -35,12 +35,12 @@ class ReplyBatch:
             try:
                 tell()
             except Exception as error:
-                # As the loop does with any callback: neither the others nor the block suffer.
-                about = {"message": "a client could not be answered", "exception": error}
+                # As the loop does with any callback: an error affects neither other callbacks nor the block.
+                about = {"message": "the answer could not be sent to a client", "exception": error}
                 self._loop.call_exception_handler(about)
 
 
 def set_once(answered: asyncio.Future[tuple[Status, str]], status: Status, detail: str) -> None:
-    """Sets the answer, unless it is set, or the waiter was cancelled."""
+    """Sets the answer, unless it is set already or the waiter was cancelled."""
     if not answered.done():
         answered.set_result((status, detail))

@@ -21,14 +21,14 @@ from .upkeep import Upkeep
 UPKEEP = MetricTable("bookie", "A bookie: its upkeep")
 
 SUSPENDED = UPKEEP.gauge("upkeep_suspended", "1 while upkeep is suspended.")
-ROUNDS = UPKEEP.counter("upkeep_rounds", "Rounds of collection and compaction that ended.", "outcome")
+ROUNDS = UPKEEP.counter("upkeep_rounds", "Completed rounds of collection and compaction.", "outcome")
 COLLECTED_LEDGERS = UPKEEP.counter(
     "collected_ledgers", "Deleted ledgers that were forgotten.", bookkeeper="bookie_DELETED_LEDGER_COUNT"
 )
 COLLECTED_FRAMES = UPKEEP.counter("collected_frames", "Frames dropped because they are placed elsewhere.")
-UNLISTED = UPKEEP.gauge("unlisted_ledgers", "Ledgers here that the metadata does not know.")
+UNLISTED = UPKEEP.gauge("unlisted_ledgers", "Ledgers on this bookie that the metadata does not know.")
 MOVED_BYTES = UPKEEP.counter(
-    "compaction_moved_bytes", "Bytes that compaction moved out of thin segments of the log."
+    "compaction_moved_bytes", "Bytes that compaction moved out of mostly dead segments of the log."
 )
 FREED_BYTES = UPKEEP.counter(
     "compaction_freed_bytes",
@@ -36,30 +36,32 @@ FREED_BYTES = UPKEEP.counter(
     bookkeeper="bookie_RECLAIMED_COMPACTION_SPACE_BYTES + bookie_RECLAIMED_DELETION_SPACE_BYTES",
 )
 SEGMENTS = UPKEEP.counter("compaction_segments", "Segments of the log that were deleted.")
-SCRUBS = UPKEEP.counter("scrubs", "Scrubs of everything on the disk that ended.", "outcome")
-SCRUB_BYTES = UPKEEP.gauge("scrub_bytes", "Bytes that the last whole scrub read.")
-SCRUB_DAMAGED = UPKEEP.gauge("scrub_damaged", "Damaged stretches of the log that the last whole scrub found.")
+SCRUBS = UPKEEP.counter("scrubs", "Completed scrubs of the entire disk.", "outcome")
+SCRUB_BYTES = UPKEEP.gauge("scrub_bytes", "Bytes that the last complete scrub read.")
+SCRUB_DAMAGED = UPKEEP.gauge(
+    "scrub_damaged", "Damaged stretches of the log that the last complete scrub found."
+)
 SCRUB_UNREAD = UPKEEP.gauge(
-    "scrub_segments_unread", "Segments of the log that the last whole scrub could not read."
+    "scrub_segments_unread", "Segments of the log that the last complete scrub could not read."
 )
-SCRUB_FRAMES = UPKEEP.gauge("scrub_frames_damaged", "Frames that the last whole scrub could not read.")
+SCRUB_FRAMES = UPKEEP.gauge("scrub_frames_damaged", "Frames that the last complete scrub could not read.")
 SCRUB_REPAIRED = UPKEEP.gauge(
-    "scrub_repaired_entries", "Entries that the last whole scrub fetched from other bookies."
+    "scrub_repaired_entries", "Entries that the last complete scrub fetched from other bookies."
 )
-SCRUB_RUNNING = UPKEEP.gauge("scrub_running", "1 while a scrub is under way.")
-SCRUB_DONE = UPKEEP.gauge("scrub_segments_done", "Segments of the log that the scrub under way has read.")
-SCRUB_SEGMENTS = UPKEEP.gauge("scrub_segments", "Segments of the log that the scrub under way is to read.")
+SCRUB_RUNNING = UPKEEP.gauge("scrub_running", "1 while a scrub is running.")
+SCRUB_DONE = UPKEEP.gauge("scrub_segments_done", "Segments of the log that the running scrub has read.")
+SCRUB_SEGMENTS = UPKEEP.gauge("scrub_segments", "Segments of the log that the running scrub has to read.")
 MARKED = UPKEEP.gauge(
     "healing_marked_ledgers",
-    "Ledgers marked as under-replicated, when this bookie last went through the marks.",
+    "Ledgers marked as under-replicated when this bookie last went through the marks.",
 )
 HEALED = UPKEEP.counter(
     "healed_ledgers",
-    "Ledgers of which this bookie made copies.",
+    "Ledgers that this bookie made copies of.",
     bookkeeper="replication_worker_NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED",
 )
-FAILURES = UPKEEP.counter("healing_failures", "Tries to heal a ledger that failed.")
-WAITING = UPKEEP.gauge("healing_waiting_ledgers", "Ledgers to be tried again later, here or by others.")
+FAILURES = UPKEEP.counter("healing_failures", "Failed attempts to heal a ledger.")
+WAITING = UPKEEP.gauge("healing_waiting_ledgers", "Ledgers to be retried later, by this bookie or by others.")
 REPAIRED_ENTRIES = UPKEEP.counter(
     "repaired_entries",
     "Entries fetched from other bookies, for healing and repair.",
@@ -75,20 +77,22 @@ RECOVERIES = UPKEEP.counter("recoveries", "Ledgers recovered because their write
 AUDIT = MetricTable("auditor", "The auditor: in each bookie, and in `autorecovery`")
 
 ELECTED = AUDIT.gauge(
-    "elected", "1 while this process is the cluster's auditor; the others show what they last saw."
+    "elected", "1 while this process is the cluster's auditor; other processes show their last counts."
 )
-AUDITS = AUDIT.counter("audits", "Audits, looks at all records, that ended.")
+AUDITS = AUDIT.counter("audits", "Completed audits of all records.")
 AUDIT_SECONDS = AUDIT.gauge(
-    "audit_seconds", "Time of the last audit.", bookkeeper="auditor_AUDIT_BOOKIES_TIME"
+    "audit_seconds", "Duration of the last audit.", bookkeeper="auditor_AUDIT_BOOKIES_TIME"
 )
-LEDGERS = AUDIT.gauge("ledgers", "Ledgers that it saw, by state.", "state")
-LEFT_BEHIND = AUDIT.gauge("ledgers_left_behind", "Ledgers not closed that seem to have no writer.")
+LEDGERS = AUDIT.gauge("ledgers", "Ledgers in the last audit, by state.", "state")
+LEFT_BEHIND = AUDIT.gauge("ledgers_left_behind", "Ledgers that are not closed and seem to have no writer.")
 UNDER_REPLICATED = AUDIT.gauge(
     "under_replicated_ledgers",
-    "Ledgers that it marked for healing, or found marked with reason.",
+    "Ledgers that it marked for healing, or found rightly marked.",
     bookkeeper="auditor_NUM_UNDER_REPLICATED_LEDGERS",
 )
-FRAGMENTS = AUDIT.gauge("fragments", "Fragments that it saw, by the condition of their worst copy.", "state")
+FRAGMENTS = AUDIT.gauge(
+    "fragments", "Fragments in the last audit, by the condition of their worst copy.", "state"
+)
 
 
 def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
@@ -142,7 +146,7 @@ def _of_healing(upkeep: Upkeep) -> Iterator[Metric]:
 
 
 def of_auditor(auditor: Auditor) -> Iterator[Metric]:
-    """Metrics of the last audit; of a candidate that is not elected, the last one while it was."""
+    """Metrics of the last audit; for a candidate that is not elected, of the last one while it was."""
     last = auditor.last
     yield ELECTED.of(auditor.is_elected)
     yield AUDITS.of(auditor.audits)

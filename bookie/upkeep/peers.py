@@ -1,6 +1,6 @@
 """The client that a bookie needs to repair itself from the rest of the cluster.
 
-The bookie imports no client: its caller hands in an implementation of this protocol, such as
+The bookie imports no client: its caller passes an implementation of this protocol, such as
 `ledgers.recovering.peers.ClusterPeers`.
 """
 
@@ -23,34 +23,33 @@ class Peers(Protocol):
     def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
     ) -> AsyncIterator[Columns]:
-        """All entries of [first_entry, last_entry] of a closed ledger, in order, from the other replicas.
+        """Yields all entries of [first_entry, last_entry] of a closed ledger, in order, from the other replicas.
 
-        They come in pages that are never empty and take about as much as a page of any read, 4 MiB from
-        each bookie asked at most. `without` is never asked for anything; another incarnation of its
-        name is. Every CRC32C digest is verified. The key of an HMAC_SHA256 ledger is not known here: its
-        entries come as a replica's checksummed log and sealed message give them, unverified, and it
-        is for the ledger's readers to refuse what was forged.
+        The pages are never empty, and as large as those of any read: at most 4 MiB from each bookie. `without` is never
+        asked for anything; another incarnation of its name is. Every CRC32C digest is verified. The key of an
+        HMAC_SHA256 ledger is not known here: its entries are returned as a replica's checksummed log and sealed message
+        contain them, unverified, and the ledger's readers have to refuse forged ones.
 
-        Raises PeersFailed for the first entry that no other replica can give, once all before it have been
-        given, and ValueError for a ledger that is not closed or a range outside it.
+        Raises PeersFailed for the first entry that no other replica can return, after yielding all entries before it,
+        and ValueError for a ledger that is not closed or a range outside it.
         """
         ...
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """Fences, recovers and closes a ledger as opening it does; its closed record, or None where it is deleted.
+        """Fences, recovers and closes a ledger like opening it does; returns its closed record, None if it is deleted.
 
-        A closed one is left as it is. A writer that goes on is fenced. Raises PeersFailed where the outcome is
-        undecided, and the ledger stays in recovery; also for a ledger with a password, whose bookies let nobody else
-        fence it, and nothing is touched then.
+        Does not change a closed ledger. Fences a writer that continues. Raises PeersFailed if the outcome is undecided,
+        and the ledger stays in recovery. Also raises it for a ledger with a password, whose bookies let no one else
+        fence it; in that case nothing is changed.
         """
         ...
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Why the bookie does not answer at the address it advertises; "" where it does. Raises MetadataError."""
+        """Why the bookie does not answer at the address that it advertises; "" if it answers. Raises MetadataError."""
         ...
 
     async def close(self) -> None:
-        """Ends all connections, once nobody asks any more. May be called twice."""
+        """Closes all connections; no call may be running. May be called twice."""
         ...
 
 
@@ -62,7 +61,7 @@ class NoPeers:
     ) -> AsyncGenerator[Columns, None]:
         del last_entry, without
         raise _alone(record.ledger_id, first_entry)
-        yield  # what makes it a generator
+        yield  # makes this a generator
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
         raise _alone(ledger_id)
@@ -77,5 +76,5 @@ class NoPeers:
 
 
 def _alone(ledger_id: int, entry_id: int | None = None) -> PeersFailed:
-    what = f"nothing of ledger {ledger_id} can be fetched: this bookie was started without the others"
+    what = f"no entries of ledger {ledger_id} can be fetched, because this bookie was started without peers"
     return PeersFailed(ledger_id, what, "start it with `bookledger bookie run`", entry_id=entry_id)

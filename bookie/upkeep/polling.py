@@ -1,4 +1,4 @@
-"""Does something every so often, and goes on after errors: the loop of all upkeep that looks for what is to be done."""
+"""Repeats work periodically, and continues after errors: the loop of all upkeep that looks for work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metadata.errors import MetadataError
 from ..errors import BookieError, LogFailed
 
 LOOK_SECONDS = 5.0
-"""How often a bookie looks in the metadata for what is to be done: one listing of what is mostly nothing."""
+"""Seconds between a bookie's looks for work in the metadata: one listing, which is mostly empty."""
 
 
 async def poll(
@@ -27,7 +27,7 @@ async def poll(
     """Calls `look_once` until cancelled, or until the log has failed: first after `first_seconds`, then `seconds` after
     each beginning, and no sooner than `pause_seconds` after each end.
 
-    An error is logged behind what has `failed`, and the next look tries again.
+    Logs an error with the text `failed` in front, and the next look tries again.
     """
     loop = asyncio.get_running_loop()
     next_at = loop.time() + first_seconds

@@ -1,4 +1,4 @@
-"""Reports of repairs and scrubs for operators. Plain values that `dataclasses.asdict` turns into JSON."""
+"""Reports of repairs and scrubs for operators. Plain values, which `dataclasses.asdict` turns into JSON."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 from ..wire.messages import EntryRange
 
 LISTED_MAX = 1000
-"""Ledgers that a report names; the others are only counted."""
+"""Maximum number of ledgers that a report names; others are only counted."""
 
 WHY_CHARS_MAX = 500
-"""Length of each reason: a whole report fits `wire.messages.REPORT_BYTES_MAX`."""
+"""Maximum length of each reason, so that an entire report fits `wire.messages.REPORT_BYTES_MAX`."""
 
 SUMMED = ("entries", "bytes", "frames_removed", "fragments_moved")
-"""What reports sum up of ledgers."""
+"""Numbers of ledgers that reports sum up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Unrepaired:
 
 @dataclass(slots=True)
 class Tally:
-    """What was done for one ledger so far, and what could not be fetched. `why_not` is empty where everything is here
-    that the metadata places here.
+    """The work done for one ledger so far, and the entries that could not be fetched. `why_not` is empty if all entries
+    that the metadata places here are here.
 
-    `frames_unreadable`: of those that were suspected.
+    `frames_unreadable`: number of suspected frames that are unreadable.
     """
 
     ledger_id: int
@@ -45,7 +45,7 @@ class Tally:
     lacking: list[EntryRange] = field(default_factory=list)
 
     def fail(self, why: str, *lacking: EntryRange) -> None:
-        """Records that something stays undone; the first reason is reported."""
+        """Records that work remains undone; the first reason is reported."""
         self.why_not = self.why_not or why
         self.lacking += lacking
 
@@ -82,13 +82,13 @@ def _values(report: RepairReport) -> list[Any]:
 
 @dataclass(slots=True)
 class ScrubReport:
-    """Result of a scrub pass over the log, or what it has found so far.
+    """Result of a scrub pass over the log, or its findings so far.
 
-    `damaged`: stretches of the log that hold no records and once did; they stay until their segments,
-    `segments_damaged`, are emptied and deleted. `frames_damaged` were pointed to and could not be read;
-    `entries_repaired` were fetched in their stead. `frames_restored` were in the log, unknown to the index.
-    `states_rewritten`: ledgers that had a fence or state in a damaged segment. `unread`: segments that could not be
-    opened.
+    `damaged`: stretches of the log that held records once and hold none now; they stay until their segments,
+    `segments_damaged`, are emptied and deleted. `frames_damaged`: frames that the index points to and that could not be
+    read; `entries_repaired`: entries fetched in their stead. `frames_restored`: frames that were in the log, but not in
+    the index. `states_rewritten`: ledgers that had a fence or state in a damaged segment. `unread`: segments that could
+    not be opened.
     """
 
     segments: int = 0
@@ -109,7 +109,7 @@ class ScrubReport:
 class RoundTotals:
     """Totals of all rounds of collection and compaction since the start; `unlisted` is from the last one.
 
-    `rounds`: how many succeeded, and how many failed.
+    `rounds`: number of successful rounds, and of failed ones.
     """
 
     rounds: dict[str, int] = field(default_factory=lambda: {"done": 0, "failed": 0})
@@ -121,7 +121,7 @@ class RoundTotals:
     bytes_freed: int = 0
 
     def add(self, report: Mapping[str, Any]) -> None:
-        """Adds a round that succeeded."""
+        """Adds a successful round."""
         self.rounds["done"] += 1
         self.unlisted = report["unlisted"]
         for name in ("ledgers_forgotten", "frames_dropped", "segments_dropped", "bytes_moved", "bytes_freed"):
@@ -130,7 +130,7 @@ class RoundTotals:
 
 @dataclass(slots=True)
 class Progress:
-    """Progress of a repair, to be read while it runs."""
+    """Progress of a repair, which may be read while it runs."""
 
     ledgers: int = 0
     ledgers_done: int = 0
@@ -139,7 +139,7 @@ class Progress:
 
 
 class Summary:
-    """Sums up repairs of ledgers. One that comes more than once is unrepaired once."""
+    """Sums up repairs of ledgers. A ledger that appears more than once counts as unrepaired once."""
 
     def __init__(self) -> None:
         self._sum = RepairReport()

@@ -8,11 +8,11 @@ from enum import Enum
 from ..upkeep_config import UpkeepConfig
 
 LOW_SPACE_SECONDS = 60.0
-"""How often a disk that is nearly full is compacted, whatever the periods say."""
+"""Seconds between compactions of a nearly full disk, whatever the configured periods are."""
 
 
 class Depth(Enum):
-    """How thorough a round is; each does what the one before it does."""
+    """How thorough a round is; each includes the one before it."""
 
     COLLECT = "collect"
     MINOR = "minor"
@@ -21,7 +21,7 @@ class Depth(Enum):
 
 @dataclass(slots=True)
 class Schedule:
-    """Schedule of one bookie. None is due right after a start."""
+    """Schedule of one bookie. No round is due right after a start."""
 
     config: UpkeepConfig
     collected: float
@@ -33,7 +33,7 @@ class Schedule:
         return cls(config, now, now, now)
 
     def due(self, now: float, *, space_is_low: bool) -> Depth | None:
-        """The round to do now, if any."""
+        """The round that is due now, if any."""
         config = self.config
         if now - self.major >= config.major_compaction_seconds:
             return Depth.MAJOR
@@ -44,7 +44,7 @@ class Schedule:
         return Depth.COLLECT if now - self.collected >= config.collection_seconds else None
 
     def done(self, depth: Depth, now: float) -> None:
-        """Notes that a round has ended, well or not."""
+        """Records the end of a round, successful or not."""
         self.collected = now
         if depth is not Depth.COLLECT:
             self.minor = now

@@ -13,5 +13,5 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Returns its result. Even a cancelled caller waits for the work: the index may be closed right behind it."""
+    """Returns the result of `work`. Even a cancelled caller waits for it: the index may be closed right afterwards."""
     return await uncancellable(asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs)))

@@ -1,7 +1,7 @@
 """Background maintenance of a bookie: collection, compaction, scrubbing, re-replication, operator requests.
 
-One lock keeps all that moves or drops frames apart. A round that fails is logged and repeated when it is due;
-nothing half-done needs to be undone (`compactor.py`, `collector.py`). Suspending interrupts it.
+One lock serializes all work that moves or drops frames. A failed round is logged and repeated when it is due; partial
+work needs no undo (`compactor.py`, `collector.py`). Suspending upkeep interrupts the running round.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from .threads import in_thread
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""How often the schedule is checked."""
+"""Seconds between checks of the schedule."""
 
 Report = dict[str, Any]
 
@@ -58,7 +58,7 @@ Report = dict[str, Any]
 class Upkeep:
     """Maintains one bookie. Belongs to the event loop; `run` until cancelled.
 
-    `also_told` gives more fields of the status report. `returned`: see `Collector`.
+    `also_told` returns further fields of the status report. `returned`: see `Collector`.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class Upkeep:
 
     @property
     def repaired(self) -> Progress:
-        """Progress: what was fetched from other bookies since the start."""
+        """Totals of the entries and bytes fetched from other bookies since the start."""
         return self._repair.progress
 
     async def run(self) -> None:
-        """Runs rounds when due, scrubs and re-replicates. Ends only when it is cancelled, or the log has failed."""
+        """Runs rounds when due, scrubs and re-replicates. Ends only if it is cancelled or the log has failed."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._run_rounds())
             group.create_task(self.scrubber.scrub_for_ever(self._config.scrub_seconds, FIRST_ROUND_SECONDS))
@@ -134,14 +134,14 @@ class Upkeep:
                     return  # the process is about to end
                 log.log(
                     weight(error),
-                    "the %s round of upkeep failed, and will be tried again: %s",
+                    "the %s round of upkeep failed, and will be retried: %s",
                     depth.value,
                     error,
                 )
             schedule.done(depth, loop.time())
 
     async def round(self, depth: Depth, *, retired: bool = False) -> Report:
-        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError: call it again later."""
+        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; call it again later."""
         if self._suspended:
             raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
         working = asyncio.ensure_future(self._do_alone(depth, retired=retired))
@@ -183,7 +183,7 @@ class Upkeep:
         }
         return ratios[depth]
 
-    # --- what an operator asks for ------------------------------------------------------------
+    # --- operator requests -------------------------------------------------------------------
 
     async def maintain(self, request: MaintainRequest) -> MaintainReply:
         """Executes an operator's request. Raises BookieError, MetadataError or OSError."""
@@ -208,7 +208,7 @@ class Upkeep:
         return _reply(await self._status())
 
     async def _repair_all(self, adopted: str) -> Report:
-        """Completes the ledgers in limbo, then takes over what is placed at a lost bookie of this name."""
+        """Completes the ledgers in limbo, then takes over the positions of a lost bookie of this name."""
         async with self._lock:
             limbo = await self._repair.repair_limbo()
             registered = await find_bookie(self._store, adopted)
@@ -229,7 +229,7 @@ class Upkeep:
         alive = await find_bookie(self._store, bookie_id)
         if alive is not None and bookie_id != self._cookie.bookie_id:
             raise BookieError(
-                f"bookie {bookie_id} is registered: it lives, or has just died and its lease has not run out; "
+                f"bookie {bookie_id} is registered: it lives, or has just died and its lease has not expired; "
                 "stop it, or wait, and try again"
             )
 

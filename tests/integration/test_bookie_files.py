@@ -90,15 +90,13 @@ def test_a_part_of_a_bookie_that_is_gone_is_named_with_what_to_do(
         case _:
             first_segment(stopped).unlink()
             first_segment(stopped).mkdir()
-            why = "is a directory, and should be a file of the log: move it away"
+            why = "is a directory, but should be a file of the log: move it away"
     assert why in fails_with_one_line("bookie", command, f"--data={stopped}")
 
 
 def test_a_file_that_is_no_bookies_is_refused(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("hello")
-    assert "is none of a bookie's files" in fails_with_one_line(
-        "bookie", "dump", str(tmp_path / "letter.txt")
-    )
+    assert "is not a bookie's file" in fails_with_one_line("bookie", "dump", str(tmp_path / "letter.txt"))
     assert "is not a formatted bookie directory" in fails_with_one_line(
         "bookie", "check", f"--data={tmp_path}"
     )

@@ -143,7 +143,7 @@ def test_a_drain_that_stands_still_says_why(tmp_path: Path) -> None:
             bookies[next(name for name in bookies if name not in used)].kill()
             writer.close()
             line_with(
-                draining, "no other bookie that lives, is writable and heals may take its place: add one"
+                draining, "no other living, writable bookie with healing enabled may take its place: add one"
             )
 
 

@@ -1,4 +1,4 @@
-"""A histogram with cheap observations: Prometheus' own takes eight times as long for each.
+"""A histogram with cheap observations: an observation of Prometheus' own takes eight times as long.
 
 An observation adds two numbers; the registry gets buckets when it collects.
 """
@@ -22,7 +22,7 @@ class CheapHistogram(Collector):
         self._bounds = declared.buckets
         self._total = 0.0
         self.counts = [0] * (len(self._bounds) + 1)
-        """By bound, and behind them what is larger than all; each is counted once."""
+        """Observations by bound, then those larger than all bounds; each is counted once."""
         registry.register(self)
 
     def observe(self, amount: float) -> None:

@@ -1,4 +1,4 @@
-"""Prometheus metrics that a bookie counts and times while it works; `serving/metrics.py` adds what it can look up."""
+"""Prometheus metrics that a bookie counts and times while it works; `serving/metrics.py` adds those it looks up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GROUP_RECORDS = tuple(float(2**n) for n in range(11))
 
 
 class Request(StrEnum):
-    """What is asked of a bookie, as its refusals are counted."""
+    """Kinds of requests, by which refusals are counted."""
 
     APPEND = "append"
     READ = "read"
@@ -40,7 +40,7 @@ class Request(StrEnum):
 
 GOOD = (Status.OK, Status.WRITTEN)
 
-METRICS = MetricTable("bookie", "A bookie: appends, reads and its log")
+METRICS = MetricTable("bookie", "A bookie: appends, reads, and its log")
 
 APPEND_SECONDS = METRICS.histogram(
     "append_seconds",
@@ -61,21 +61,21 @@ READ_SECONDS = METRICS.histogram(
     bookkeeper="bookkeeper_server_READ_ENTRY_REQUEST",
 )
 READ_ENTRIES = METRICS.counter(
-    "read_entries", "Entries given to readers.", bookkeeper="bookkeeper_server_READ_ENTRY_count"
+    "read_entries", "Entries sent to readers.", bookkeeper="bookkeeper_server_READ_ENTRY_count"
 )
 READ_BYTES = METRICS.counter(
-    "read_bytes", "Bytes of payloads given to readers.", bookkeeper="bookie_READ_BYTES"
+    "read_bytes", "Bytes of payloads sent to readers.", bookkeeper="bookie_READ_BYTES"
 )
 READ_DAMAGED = METRICS.counter(
-    "read_damaged", "Ranges of entries that could not be read or verified, each time somebody asked for them."
+    "read_damaged", "Ranges of entries that could not be read or verified, counted at each request for them."
 )
 REFUSED = METRICS.counter(
     "refused",
-    "Requests that were not done, by what was asked and by the status in the answer.",
+    "Requests that failed, by kind of request and by the answer's status.",
     "request",
     "status",
 )
-FENCES = METRICS.counter("fences", "Fences that were put on disk.")
+FENCES = METRICS.counter("fences", "Fences written to disk.")
 SYNC_SECONDS = METRICS.histogram(
     "sync_seconds", "Time of one fdatasync of the log.", SECONDS, bookkeeper="bookie_journal_JOURNAL_SYNC"
 )
@@ -104,7 +104,7 @@ class Counters:
 
 
 class BookieMetrics:
-    """A bookie's metrics. For the event loop, but for `synced`, which the log's thread calls."""
+    """A bookie's metrics. Belongs to the event loop, except `synced`, which the log's thread calls."""
 
     def __init__(self, slow_seconds: float) -> None:
         self.registry = registry = CollectorRegistry()
@@ -139,7 +139,7 @@ class BookieMetrics:
                 counters.entries_added += entries
                 counters.bytes_added += len(columns.payload)
                 self._append_seconds.observe(now - arrival.at)
-                if not ticket.is_deferred:  # what waits for a sync of others is not slow
+                if not ticket.is_deferred:  # an append that waits for the sync of others is not slow
                     self._slow.stored(record.ledger_id, arrival, now)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:
@@ -158,7 +158,7 @@ class BookieMetrics:
             self._damaged.inc(len(reply.damaged))
 
     def told(self) -> dict[str, Any]:
-        """Fields of an InfoReply, besides what was stored."""
+        """Fields of an InfoReply, except those about storage."""
         return {
             "entries_read": self.counters.entries_read,
             "bytes_read": self.counters.bytes_read,
@@ -167,6 +167,6 @@ class BookieMetrics:
         }
 
     def answered(self, request: Request, status: Status) -> None:
-        """A request has its answer."""
+        """Counts the answer of a request if it is a refusal."""
         if status not in GOOD:
             self._refused[request, status].inc()

@@ -1,4 +1,4 @@
-"""Logs slow appends, with where the time went; rate-limited."""
+"""Logs slow appends with the time of each step; rate-limited."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ..intake_queue import Arrival
 log = logging.getLogger(__name__)
 
 TOLD_SECONDS_MIN = 10.0
-"""Between one line in the log and the next, however many appends are slow."""
+"""Minimum seconds between two log lines, however many appends are slow."""
 
 
 class SlowAppends:
     """Logs slow appends. `synced` is called on the log's thread, `stored` on the event loop, soon afterwards."""
 
     def __init__(self, slow_seconds: float) -> None:
-        """`slow_seconds`: from first byte to disk, above which appends are slow."""
+        """`slow_seconds`: appends that take longer, from the first byte to disk, are slow."""
         self._slow_seconds = slow_seconds
         self._seldom = LogRateLimit(TOLD_SECONDS_MIN)
         self._sync_seconds = 0.0
 
     def synced(self, seconds: float) -> None:
-        """Notes how long the sync of the latest group took."""
+        """Records the duration of the latest group's sync."""
         self._sync_seconds = seconds
 
     def stored(self, ledger_id: int, arrival: Arrival, now: float) -> None:
@@ -35,11 +35,11 @@ class SlowAppends:
             return
         sync_seconds = min(here_seconds, self._sync_seconds)
         log.warning(
-            "an append took %.1f s: %.1f s over the network, %.1f s in the queue, %.1f s the sync of its group%s",
+            "an append took %.1f s: %.1f s over the network, %.1f s in the queue, %.1f s for the sync of its group%s",
             seconds,
             arrival.network_seconds,
             here_seconds - sync_seconds,
             sync_seconds,
-            f"; {untold} more were slow since the last such line" if untold else "",
+            f"; {untold} more slow appends since the last such line" if untold else "",
             extra={"ledger": ledger_id, "peer": arrival.peer, "client": arrival.client},
         )

@@ -1,18 +1,19 @@
 """Garbage collection: forgets ledgers that the metadata has deleted, and drops frames that it places elsewhere (B3).
 
-A ledger is forgotten only where its own key in the metadata says that it is deleted, twice: among those of all ledgers
-that are here, and once more when it is the ledger's turn. An id without a key is no evidence of anything: the store may
-be the wrong one, or restored from a backup. A forgotten ledger stays closed to late writers: an append to it makes
-the bookie ask the metadata, which knows no such ledger (`verifiers.py`).
+A ledger is forgotten only if its own key in the metadata marks it as deleted, in two reads: one among the keys of all
+ledgers stored here, and one when it is the ledger's turn. An id without a key proves nothing: the store may be the
+wrong one, or restored from a backup. A forgotten ledger stays closed to late writers: an append to it makes the bookie
+ask the metadata, which knows no such ledger (`verifiers.py`).
 
-After a whole round the bookie notes in the metadata up to which revision it has dropped what was deleted: tombstones
-that all bookies have passed are retired (`metadata/healing/collection_progress.py`). An index that was made anew has
-again, out of the log, what was forgotten long ago. Only an operator can say so, and has it forgotten again.
+After an entire round the bookie notes in the metadata the revision up to which it has dropped deleted ledgers;
+tombstones that all bookies have passed are retired (`metadata/healing/collection_progress.py`). A rebuilt index
+contains again, from the log, ledgers that were forgotten long ago. Only an operator can establish this, and order the
+bookie to forget them again.
 
 Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
-dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata says so, and the
-lock of all upkeep keeps the two apart; the record is read once more under it. All of a ledger is kept that was closed
-before entries that this bookie proves to be confirmed: it may have the last copies of them.
+dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata places them here, and
+the lock of all upkeep separates the two; the record is read again under that lock. If a ledger was closed before
+entries that this bookie proves to be confirmed, all of it is kept, because the bookie may have the last copies of them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ FRAMES_PER_BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Result of one collection. `unlisted` ledgers are on disk and not in the metadata, and are kept.
+    """Result of one collection. `unlisted` ledgers are on disk and not in the metadata; they are kept.
 
     `held_back`: the metadata came from a backup, and nothing was collected.
     """
@@ -86,13 +87,15 @@ class Collector:
     async def collect(self, *, also_misplaced: bool, also_retired: bool = False) -> Collected:
         """Forgets deleted ledgers, and with `also_misplaced` drops frames that the metadata places elsewhere.
 
-        With `also_retired` it forgets ledgers without a key in the metadata, too, that have ids below those retired.
+        With `also_retired`, it also forgets ledgers without a key in the metadata if their ids are below the retired
+        ones.
 
-        Raises MetadataError where the metadata fails: nothing was forgotten that it had not confirmed.
+        Raises MetadataError if the metadata fails; only ledgers whose deletion the metadata had confirmed are forgotten
+        by then.
         """
         if await hold.read(self._store) is not None:
             log.warning(
-                "nothing is collected: the metadata was restored; look at it: bookledger metadata check"
+                "nothing is collected, because the metadata was restored; run: bookledger metadata check"
             )
             return Collected(held_back=True)
         revision = await revision_of(self._store)
@@ -107,7 +110,7 @@ class Collector:
                 forgotten += await self._forget_retired(listing.unlisted)
         if listing.unlisted:
             log.warning(
-                "%d ledgers are stored here that the metadata does not know; they are kept",
+                "the metadata does not know %d ledgers that are stored here; they are kept",
                 len(listing.unlisted),
             )
         also_misplaced = also_misplaced and not await self._was_away()
@@ -115,17 +118,17 @@ class Collector:
         return Collected(forgotten, dropped, len(listing.unlisted))
 
     async def _was_away(self) -> bool:
-        """Whether records may be older than what is here, for nobody has looked since this bookie came back."""
+        """Whether records may be older than the entries here, because no check has run since this bookie came back."""
         one = await hold.accepted(self._store) if self._returned else None
         return one is not None and one.number == self._returned and one.is_without(self._me)
 
     async def _compare(self, here: Sequence[int], in_memory: Sequence[int] = ()) -> _Listing:
         if await cluster.cluster_id(self._store) != self._cookie.cluster_id:
-            raise DataDirectoryError("the metadata is that of another cluster; nothing is collected")
+            raise DataDirectoryError("the metadata belongs to another cluster; nothing is collected")
         listing = _Listing(unlisted=set(here))
         async for found in self._ledgers.look_up(sorted({*here, *in_memory})):
             if self._bookie.holds_another(found):
-                continue  # an id given twice: the metadata has the other ledger (rule W8)
+                continue  # an id used twice: the metadata has the other ledger (rule W8)
             listing.unlisted.discard(found.ledger_id)
             if isinstance(found, Tombstone):
                 listing.deleted.append(found)
@@ -134,9 +137,9 @@ class Collector:
         return listing
 
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
-        """Whether some of a closed ledger is placed elsewhere, and is not about to change.
+        """Whether part of a closed ledger is placed elsewhere, and is not about to change.
 
-        Where a copy is lacking something, or the ledger was closed too early, what is here may be the last copy (H1).
+        If a copy lacks entries, or the ledger was closed too early, this bookie may have the last copy (H1).
         """
         is_whole = not any(fragment.lacking for fragment in record.fragments)
         is_placed_elsewhere = is_whole and not all(self._me in f.ensemble for f in record.fragments)
@@ -155,7 +158,7 @@ class Collector:
         return forgotten
 
     async def _forget_retired(self, unlisted: set[int]) -> int:
-        """Of a record that cannot be decoded the listing told nothing: only an id without a key counts."""
+        """Forgets retired ledgers: only ids without a key, because the listing omits records that cannot be decoded."""
         end, retired = await ledger_ids.retired_end(self._store), list[int]()
         for one in sorted(unlisted):
             if one < end and await self._store.get(keys.ledger(one)) is None:
@@ -178,7 +181,7 @@ class Collector:
                 continue
             await keep_notes(
                 self._bookie, found.record, self._me
-            )  # before: it may say where the only copy is
+            )  # first, because a note may name the place of the only copy
             misplaced = await in_thread(self._misplaced, found.record)
             for start in range(0, len(misplaced), FRAMES_PER_BATCH):
                 await self._bookie.drop(misplaced[start : start + FRAMES_PER_BATCH])

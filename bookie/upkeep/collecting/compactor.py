@@ -1,15 +1,16 @@
 """Compaction: copies live frames of mostly dead segments to the log's tail, and deletes the segments.
 
-A segment goes in this order, so that a crash at any point leaves every entry where the index, or the log behind the
-checkpoint, finds it:
+A segment is deleted in this order, so that a crash at any point leaves every entry where the index, or the log behind
+the checkpoint, finds it:
 
-1. Its live frames are copied to the tail, and synced. 2. A checkpoint points to the copies, and no longer into the
-segment; ledgers that have fences or states in the segment get new state records, synced. 3. A SEGMENTS record that
-no longer names the segment is synced (`log/manifest.py`). 4. The file is deleted.
+1. Its live frames are copied to the tail, and synced.
+2. A checkpoint points to the copies, and no longer into the segment; ledgers that have fences or states in the segment
+get new state records, synced.
+3. A SEGMENTS record that no longer names the segment is synced (`log/manifest.py`).
+4. The file is deleted.
 
-Before 2 the originals count, and the copies are found again behind the checkpoint or moved once more; before 4 the
-file
-holds nothing that is pointed to, and the next run deletes it.
+Before 2, the originals count; replay finds the copies behind the checkpoint, or the next run moves the frames again.
+Before 4, the index points to nothing in the file, and the next run deletes it.
 """
 
 from __future__ import annotations
@@ -34,21 +35,21 @@ from ..threads import in_thread
 log = logging.getLogger(__name__)
 
 BATCH_BYTES = 256 * 1024
-"""Step of reading and appending: a client's append that comes meanwhile waits for little else."""
+"""Step of reading and appending: a client's append that arrives meanwhile waits for little else."""
 
 STATE_BYTES = 160
-"""A ledger's state takes about so much in the log, without its notes."""
+"""Approximate bytes of a ledger's state in the log, without its notes."""
 
 STATES_PER_BATCH = 1000
 """States appended together."""
 
 COPIES_LOOKED_AT_MAX = 64
-"""Frames with the same first entry that are searched for a copy, at most."""
+"""Maximum number of frames with the same first entry that are searched for a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """Result of one run. `segments_kept` are mostly dead, and hold something that cannot be read."""
+    """Result of one run. `segments_kept` are mostly dead, but contain something unreadable."""
 
     segments_dropped: int = 0
     segments_kept: int = 0
@@ -61,7 +62,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class _Sealed:
-    """A segment that takes nothing more, and whose records are all in the index."""
+    """A segment that accepts no further records, and whose records are all in the index."""
 
     number: int
     size: int
@@ -81,9 +82,9 @@ class Compactor:
         self._owners_of_dead: set[int] = set()
 
     async def compact(self, live_ratio_max: float) -> Compacted:
-        """Deletes segments that hold nothing, then empties those of which less than this share is alive.
+        """Deletes segments without live bytes, then empties those whose live share is below `live_ratio_max`.
 
-        Raises DiskIsFull where there is no room for the copies: what was deleted before is free.
+        Raises DiskIsFull if the copies do not fit; the space of segments deleted before is free.
         """
         sealed = sorted(await in_thread(self._sealed), key=lambda one: one.live_ratio)
         done = await self._delete([one for one in sealed if one.usage == NOTHING])
@@ -93,13 +94,13 @@ class Compactor:
         return done
 
     async def _true_ratio(self, one: _Sealed) -> float:
-        """How much is alive with the notes of ledgers, which are as long as their custom metadata."""
+        """The live share including the ledgers' notes, which are as long as their custom metadata."""
         ledger_ids = await in_thread(_with_states, self._bookie, one.number)
         note_bytes = await in_thread(self._bookie.index.notes.bytes_of, ledger_ids)
         return one.live_ratio + note_bytes / max(1, one.size)
 
     async def empty_all(self, numbers: Iterable[int]) -> Compacted:
-        """Empties those of these segments that exist and are sealed, however much of them is alive."""
+        """Empties those of these segments that exist and are sealed, whatever their live share."""
         done = Compacted()
         sealed = {one.number for one in await in_thread(self._sealed)}
         for number in sorted(sealed.intersection(numbers)):
@@ -107,14 +108,14 @@ class Compactor:
         return done
 
     async def empty(self, segment: int) -> Compacted:
-        """Moves what is alive in the segment, and deletes it, unless something in it cannot be read."""
+        """Moves the segment's live frames and states, and deletes it unless some of it cannot be read."""
         moved = await self._move_frames(segment)
         await self._bookie.checkpoint()
         if not await in_thread(self._index_is_whole):
             return Compacted(segments_kept=1, bytes_moved=moved)
         (now,) = [one for one in await in_thread(self._sealed) if one.number == segment]
         if now.usage.frame_bytes:
-            log.error("%s holds frames that cannot be moved", segments.name_of(segment))
+            log.error("%s contains frames that cannot be moved", segments.name_of(segment))
             return Compacted(segments_kept=1, bytes_moved=moved)
         await self._move_states(segment)
         return (await self._delete([now])).plus(Compacted(bytes_moved=moved))
@@ -165,12 +166,12 @@ class Compactor:
         return [one for one, is_alive in zip(batch, alive, strict=True) if is_alive]
 
     def _index_is_whole(self) -> bool:
-        """Whether the index has lost none of the ledgers' frames, so that those that seemed dead are."""
+        """Whether the index has lost no frames of the ledgers, so that seemingly dead frames are really dead."""
         index = self._bookie.index
         for ledger_id in sorted(self._owners_of_dead):
             if index.ledger(ledger_id) is not None and not index.is_whole(ledger_id):
                 log.error(
-                    "the index has lost frames of ledger %d: stop the bookie, and rebuild it",
+                    "the index has lost frames of ledger %d: stop the bookie, and rebuild the index",
                     ledger_id,
                     extra={"ledger": ledger_id},
                 )
@@ -184,9 +185,9 @@ class Compactor:
             self._bookie.index.remove(found.record.ledger_id, place)
 
     def _copies(self, batch: Sequence[tuple[Found, FrameLocation]]) -> list[Record]:
-        # What an interrupted run has copied already needs no second copy.
+        # Frames that an interrupted run has copied already need no second copy.
         return [
-            found.record._replace(recovery=False, note=NO_NOTE)  # which is written anew with the state
+            found.record._replace(recovery=False, note=NO_NOTE)  # the note is rewritten with the state
             for found, place in batch
             if not self._has_copy(found, place)
         ]
@@ -225,7 +226,7 @@ class Compactor:
 
 
 async def write_states_anew(bookie: Bookie, segment: int) -> int:
-    """Rewrites states and notes of all ledgers that have some in the segment; on disk when it returns. How many."""
+    """Rewrites states and notes of all ledgers that have some in the segment, durably; returns their number."""
     ledger_ids = await in_thread(_with_states, bookie, segment)
     batch: list[Record] = []
     size = 0
@@ -249,7 +250,7 @@ def _say_the_same(one: Record, other: Record) -> bool:
 
 
 def state_records(bookie: Bookie, ledger_id: int) -> list[Record]:
-    """The records of a ledger's whole state: one for each note of its fragments, one at least."""
+    """The records of a ledger's entire state: one for each note of its fragments, at least one."""
     state = state_record(bookie.states.peek(ledger_id))
     return [state._replace(note=note) for note in bookie.index.notes.of(ledger_id).values()] or [state]
 

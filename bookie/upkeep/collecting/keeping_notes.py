@@ -1,5 +1,5 @@
-"""Keeps a bookie's notes of a ledger as the metadata says: of ledgers that it has copies of, and was not told of by
-their writers (`FragmentNote`)."""
+"""Keeps a bookie's notes of its ledgers in line with the metadata, for ledgers whose writers did not send the notes
+(`FragmentNote`)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ...storage.core import state_record
 
 
 def missing_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> list[bytes]:
-    """Notes of the fragments that name this bookie, or of which it has some, where it has none as new.
+    """Notes of the fragments that name this bookie, or that it has notes of, if it has none as new.
 
-    None for a ledger that is not here, or where another one is.
+    Empty for a ledger that is not here, or if another ledger of its id is.
     """
     is_here = bookie.states.peek(record.ledger_id).known or bookie.index.ledger(record.ledger_id) is not None
     if not is_here or bookie.holds_another(record):
@@ -26,8 +26,8 @@ def missing_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> list[b
 
 
 async def keep_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> None:
-    """Writes what is missing; on disk when it returns. Callers hold the lock of all upkeep, and know that the record
-    stands and that the metadata is not held back. Raises LogFailed and DiskIsFull."""
+    """Writes missing notes; on disk when it returns. Callers hold the lock of all upkeep, and know that the record
+    exists and that the metadata is not held back. Raises LogFailed and DiskIsFull."""
     if new := missing_notes(bookie, record, me):
         bookie.learn(record)
         state = state_record(bookie.states.peek(record.ledger_id))

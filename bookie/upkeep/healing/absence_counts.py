@@ -1,8 +1,7 @@
-"""Counts how long bookies have been absent, in the time of the auditor's own monotonic clock. Pure.
+"""Counts the time for which bookies have been absent, by the auditor's own monotonic clock. Pure.
 
-No two clocks are compared: an auditor adds what passes between two of its looks to what the absences' records say,
-which is what auditors before it have counted. So an absence is never counted longer than it was, whatever wall clocks
-do.
+No two clocks are compared. An auditor adds the time between two of its looks to the counts in the absences' records,
+which earlier auditors wrote. So an absence never counts longer than it lasted, whatever wall clocks do.
 """
 
 from __future__ import annotations
@@ -10,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 TELL_SHARE = 10
-"""Once a bookie is lost, its count is recorded when it has grown by one part in so many."""
+"""Once a bookie is lost, its count is recorded each time that it has grown by one part in this number."""
 
 
 class AbsenceCounts:
-    """What one auditor has counted and not recorded yet."""
+    """Absences that one auditor has counted and not recorded yet."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0
         self._unrecorded_ms: dict[str, float] = {}
-        """Of each bookie that was absent at the last look."""
+        """Unrecorded milliseconds of each bookie that was absent at the last look."""
 
     def interrupted(self) -> None:
-        """The auditor could not look, or lost its office: what passes until its next look does not count."""
+        """Records that the auditor could not look, or lost its lease: the time until its next look does not count."""
         self._unrecorded_ms = {}
 
     def look(self, recorded_ms: Mapping[str, int], now: float, wait_ms: int) -> dict[str, int]:
-        """Counts for those that are absent, by what is recorded of them; returns what to record now of which.
+        """Counts for the absent bookies, given their recorded counts; returns the counts to record now, by name.
 
         Until `wait_ms`, when a bookie is lost, every look is recorded.
         """

@@ -1,9 +1,9 @@
-"""The auditor: one elected bookie knows the whole metadata, and marks under-replicated ledgers.
+"""The auditor: one elected bookie knows all of the metadata, and marks under-replicated ledgers.
 
-It is elected by a lease, so another one is within seconds of its death. It counts how long each bookie is absent.
-When a bookie is lost, new or to be drained, and periodically, it looks at all records and marks what needs
-re-replication. It also does what logs ask to be given up (`retention_rounds`), and retires tombstones (`retirement`).
-Two auditors at once would do no harm.
+It is elected by a lease, so another one takes over within seconds of its death. It counts the time for which each
+bookie is absent. When a bookie is lost, new or to be drained, and periodically, it looks at all records and marks those
+that need re-replication. It also truncates logs by their retention (`retention_rounds`), and retires tombstones
+(`retirement`). Two auditors at once would do no harm.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from .watched_ledgers import WatchedLedgers
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 3 * LOOK_SECONDS
-"""How long nobody is the auditor when it has died; it renews its lease at each look."""
+"""Maximum seconds without an auditor after one has died; the auditor renews its lease at each look."""
 
 CHANGED_SECONDS_MIN = 10.0
-"""How soon the next audit is due, at the earliest, where records have changed."""
+"""Minimum seconds until the next audit if records have changed."""
 
 CHANGED_SHARE = 20.0
-"""Where records have changed, the next audit is due after this multiple of the last one's duration."""
+"""If records have changed, the next audit is due after this multiple of the last one's duration."""
 
 BRAKE_TOLD_SECONDS = 30.0
-"""How long so many bookies are absent before it is logged: longer than it takes to start a cluster."""
+"""Many bookies are absent for this long before the auditor logs it: longer than a cluster takes to start."""
 
-NOT_CLOSED = "it is not closed, and seems to have nobody who does it"
-NO_TAKER = "no other bookie that lives, is writable and heals may take its place: add one"
+NOT_CLOSED = "it is not closed, and seems to have no writer that would close it"
+NO_TAKER = "no other living, writable bookie with healing enabled may take its place: add one"
 
 
 class NoLongerAuditor(MetadataError):
-    """The office was lost in the middle of an audit, of which nothing is told."""
+    """The lease was lost during an audit, whose results are discarded."""
 
 
 class Auditor:
@@ -103,7 +103,7 @@ class Auditor:
         return not self._held.why_lost
 
     async def run(self) -> None:
-        """Stands for election and audits while elected."""
+        """Tries to get elected, and audits while elected."""
         try:
             while True:
                 try:
@@ -117,7 +117,7 @@ class Auditor:
                             self._audited = None  # another audit is due
                         await self._tell_office(view)
                 except MetadataError as error:
-                    log.log(weight(error), "the audit was interrupted, and will be tried again: %s", error)
+                    log.log(weight(error), "the audit was interrupted, and will be retried: %s", error)
                 await asyncio.sleep(LOOK_SECONDS)
         finally:
             await self._reachability.stop()
@@ -128,7 +128,7 @@ class Auditor:
         with self._interrupting():
             if await self._held.renew():
                 return True
-        self._absences.interrupted()  # another auditor may have counted meanwhile
+        self._absences.interrupted()  # another auditor may have counted in the meantime
         found = await self._store.get(keys.AUDITOR)
         if found is not None and not self._held.is_ours(found):
             return False
@@ -140,7 +140,7 @@ class Auditor:
         return True
 
     async def look_once(self) -> ClusterView:
-        """Counts absences, and audits where something has changed or it is time. Raises MetadataError."""
+        """Counts absences, and audits if something has changed or an audit is due. Raises MetadataError."""
         with self._interrupting():
             view = await self._note_absences(await look(self._store, self._config.lost_bookie_ms))
         self._tell_of_brake(view)
@@ -159,7 +159,8 @@ class Auditor:
 
     @contextmanager
     def _interrupting(self) -> Iterator[None]:
-        """Who does not see who lives counts no absence until the next look. What fails besides interrupts no count."""
+        """If the auditor cannot see which bookies live, it counts no absence until the next look. Other failures
+        interrupt no count."""
         try:
             yield
         except MetadataError:
@@ -167,16 +168,15 @@ class Auditor:
             raise
 
     async def _tell_office(self, view: ClusterView) -> None:
-        """Writes unreachable bookies and silent cursors to the auditor's key, where they have changed. Raises
-        MetadataError.
-        """
+        """Writes unreachable bookies and silent cursors to the auditor's key if they have changed. Raises
+        MetadataError."""
         seen = self._reachability.look(view.living)
         found = self._office.unreachable if seen is None else seen
         silent = self.retention.silent_cursors
         for name in found.keys() - self._office.unreachable.keys():
             one = found[name]
             log.error(
-                "bookie %s lives, and cannot be reached at its address %s: %s", name, one.address, one.why
+                "bookie %s lives, but cannot be reached at its address %s: %s", name, one.address, one.why
             )
         self._office = replace(self._office, unreachable=found, silent_cursors=silent)
         await self._held.publish()
@@ -185,7 +185,7 @@ class Auditor:
         return lease_lock.encode(self._office, nonce)
 
     def _tell_of_brake(self, view: ClusterView) -> None:
-        """Logs that re-replication is held back while many bookies are absent; not while a cluster starts."""
+        """Logs that re-replication is held back while many bookies are absent, except while a cluster starts."""
         now = asyncio.get_running_loop().time()
         if not view.is_braked:
             self._braked_at = None
@@ -193,21 +193,21 @@ class Auditor:
             self._braked_at = now
         elif now - self._braked_at >= BRAKE_TOLD_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
-            log.error("%s are absent: nothing is re-replicated while so many are", names)
-            self._braked_at = math.inf  # once, until it ends
+            log.error("%s are absent: nothing is re-replicated while this many bookies are absent", names)
+            self._braked_at = math.inf  # logged once, until it ends
 
     def _seconds_to_next(self) -> float:
-        """Time from the last audit to the next; short where records have changed."""
+        """Seconds from the last audit to the next, fewer if records have changed."""
         if not self._ledgers.has_changed:
             return self._config.audit_seconds
         return min(self._config.audit_seconds, max(CHANGED_SECONDS_MIN, self.audit_seconds * CHANGED_SHARE))
 
     async def _note_absences(self, view: ClusterView) -> ClusterView:
-        """The view with the absences as they are recorded from now on."""
+        """Records absences; returns the view with the recorded ones."""
         alive = {bookie.bookie_id for bookie in view.living}
         for name, incarnation in view.formatted.items():
             if name not in alive and name not in view.absent_ms:
-                await absent_bookies.forget(self._store, name)  # of an earlier incarnation
+                await absent_bookies.forget(self._store, name)  # an absence of an earlier incarnation
                 await absent_bookies.note(self._store, Absence(name, incarnation, self._now_ms()))
         for name in view.absent_ms:
             if name in alive:
@@ -223,7 +223,7 @@ class Auditor:
     ) -> LedgerCounts:
         """Looks at all records, sets missing marks and removes obsolete ones; deletes ledgers that no log needs.
 
-        `on_ledger` is told of ledgers looked at.
+        `on_ledger` gets the number of ledgers looked at.
         """
         unneeded, counts = UnneededSegments(self._store), LedgerCounts(view)
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
@@ -242,13 +242,13 @@ class Auditor:
             counts.add(record, tasks, is_left)
             await self._mark(record, tasks, is_left, mark, view)
         for ledger_id in marks:
-            await self._marks.remove(ledger_id)  # deleted meanwhile
+            await self._marks.remove(ledger_id)  # deleted in the meantime
         return counts
 
     async def _keep_office(self) -> None:
-        """An audit of a million ledgers takes longer than the lease. Raises NoLongerAuditor."""
+        """Renews the lease, because an audit of a million ledgers outlasts it. Raises NoLongerAuditor."""
         if self.is_elected and self._held.age_seconds >= LOOK_SECONDS and not await self._held.renew():
-            raise NoLongerAuditor("another bookie is the auditor, or soon will be")
+            raise NoLongerAuditor("another bookie is the auditor, or will be soon")
 
     async def _mark(
         self,

@@ -1,6 +1,5 @@
-"""Counts ledgers, fragments and copies by their condition: for the auditor's metrics, `cluster status`, the API and the
-console. Pure.
-"""
+"""Counts ledgers, fragments and copies by their condition, for the auditor's metrics, `cluster status`, the API and the
+console. Pure."""
 
 from __future__ import annotations
 
@@ -49,8 +48,8 @@ _FROM_BAD = list(reversed(Condition))
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One copy of one fragment. `last_entry` is None while the fragment is being written. `why`: what its bookie could
-    not read, where it may lack entries."""
+    """One copy of one fragment. `last_entry` is None while the fragment is being written. `why`: the read error that
+    its bookie reported, if the copy may lack entries."""
 
     fragment: Fragment
     last_entry: int | None
@@ -68,12 +67,12 @@ class Copy:
 
     @property
     def may_have_entries(self) -> bool:
-        """False of a ledger that was closed without any."""
+        """False if the ledger was closed without entries."""
         return self.last_entry is None or self.last_entry >= self.fragment.first_entry
 
 
 def worst(copies: Iterable[Copy]) -> Condition:
-    """The condition of a fragment, or a ledger, with these copies; what is in an object store only needs none."""
+    """The condition of a fragment, or a ledger, with these copies; one that is only in an object store needs none."""
     return min((copy.condition for copy in copies), key=_FROM_BAD.index, default=Condition.WHOLE)
 
 
@@ -100,8 +99,8 @@ def _copies(
 
 @dataclass(slots=True)
 class BookieHolding:
-    """How much the metadata places on one bookie. `bytes` of payload, estimated, without open fragments. `behind`:
-    copies that are not as they should be."""
+    """Amount that the metadata places on one bookie. `bytes`: of payload, estimated, without open fragments. `behind`:
+    unhealthy copies."""
 
     ledgers: int = 0
     fragments: int = 0
@@ -111,12 +110,11 @@ class BookieHolding:
 
 @dataclass(slots=True)
 class LedgerCounts:
-    """What was counted of all ledgers: these by state, fragments by the condition of their worst copy, and copies.
+    """Counts over all ledgers: ledgers by state, fragments by the condition of their worst copy, and unhealthy copies.
 
-    `deleted`: tombstones. `amiss_ledgers` have copies that are not as they should be. `copies_left`: fragments, by the
-    fewest copies that an entry of theirs has on bookies that live. `to_heal`: ledgers that a bookie has something to do
-    for; `left_behind` of these are to be closed. `amiss_copies` are not as they should be; `amiss_bytes`: their
-    estimated payload.
+    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the fewest
+    copies on living bookies that any of their entries has. `to_heal`: ledgers that some bookie has work for; of these,
+    `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated payload.
     """
 
     view: ClusterView
@@ -135,11 +133,11 @@ class LedgerCounts:
 
     @property
     def to_copy_bytes(self) -> int:
-        """Of the copies to be made: of all that are amiss but those that wait for their bookies."""
+        """Payload bytes of the copies to be made: of all unhealthy copies, except those that wait for their bookies."""
         return self.amiss_bytes.total() - self.amiss_bytes[Condition.AWAY]
 
     def add(self, record: LedgerRecord, tasks: Sequence[ReplicationTask], is_left: bool) -> list[Copy]:
-        """Counts a ledger with what there is to do for it; returns its copies that are not as they should be."""
+        """Counts a ledger and the work for it; returns its unhealthy copies."""
         wanting, amiss = _wanting(tasks), list[Copy]()
         for (fragment, last), (_, size) in zip(record.spans(), record.copy_bytes(), strict=True):
             found = list(_copies(fragment, last, wanting, self.view))
@@ -168,7 +166,7 @@ class LedgerCounts:
                 self.amiss_bytes[copy.condition] += size
 
     def _left(self, found: Sequence[Copy], write_quorum: int) -> int:
-        """The fewest copies that an entry of the fragment has on bookies that live. One that may lack some has none."""
+        """The fewest copies of any entry of the fragment on living bookies, without copies that may lack entries."""
         there = [copy.bookie in self.view.living and not copy.may_lack for copy in found]
         if all(there):
             return write_quorum
@@ -180,8 +178,8 @@ async def all_ledgers(
     on_ledger: Callable[[int], object],
     on_deleted: Callable[[Tombstone], object] = lambda _: None,
 ) -> AsyncGenerator[VersionedRecord, None]:
-    """Every ledger's record of those listed, with pauses in which a daemon serves others. `on_ledger` is told of each,
-    and `on_deleted` of tombstones. Raises MetadataError."""
+    """Yields the record of every listed ledger, with pauses in which a daemon serves others. Calls `on_ledger` for
+    each, and `on_deleted` for tombstones. Raises MetadataError."""
     looked_at = 0
     async for found in listed:
         if isinstance(found, Tombstone):

@@ -1,8 +1,7 @@
-"""Local consistency check: compares a bookie's index with what the metadata places on it, ledger by ledger, slowly.
+"""Local consistency check: slowly compares a bookie's index, ledger by ledger, with the entries placed on the bookie.
 
-It only reports: what is missing goes into the ledger's record, and an under-replication mark beside it, for the
-replication worker. So losses that went unnoticed, by a writer that died or an index that lost rows, are found within
-one round.
+It only reports: missing entries go into the ledger's record, with an under-replication mark beside it for the
+replication worker. So one round finds losses that went unnoticed, from a writer that died or an index that lost rows.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from ..polling import poll
 log = logging.getLogger(__name__)
 
 FIRST_ROUND_SECONDS = 60.0
-"""After a start, the first look at what the bookie should hold, and the first scrub: serving comes before."""
+"""Seconds from a start to the first local check and the first scrub, because serving comes first."""
 
-FOUND = "stock-taking: bookie %s lacks entries %d to %d"
+FOUND = "local check: bookie %s lacks entries %d to %d"
 
 
 @dataclass(slots=True)
@@ -46,7 +45,7 @@ class Stock:
 
 
 class LocalCheck:
-    """Checks one bookie. Holding `upkeep` keeps frames in place while they are checked."""
+    """Checks one bookie. Holding `upkeep` keeps frames in place during a check."""
 
     def __init__(
         self,
@@ -73,14 +72,14 @@ class LocalCheck:
         await poll(
             self.take_once,
             log,
-            "the local check was interrupted, and will be tried again when it is due",
+            "the local check was interrupted, and will be retried when it is due",
             seconds=self._config.stock_seconds,
             first_seconds=min(self._config.stock_seconds, FIRST_ROUND_SECONDS),
             pause_seconds=0.0,
         )
 
     async def take_once(self) -> Stock:
-        """One round. Raises BookieError, MetadataError and OSError: what was found before is reported."""
+        """Runs one round. Raises BookieError, MetadataError and OSError; earlier findings are reported by then."""
         stock = Stock()
         async for found in self._ledgers.list():
             if self._may_lack(found.record):
@@ -96,30 +95,33 @@ class LocalCheck:
         return part is not None and any(self._me in fragment.ensemble for fragment in part.fragments)
 
     async def look_again(self, ledger_id: int) -> None:
-        """Checks a ledger of which something could not be read. Raises MetadataError."""
+        """Checks a ledger with unreadable entries. Raises MetadataError."""
         await self._look_at(await self._ledgers.read(ledger_id))
 
     async def missing(self, record: LedgerRecord) -> list[EntryRange]:
-        """What the record places here, nobody writes any more, and is not here. Callers hold the lock of all upkeep."""
+        """Entries that the record places here, that are no longer written, and that are not here. Callers hold the lock
+        of all upkeep."""
         part = record.closed_part()
         return [] if part is None else await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
 
     async def _look_at(self, found: VersionedRecord | None) -> bool:
-        """Checks one ledger; returns whether something is missing that was not reported yet."""
+        """Checks one ledger; returns whether entries are missing that were not reported yet."""
         if found is None:
             return False
-        read = partial(self._ledgers.read, found.ledger_id)  # other replicas report their own gaps just now
+        read = partial(
+            self._ledgers.read, found.ledger_id
+        )  # other replicas may report their own gaps at the same time
         return await until_changed(f"ledger {found.ledger_id}", found, self._tell_of, read)
 
     async def _keep_notes(self, ledger_id: int) -> None:
-        """By the record as it is now; not where the metadata went back, which would bring older ones."""
+        """Keeps notes by the current record, but not if the metadata went back, because it would write older notes."""
         async with self._upkeep:
             found = await self._ledgers.read(ledger_id)
             if found is not None and await hold.read(self._ledgers.store) is None:
                 await keep_notes(self._bookie, found.record, self._me)
 
     async def _tell_of(self, found: VersionedRecord | None) -> bool:
-        """The same for this version of the record; raises KeyConflict where there is a newer."""
+        """The same for this version of the record; raises KeyConflict if there is a newer one."""
         if found is None or not self._may_lack(found.record):
             return False
         part = found.record.closed_part()

@@ -1,4 +1,4 @@
-"""What the auditor has counted of all ledgers, as text in its own key: JSON, for whoever need not list them."""
+"""The auditor's counts over all ledgers, as JSON text in its own key, for readers that do not list all ledgers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = ("deleted", "amiss_ledgers", "to_heal", "left_behind")
 
 
 def encode(counts: LedgerCounts) -> str:
-    """The counts, and of which bookies they are."""
+    """Encodes the counts and the bookies that they belong to."""
     numbers = {name: getattr(counts, name) for name in (*_COUNTERS, *_NUMBERS)}
     held = [[*_named(ref), *astuple(one)] for ref, one in sorted(counts.holdings.items())]
     sizes = sorted(counts.ensemble_sizes)
@@ -32,8 +32,8 @@ def encode(counts: LedgerCounts) -> str:
 
 
 def decode(told: str, view: ClusterView) -> LedgerCounts | None:
-    """Counts that were encoded; None where other bookies were seen to live, to leave or to be lost than in this view,
-    and where another version of the program wrote them: then all ledgers are counted anew."""
+    """Decodes counts. Returns None if they were made with other living, draining or lost bookies than in this view, or
+    by another version of the program; in that case the caller counts all ledgers again."""
     try:
         known = json.loads(told)
         if known["of"] != _of(view):
@@ -48,7 +48,7 @@ def decode(told: str, view: ClusterView) -> LedgerCounts | None:
 
 
 def _of(view: ClusterView) -> list[list[str]]:
-    """What copies count by: which bookies there are, and their fates."""
+    """The view's part that counts depend on: the bookies and their fates."""
     formatted = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()}
     refs = sorted(formatted | view.living.keys())
     return [[*_named(ref), view.fate(ref).value, str(ref in view.living)] for ref in refs]

@@ -1,7 +1,7 @@
 """Health probes: the auditor calls each living bookie at the address that it advertises.
 
-A registration says only that a bookie reaches the metadata. With a wrong `--advertise`, or a firewall before its
-port, it lives and no client can use it.
+A registration only shows that a bookie reaches the metadata. With a wrong `--advertise`, or a firewall in front of its
+port, it lives but no client can use it.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ CALLS_MAX = 16
 """Concurrent calls."""
 
 TOLD_MAX = 32
-"""Unreachable bookies reported at most."""
+"""Maximum number of unreachable bookies reported."""
 
 WHY_CHARACTERS_MAX = 200
 
 
 class Reachability:
-    """Probes bookies every `seconds`, never with 0, in a task: one that hangs takes seconds to fail.
+    """Probes bookies every `seconds` (0: never) in a task, because a bookie that hangs takes seconds to fail.
 
-    Two failures in a row at one address make a bookie unreachable: after one it may just have been restarted.
+    Two failures in a row at one address make a bookie unreachable: after one failure, it may just have been restarted.
     """
 
     def __init__(self, peers: Peers, seconds: float) -> None:
@@ -39,7 +39,7 @@ class Reachability:
         self.probes: asyncio.Task[dict[str, Unreachable]] | None = None
 
     def look(self, living: Mapping[BookieRef, Registration]) -> dict[str, Unreachable] | None:
-        """Starts probes that are due; returns the result of those that have ended, once. Raises MetadataError."""
+        """Starts probes that are due; returns the result of finished ones, once. Raises MetadataError."""
         now = asyncio.get_running_loop().time()
         if self.probes is not None and self.probes.done():
             ended, self.probes = self.probes, None
@@ -56,7 +56,7 @@ class Reachability:
             await asyncio.gather(self.probes, return_exceptions=True)
 
     async def _unreachable(self, living: Mapping[BookieRef, Registration]) -> dict[str, Unreachable]:
-        """Calls each bookie; returns by name those that failed now and the last time, at the same address."""
+        """Calls each bookie; returns by name those that failed in this and the last round, at the same address."""
         places = asyncio.Semaphore(CALLS_MAX)
         bookies = sorted(living)
         calls = [asyncio.create_task(self._call(one, places)) for one in bookies]

@@ -1,6 +1,6 @@
 """Moves copies to this bookie from fuller ones, as an operator has planned (`metadata/healing/planned_moves`).
 
-It works as the healer: everything is here before the record says so (H1). A move that does not fit any more is
+It works like the healer: all entries are here before the record names this bookie (H1). A move that no longer fits is
 dropped.
 """
 
@@ -49,7 +49,7 @@ class Rebalancer:
 
     async def run(self) -> None:
         """Polls planned moves until cancelled, or until the log has failed."""
-        await poll(self.look_once, log, "rebalancing was interrupted, and will be tried again")
+        await poll(self.look_once, log, "rebalancing was interrupted, and will be retried")
 
     async def look_once(self) -> None:
         """Executes the present moves to this bookie. Raises BookieError, MetadataError and OSError."""
@@ -63,11 +63,11 @@ class Rebalancer:
             if view is None:
                 view = await look(self._store, self._config.lost_bookie_ms)
             if all(one.bookie != self._me for one in view.takers()):
-                return  # full, draining or not registered any more: later, or never
+                return  # full, draining or no longer registered: later, or never
             await self._take(found.ledger_id, mine, view)
 
     async def _take(self, ledger_id: int, mine: Sequence[Move], view: ClusterView) -> None:
-        """Executes one ledger's moves, once: after a failure the next plan sees how things stand."""
+        """Executes one ledger's moves, once: after a failure, the next plan takes the new state into account."""
         tally = Tally(ledger_id)
         try:
             async with self._upkeep:
@@ -76,7 +76,7 @@ class Rebalancer:
             tally.fail(str(error))
         if tally.why_not:
             log.warning(
-                "ledger %d is not moved here: %s", ledger_id, tally.why_not, extra={"ledger": ledger_id}
+                "ledger %d was not moved here: %s", ledger_id, tally.why_not, extra={"ledger": ledger_id}
             )
         await planned_moves.drop(self._store, ledger_id, mine)
 
@@ -84,7 +84,7 @@ class Rebalancer:
 def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[ReplicationTask]:
     """Moves that still fit: of whole copies, in fragments that need no re-replication.
 
-    A ledger in recovery has none: its recoverer would find another record, and begin again.
+    A ledger in recovery has none, because its recoverer would find another record and start over.
     """
     part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:
@@ -107,7 +107,7 @@ def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> lis
 
 
 def stands_no_worse(task: ReplicationTask, new: BookieRef, view: ClusterView) -> bool:
-    """Whether the new bookie shares its fault domain with no more of the other copies than the old one does."""
+    """Whether the new bookie shares its fault domain with at most as many of the other copies as the old one does."""
     old, living = view.living.get(task.bookie), view.living
     beside = [living[one] for one in task.beside if one in living]
     if new not in living:

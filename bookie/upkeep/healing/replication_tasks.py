@@ -1,4 +1,4 @@
-"""Computes what to re-replicate of a ledger, and which bookies may take it. Pure: record and view in, tasks out."""
+"""Computes a ledger's re-replication tasks, and the bookies that may take them. Pure: record and view in, tasks out."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _reason(fragment: Fragment, position: int, fate: Fate) -> Reason | None:
 
 
 def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool:
-    """Whether some write set lacks two copies: then waiting longer is too dangerous."""
+    """Whether some write set lacks two copies, so that waiting longer is too dangerous."""
     size = len(fates)
     gone = [f in (Fate.AWAY, Fate.LOST) or fragment.lacking_at(n) is not None for n, f in enumerate(fates)]
     worst = max(sum(gone[(first + step) % size] for step in range(write_quorum)) for first in range(size))
@@ -60,7 +60,7 @@ def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool
 def _misplaced(
     fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView, write_quorum: int
 ) -> list[ReplicationTask]:
-    """At most one copy of a whole fragment that would stand better on another bookie, by fault domains."""
+    """At most one copy of a whole fragment that would be better placed on another bookie, by fault domains."""
     if any(fate is not Fate.LIVING for fate in fates) or not _share_a_domain(fragment, view):
         return []
     for n, bookie in enumerate(fragment.ensemble):
@@ -85,7 +85,7 @@ def _share_a_domain(fragment: Fragment, view: ClusterView) -> bool:
 def takers(task: ReplicationTask, view: ClusterView, *, second_best: bool = False) -> list[Registration]:
     """Bookies that may take over the copy: of all candidates, those best placed beside the other copies.
 
-    With `second_best` all candidates, unless the copy is only to be moved to a better place.
+    With `second_best`, all candidates, unless the copy is only to be moved to a better place.
     """
     candidates = _candidates(task, view)
     if second_best and task.reason is not Reason.MISPLACED:
@@ -105,8 +105,8 @@ def _beside(task: ReplicationTask, view: ClusterView) -> list[Registration]:
 
 
 def to_fence(record: LedgerRecord, view: ClusterView) -> list[BookieRef]:
-    """Bookies that did not answer when the loss of what they hold was accepted, and may still come back: they are to
-    fence the ledger then, or its old writer could have entries confirmed by them."""
+    """Bookies that did not answer when the loss of their entries was accepted, and may still come back. They have to
+    fence the ledger then, or its old writer could get entries confirmed by them."""
     loss = record.accepted_loss
     return [
         one
@@ -121,8 +121,8 @@ def to_fence(record: LedgerRecord, view: ClusterView) -> list[BookieRef]:
 def is_left_behind(record: LedgerRecord, view: ClusterView) -> bool:
     """Whether the ledger is not closed, and seems to have no writer or recoverer that would close it.
 
-    In recovery: the recoverer may be gone. Open: a live writer would have replaced a lost bookie, if there is
-    another.
+    In recovery: the recoverer may be gone. Open: a live writer would have replaced a lost bookie if another one were
+    available.
     """
     if record.state is LedgerState.IN_RECOVERY:
         return True

@@ -1,9 +1,9 @@
 """Checks a bookie's entries against metadata that is an older copy of itself.
 
-It reports what does not match: the cluster holds back until an operator has seen that (`metadata/backup/hold.py`). Of a
-ledger that is not closed, and of which more is noted here, or without a note entries of the last fragment are here that
-the record does not place here, the record may be older than the ledger. Then the bookie has the record name it: nobody
-closes the ledger by it (rule W8).
+It reports mismatches; the cluster holds back until an operator has seen them (`metadata/backup/hold.py`). The record of
+a ledger that is not closed may be older than the ledger in two cases: a note here goes further, or there is no note and
+entries of the last fragment are here that the record does not place here. In these cases the bookie adds itself to the
+record, and no client closes the ledger by it (rule W8).
 """
 
 from __future__ import annotations
@@ -55,26 +55,26 @@ class RestoreCheck:
         self._upkeep = upkeep
 
     async def run(self) -> None:
-        """Polls whether the metadata was restored, until cancelled."""
+        """Polls for a restore of the metadata, until cancelled."""
         while True:
             try:
                 await self.look_once()
             except (BookieError, MetadataError, OSError) as error:
                 log.log(
                     weight(error),
-                    "cannot compare what is stored here with the restored metadata yet: %s",
+                    "cannot compare the ledgers here with the restored metadata yet: %s",
                     error,
                 )
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look_once(self) -> None:
-        """Reports mismatches, unless that was done for this restore. Raises BookieError, MetadataError and OSError."""
+        """Reports mismatches, unless it did for this restore. Raises BookieError, MetadataError and OSError."""
         if await cluster_id(self._store) is None:
-            return  # emptied, or a backup is being restored: there is nothing to compare with yet
+            return  # the store is empty, or a restore is running: there is nothing to compare with yet
         restored = await hold.read(self._store)
         if restored is None or self._me.bookie_id in await hold.told(self._store, restored):
             return
-        await self._stock_taker.take_once()  # what is missing here goes into the records
+        await self._stock_taker.take_once()  # writes the missing entries to the records
         async with self._upkeep:
             misfits = await self._compare(restored)
         # A bookie that hung while the store went back has not seen its revision fall.
@@ -85,8 +85,8 @@ class RestoreCheck:
         await hold.tell(self._store, misfits)
         log.log(
             logging.INFO if misfits.fits else logging.ERROR,
-            "the metadata was restored: of what is here it does not know %d ledgers, and places entries of %d open "
-            "and %d closed ones elsewhere; of %d ledgers something is not here that it places here; %d ledgers were "
+            "the metadata was restored: it does not know %d of the ledgers here, and places entries of %d open "
+            "and %d closed ones elsewhere; entries of %d ledgers that it places here are missing; %d ledgers were "
             "closed before entries that are proven here to be confirmed",
             misfits.unknown.ledgers,
             misfits.open_elsewhere.ledgers,
@@ -98,7 +98,7 @@ class RestoreCheck:
     async def _compare(self, restored: Restored) -> Misfits:
         await self._bookie.checkpoint()
         held = frozenset(await in_thread(self._bookie.index.ledger_ids))
-        unknown = dict.fromkeys(sorted(held))  # or another ledger is known under its id (rule W8)
+        unknown = dict.fromkeys(sorted(held))  # or the metadata has another ledger under its id (rule W8)
         elsewhere: dict[bool, list[int]] = {True: [], False: []}
         lacking: list[int] = []
         cut_short: list[int] = []
@@ -125,18 +125,18 @@ class RestoreCheck:
         )
 
     async def _lacks(self, record: LedgerRecord) -> bool:
-        """Whether something is not here of what the record says may be lacking: made again it says so of all copies."""
+        """Whether entries that the record marks as lacking are not here: a reconstructed record marks all copies so."""
         mine = (one for one in record.fragments if self._me in one.ensemble)
         may_lack = any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
         return may_lack and bool(await self._stock_taker.missing(record))
 
     def _has_nothing_of(self, record: LedgerRecord, held: Collection[int]) -> bool:
-        """Whether nothing of an open ledger is here: it may be empty, or was deleted since, and collected here."""
+        """Whether an open ledger has nothing here: it may be empty, or was deleted since and collected here."""
         is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
         return is_open_here and record.ledger_id not in held
 
     async def _be_named(self, found: VersionedRecord) -> None:
-        """Has the record name this bookie where that knows more of the ledger."""
+        """Adds this bookie to the record if the bookie knows more of the ledger."""
 
         async def attempt(now: VersionedRecord | None) -> None:
             if now is not None and await in_thread(self._holds_more, now.record):

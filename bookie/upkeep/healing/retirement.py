@@ -1,4 +1,4 @@
-"""Deletes the tombstones of ledgers that no bookie has any more (`metadata/healing/collection_progress.py`)."""
+"""Deletes the tombstones of ledgers that no bookie has any longer (`metadata/healing/collection_progress.py`)."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from metadata.records.ledger_record import Tombstone
 from metadata.store import MetadataStore
 
 LOOK_AGAIN_SECONDS = 10.0
-"""How often bookies are looked at, while tombstones wait for them."""
+"""Seconds between two looks at the bookies while tombstones wait for them."""
 
 RETIRED_AT_ONCE_MAX = 2000
-"""Tombstones that one look deletes: some tenths of a second of the store's time."""
+"""Maximum number of tombstones that one look deletes: some tenths of a second of the store's time."""
 
 WAITING_MAX = 50_000
-"""Tombstones that are known, of 250 bytes each; another audit finds further ones."""
+"""Maximum number of known tombstones, of 250 bytes each; another audit finds further ones."""
 
 
 class Retirement:
     """The tombstones that an auditor's audits have seen. Belongs to the event loop.
 
-    Each stays for `tombstone_seconds` after it was seen: a creation whose answer was lost is tried again, for 30 s, and
-    must not succeed once more after the deletion.
+    Each stays for `tombstone_seconds` after it was seen: a client repeats a creation whose answer was lost, for 30 s,
+    and the creation must not succeed again after the deletion.
     """
 
     def __init__(self, store: MetadataStore, tombstone_seconds: float) -> None:
@@ -39,7 +39,7 @@ class Retirement:
         return asyncio.get_running_loop().time()
 
     def see(self, tombstone: Tombstone) -> None:
-        """One that stands."""
+        """Records an existing tombstone."""
         if len(self._waiting) >= WAITING_MAX:
             self._has_more = True
         else:
@@ -47,7 +47,8 @@ class Retirement:
             self._waiting.setdefault(tombstone.ledger_id, seen)
 
     async def look(self) -> bool:
-        """Retires what all bookies have passed; whether another audit would find more of it. Raises MetadataError."""
+        """Retires tombstones that all bookies have passed; returns whether another audit would find more. Raises
+        MetadataError."""
         now = self._seconds()
         if now < self._due_at or not self._waiting:
             return False

@@ -1,4 +1,4 @@
-"""Snapshot of the cluster: which bookies are living, draining, away or lost. Pure, but for `look`, which reads it."""
+"""Snapshot of the cluster: which bookies are living, draining, away or lost. Pure, except `look`, which reads it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from metadata.store import MetadataStore
 
 
 class Fate(StrEnum):
-    """Decides what happens to the copies on a bookie.
+    """Decides about the copies on a bookie.
 
-    AWAY: they wait for its return. LOST: they are copied from others. DRAINING: from it, too, while it lives.
+    AWAY: they wait for its return. LOST: they are copied from others. DRAINING: they are copied, from this bookie too
+    while it lives.
     """
 
     LIVING = "living"
@@ -28,11 +29,11 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Snapshot. `formatted`: incarnation of every bookie ever formatted; `absent_ms`: for how long those are absent
-    that are not registered, as auditors have counted it.
+    """Snapshot. `formatted`: incarnation of every bookie ever formatted; `absent_ms`: time for which unregistered
+    bookies have been absent, as auditors have counted it.
 
-    A bookie that is absent for `wait_ms` is lost, unless half of the cluster went at once: then nothing is copied
-    until an operator says which of them are given up.
+    A bookie that is absent for `wait_ms` is lost, unless half of the cluster became absent at once: in that case
+    nothing is copied until an operator decides which of them are decommissioned.
     """
 
     wait_ms: int
@@ -48,7 +49,7 @@ class ClusterView:
             leaves = order in (OrderKind.DRAIN, OrderKind.GIVEN_UP)
             return Fate.DRAINING if leaves else Fate.LIVING
         if self.formatted.get(bookie.bookie_id) != bookie.incarnation:
-            return Fate.LOST  # its name is another's by now, or no bookie's: it will never come back
+            return Fate.LOST  # another bookie, or none, has its name now: it will never come back
         if order is OrderKind.MAINTENANCE:
             return Fate.AWAY
         if order is OrderKind.GIVEN_UP:
@@ -67,19 +68,19 @@ class ClusterView:
 
     @property
     def unexpectedly_absent(self) -> list[str]:
-        """Bookies that are not registered, without an operator's request about them."""
+        """Unregistered bookies without an operator's request about them."""
         alive = {bookie.bookie_id for bookie in self.living}
         return sorted(name for name in self.formatted if name not in alive and name not in self.orders)
 
     @property
     def is_braked(self) -> bool:
-        """Whether so many bookies are absent that it looks like a network partition, not like failed disks."""
+        """Whether the number of absent bookies suggests a network partition rather than failed disks."""
         unexpected = len(self.unexpectedly_absent)
         given_up = sum(order is OrderKind.GIVEN_UP for order in self.orders.values())
         return unexpected > 1 and 2 * (unexpected + given_up) >= len(self.formatted)
 
     def takers(self) -> list[Registration]:
-        """Bookies that can take copies: living, writable, and with re-replication on."""
+        """Bookies that can take copies: living, writable, and with re-replication enabled."""
         return [
             registration
             for bookie, registration in sorted(self.living.items())
@@ -87,7 +88,7 @@ class ClusterView:
         ]
 
     def copies_nothing(self, bookie: BookieRef) -> bool:
-        """Whether it lives with re-replication off, so that what it lacks has to go to another."""
+        """Whether it lives with re-replication disabled, so that another bookie has to take entries that it lacks."""
         registration = self.living.get(bookie)
         return registration is not None and not registration.heals
 

@@ -1,6 +1,6 @@
-"""The records of all ledgers, kept by one listing and a watch: only the auditor reads everything, and once.
+"""The records of all ledgers, kept by one listing and a watch, so that the auditor reads everything only once.
 
-What is here may be some moments old. Whoever changes something by it does so at the version that is here, or reads the
+They may be some moments old. A caller that changes something based on a record changes it at this version, or reads the
 record again.
 """
 
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 
 class WatchedLedgers:
-    """About 350 bytes for each ledger while it is started. Belongs to the event loop."""
+    """Uses about 350 bytes for each ledger while started. Belongs to the event loop."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._task: asyncio.Task[None] | None = None
         self._found: dict[int, tuple[bytes, int]] = {}
         self.is_whole = False
-        """Whether all that was there at some moment since the start is here, but for what changed just now."""
+        """Whether all ledgers that existed at a moment since the start are here, except those that changed just now."""
         self.has_changed = False
         """Whether anything has changed since this was set to False."""
 
@@ -43,7 +43,7 @@ class WatchedLedgers:
         return self._task is not None
 
     def start(self) -> None:
-        """Lists all ledgers, and watches them. Safe to repeat: then what has ended the watch is raised."""
+        """Lists all ledgers, and watches them. May be repeated; raises the error that has ended the watch, if any."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         elif self._task.done():
@@ -57,21 +57,21 @@ class WatchedLedgers:
         self._task, self._found, self.is_whole = None, {}, False
 
     async def list_with_deleted(self) -> AsyncGenerator[VersionedRecord | Tombstone, None]:
-        """Every ledger and tombstone, by id, as `LedgerStore.list_with_deleted`."""
+        """Yields every ledger and tombstone, by id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
             value, version = self._found.get(ledger_id, (b"", 0))
-            if version:  # it was not retired meanwhile
+            if version:  # it was not retired in the meantime
                 found = readable(partial(decoded, version=version), keys.ledger(ledger_id), value)
                 if found is not None:
                     yield found
 
     async def _run(self) -> None:
         while True:
-            # The watch may have missed changes that the store knows no more.
+            # The watch may have missed changes that the store no longer has.
             try:
                 await self._follow()
             except MetadataError as error:
-                log.log(weight(error), "the records of all ledgers have to be listed again: %s", error)
+                log.log(weight(error), "the auditor has to list the records of all ledgers again: %s", error)
             self.is_whole = False
             await asyncio.sleep(LOOK_SECONDS)
 

@@ -1,8 +1,8 @@
 """The replication worker in every bookie: re-replicates marked ledgers that it can take.
 
-Only the bookie itself fetches entries that it lacks. A position that was lost goes to one of the bookies that are
-placed best beside the other copies: the first one to claim the ledger, for as long as its lease lasts. Failures are
-retried with exponential back-off, and the mark says why.
+Only the bookie itself fetches entries that it lacks. A lost position goes to one of the bookies that are placed best
+beside the other copies: the first one to claim the ledger, for as long as its lease lasts. Failures are retried with
+exponential back-off, and the mark contains the reason.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from .view import ClusterView, look
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 3600.0
-"""After a try to heal a ledger that came to nothing; twice as long after each further one, up to an hour."""
+"""Seconds after a failed attempt to heal a ledger; doubled after each further one, up to an hour."""
 
 OTHERS_SECONDS = 20.0
-"""After a look at a ledger that is for others to heal: they need some looks for it."""
+"""Seconds after a look at a ledger that others have to heal: they need some looks for it."""
 
 OVERDUE_SECONDS = 600.0
-"""A ledger that is marked for so long is healed by whoever can, as those that should have do not."""
+"""After this time with a mark, any bookie that can heals the ledger, because those that should have do not."""
 
 CLAIM_LEASE_SECONDS = 15.0
-"""How long a ledger stays claimed by a bookie that died while it healed it. Each renewal says how much is copied."""
+"""Seconds for which a ledger stays claimed by a bookie that died healing it. Each renewal records the progress."""
 
 BACKOFFS_MAX = 100_000
-"""Ledgers with a back-off; more of them are just tried again."""
+"""Maximum number of ledgers with a back-off; further ones are retried without one."""
 
 MARKS_TIMED_MAX = 100_000
-"""Marks whose age is known; more of them are healed by whoever is placed best until others are gone."""
+"""Maximum number of marks with a known age; the best placed bookies heal further ones until others are gone."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class _Backoff:
 
 
 class Worker:
-    """Re-replicates on one bookie, a ledger at a time. Belongs to the event loop; `run` until cancelled."""
+    """Re-replicates on one bookie, one ledger at a time. Belongs to the event loop; `run` until cancelled."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class Worker:
         self._backoffs: dict[int, _Backoff] = {}
         self._limbo: _Backoff | None = (
             _Backoff()
-        )  # ledgers get into limbo before the bookie serves, and never later
+        )  # ledgers enter limbo before the bookie serves, and never later
         self._left_behind: dict[int, float] = {}
         self._marked_at: dict[int, float] = {}
-        """When this bookie first saw each mark, by its own clock: a mark says it by another's."""
+        """When this bookie first saw each mark, by its own clock, because a mark's time is by another's."""
         self.ledgers_healed = self.ledgers_closed = self.failures = 0
         self.marked = 0
-        """Ledgers that were marked when all marks were gone through the last time."""
+        """Ledgers with a mark when this bookie last went through all marks."""
 
     @property
     def waiting(self) -> int:
@@ -109,12 +109,12 @@ class Worker:
 
     async def run(self) -> None:
         """Polls the marks until cancelled, or until the log has failed."""
-        await poll(self.look_once, log, "healing was interrupted, and will be tried again")
+        await poll(self.look_once, log, "healing was interrupted, and will be retried")
 
     async def look_once(self) -> None:
-        """Re-replicates what can be done now. Raises BookieError, MetadataError and OSError.
+        """Re-replicates as far as possible now. Raises BookieError, MetadataError and OSError.
 
-        Does nothing on restored metadata before that is accepted: its records may be outdated.
+        Does nothing on restored metadata until it is accepted, because its records may be outdated.
         """
         if await hold.read(self._store) is not None:
             return
@@ -129,10 +129,10 @@ class Worker:
             if view is None:
                 view = await look(self._store, self._config.lost_bookie_ms)
             if self._me not in view.living:
-                return  # the name is another's, or the lease was lost: we must not judge copies
+                return  # another bookie has the name, or the lease was lost: we must not judge copies
             try:
                 await self._see_to(mark, view)
-            except BadRecord as error:  # in this one ledger's record: the others are healed all the same
+            except BadRecord as error:  # in this one ledger's record: heal the others nevertheless
                 tally = Tally(mark.ledger_id)
                 tally.fail(str(error))
                 await self._tell(tally)
@@ -140,7 +140,7 @@ class Worker:
         self._forget_all_but(marked)
 
     def _forget_all_but(self, marked: Set[int]) -> None:
-        """Others have healed the rest, or it was deleted: nothing waits for it any more."""
+        """Forgets unmarked ledgers: others have healed them, or they were deleted, so nothing waits for them."""
         self._marked_at = {one: at for one, at in self._marked_at.items() if one in marked}
         self._backoffs = {one: backoff for one, backoff in self._backoffs.items() if one in marked}
         self._left_behind = {one: since for one, since in self._left_behind.items() if one in marked}
@@ -219,7 +219,7 @@ class Worker:
     ) -> list[ReplicationTask]:
         """Entries that this bookie lacks, and at most one position of each fragment that it may take over.
 
-        Once it is `overdue`, also where other bookies would be placed better.
+        With `overdue`, also positions for which other bookies would be better placed.
         """
         mine: dict[int, ReplicationTask] = {}
         for task in replication_tasks(record, view):
@@ -231,13 +231,15 @@ class Worker:
 
     def _is_mine(self, task: ReplicationTask, view: ClusterView, *, overdue: bool) -> bool:
         if task.reason is Reason.LACKING:
-            return task.bookie == self._me  # what it lacks it fetches itself: all the rest is there
+            return (
+                task.bookie == self._me
+            )  # the bookie itself fetches entries that it lacks: it has all others
         return any(one.bookie == self._me for one in takers(task, view, second_best=overdue))
 
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
-        """Positions of bookies that lack entries, all of which are here.
+        """Positions of bookies that lack entries, if all of these entries are here.
 
-        So what was moved here after the backup from which the metadata came is found again.
+        This finds entries again that were moved here after the backup from which the metadata came.
         """
         part, held = record.closed_part(), list[ReplicationTask]()
         for task in replication_tasks(record, view):
@@ -279,28 +281,29 @@ class Worker:
             await self._remove_mark(record, view)
 
     async def _remove_mark(self, record: LedgerRecord, view: ClusterView) -> None:
-        """No copy is amiss. While a bookie that is away is to fence the ledger the mark stays, for it to find."""
+        """Removes the mark, because all copies are complete. The mark stays while an absent bookie has to fence the
+        ledger, so that this bookie finds it."""
         if to_fence(record, view):
             self._not_before(record.ledger_id, OTHERS_SECONDS)
         else:
             await self._marks.remove(record.ledger_id)
 
     async def _fence(self, found: VersionedRecord) -> LedgerRecord | None:
-        """This bookie was away when the ledger was closed without it: its writer is refused here from now on.
+        """Fences a ledger that was closed while this bookie was away, so that its writer is refused here from now on.
 
-        None where that could not be done, or told: it is tried again.
+        Returns None if the fence or its record failed; it is tried again.
         """
         tally = Tally(found.ledger_id)
         try:
             await self._repair.fence(found.record)
             changed = await self._ledgers.change(found.record.fenced_by(self._me), found.version)
         except COULD_NOT as error:
-            tally.fail(f"it is to be fenced here, and was not: {error}")
+            tally.fail(f"it could not be fenced here: {error}")
             await self._tell(tally)
             return None
         ends = found.record.last_entry
         log.warning(
-            "ledger %d was closed without entries stored here: fenced it; it ends at entry %s",
+            "fenced ledger %d, which was closed without entries stored here; it ends at entry %s",
             found.ledger_id,
             ends,
             extra={"ledger": found.ledger_id},
@@ -326,7 +329,7 @@ class Worker:
             self._backoffs.pop(tally.ledger_id, None)
             self.ledgers_healed += 1
             log.info(
-                "ledger %d: %d entries were copied here",
+                "ledger %d: copied %d entries to this bookie",
                 tally.ledger_id,
                 tally.entries,
                 extra={"ledger": tally.ledger_id},
@@ -346,9 +349,7 @@ class Worker:
     async def _claimed(
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
-        """Does the work under a claim on the ledger, unless another bookie has one. Losing it costs double work, and
-        nothing else.
-        """
+        """Does the work under a claim on the ledger, unless another bookie has one. Losing it only duplicates work."""
         async with self._claim(ledger_id).kept() as is_ours:
             if is_ours:
                 await work(ledger_id, view)

@@ -1,1 +1,1 @@
-"""Compares what this bookie should hold of each ledger with what it holds."""
+"""Compares the entries that this bookie should hold of each ledger with those that it holds."""

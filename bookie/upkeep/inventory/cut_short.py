@@ -1,4 +1,4 @@
-"""Finds ledgers that were closed too early: before entries of which a bookie has the writer's last-add-confirmed."""
+"""Finds ledgers that were closed too early: before entries that a bookie has the writer's last-add-confirmed of."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ...storage.bookie import Bookie
 def is_cut_short(bookie: Bookie, record: LedgerRecord) -> bool:
     """Whether this bookie proves an entry past the end of a closed ledger to be confirmed.
 
-    A recovery over metadata that had gone back to an older copy can have done that (rule W8). What an operator gave up
-    by an explicit word (`LedgerRecord.accepted_loss`) does not count.
+    A recovery on metadata that had gone back to an older copy can cause this (rule W8). Entries whose loss an operator
+    accepted explicitly (`LedgerRecord.accepted_loss`) do not count.
     """
     if record.last_entry is None or record.accepted_loss is not None or bookie.holds_another(record):
         return False

@@ -1,7 +1,7 @@
 """Finds gaps: arithmetic on ranges of entry ids. Pure.
 
-A *gap* of a striped ledger spans entries of other bookies too: all its entries that are placed here are missing, the
-first and the last among them.
+A *gap* of a striped ledger spans entries of other bookies, too: all of its entries that are placed here are missing,
+including the first and the last.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Ids = Sequence[int]
 def missing(share: Share, first_entry: int, last_entry: int, held: Iterable[Ids]) -> list[EntryRange]:
     """The gaps of [first_entry, last_entry], a part of the share's range, that none of `held` fills.
 
-    Work per range; per entry where the ledger is striped.
+    Works by range; by entry if the ledger is striped.
     """
     if not share.is_striped:
         return list(uncovered(first_entry, last_entry, (run for ids in held for run in runs(ids))))
@@ -58,7 +58,7 @@ def runs(ids: Ids) -> Iterator[EntryRange]:
 
 
 def merged(ranges: Iterable[EntryRange]) -> list[EntryRange]:
-    """Merges ranges into as few as can be, ascending."""
+    """Merges ranges into as few as possible, ascending."""
     found: list[EntryRange] = []
     for one in sorted(ranges, key=lambda one: one.first_entry):
         if found and one.first_entry <= found[-1].last_entry + 1:

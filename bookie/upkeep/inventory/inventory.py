@@ -1,4 +1,4 @@
-"""Finds which entries of a ledger are on this bookie's disk, a bounded part of the ledger at a time."""
+"""Finds the entries of a ledger that are on this bookie's disk, a bounded part of the ledger at a time."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ WINDOW_ENTRIES = 64 * 1024
 """Entries checked together."""
 
 BATCH_BYTES = 1024 * 1024
-"""Bytes read at once, about."""
+"""Approximate bytes read at once."""
 
 FRAMES_PER_WINDOW = 4096
-"""Frames checked together; more only where so many hold one and the same entry."""
+"""Frames checked together; more only if more of them hold one and the same entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryWindow:
-    """Findings for some entries: gaps, that is missing ones that are placed here, and unreadable frames."""
+    """Findings for some entries: gaps, that is missing entries that are placed here, and unreadable frames."""
 
     gaps: tuple[EntryRange, ...]
     unreadable: tuple[FrameLocation, ...]
@@ -51,8 +51,8 @@ class Inventory:
     ) -> AsyncGenerator[InventoryWindow, None]:
         """Yields findings for the entries of `asked`, a part of the share's range, from the first to the last.
 
-        With `verify` each frame is read. Else the index is believed for frames without holes; those with holes are
-        read for their ids, and those that could not be read the last time once more.
+        With `verify`, each frame is read. Otherwise the index is trusted for frames without holes; frames with holes
+        are read for their ids, and frames that the last read could not read are tried once more.
         """
         at = asked.first_entry
         while at <= asked.last_entry:
@@ -72,7 +72,7 @@ class Inventory:
     async def missing(
         self, record: LedgerRecord, bookie: BookieRef, within: EntryRange, *, verify: bool
     ) -> list[EntryRange]:
-        """The gaps here in what the metadata places at `bookie`. Another ledger's entries fill none (W8)."""
+        """The gaps here in entries that the metadata places at `bookie`. Another ledger's entries fill none (W8)."""
         assert record.is_closed or within.last_entry < ENTRY_MAX, "an open ledger has no end"
         placed = parts(record, bookie, [within])
         if self._bookie.holds_another(record):
@@ -86,7 +86,7 @@ class Inventory:
         return found
 
     async def unreadable(self, ledger_id: int, places: Iterable[FrameLocation]) -> list[FrameLocation]:
-        """Those of these frames that cannot be read, or are not what the index says; logs each with the reason."""
+        """Those of these frames that cannot be read, or differ from the index; logs each with the reason."""
         bad: list[FrameLocation] = []
         for batch in _batches(places):
             await self._pace.keep(sum(place.size for place in batch))
@@ -104,7 +104,7 @@ class Inventory:
         return bad
 
     async def _places(self, ledger_id: int, first: int, last: int) -> tuple[list[FrameLocation], int]:
-        """All frames that may hold entries of [first, n], and n, which is `last` or before it."""
+        """All frames that may hold entries of [first, n], and n, which is at most `last`."""
         limit = FRAMES_PER_WINDOW
         while True:
             index = self._bookie.index
@@ -133,7 +133,7 @@ class Inventory:
         return held, tuple(unreadable)
 
     def _read(self, ledger_id: int, places: Sequence[FrameLocation]) -> list[Ids | UnreadableFrame]:
-        """The ids in each frame, or why it cannot be read."""
+        """The ids in each frame, or the reason why it cannot be read."""
         found = (read_frame(self._bookie.files, ledger_id, place) for place in places)
         return [columns.ids if isinstance(columns, Columns) else columns for columns in found]
 
@@ -149,7 +149,7 @@ def span_of(place: FrameLocation) -> EntryRange:
 
 
 def frames_elsewhere(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> Iterator[FrameLocation]:
-    """Frames of the ledger on this bookie none of whose entries the metadata places here."""
+    """Frames of the ledger on this bookie without any entry that the metadata places here."""
     ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, me)]
     for _, place in bookie.index.places(record.ledger_id):
         if not any(overlap(span_of(place), one) for one in ours):
@@ -161,7 +161,7 @@ def _clipped(place: FrameLocation, window: EntryRange) -> range:
 
 
 def _batches(places: Iterable[FrameLocation]) -> Iterator[list[FrameLocation]]:
-    """The places, about BATCH_BYTES of records at a time."""
+    """The places, in batches of about BATCH_BYTES of records."""
     batch: list[FrameLocation] = []
     size = 0
     for place in places:

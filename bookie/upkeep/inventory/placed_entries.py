@@ -1,4 +1,4 @@
-"""Computes which entries of a ledger the metadata places at one bookie (rule W1). Pure: ranges in, ranges out."""
+"""Computes the entries of a ledger that the metadata places at one bookie (rule W1). Pure: ranges in, ranges out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord, Shape
 from ...wire.messages import EntryRange
 
 ENTRY_MAX = 2**63 - 1
-"""The largest entry id: the last fragment of an open ledger reaches so far."""
+"""The largest entry id: the last fragment of an open ledger ends there."""
 
 EVERYTHING = EntryRange(0, ENTRY_MAX)
 
@@ -20,8 +20,8 @@ EVERYTHING = EntryRange(0, ENTRY_MAX)
 class Share:
     """The entries that one fragment places at one bookie: those of [first_entry, last_entry] that its position holds.
 
-    Position p holds entry i where (p − i) mod E < Qw. So of every E entries it holds Qw in a row, and all of them
-    where the ledger is not striped.
+    Position p holds entry i if (p − i) mod E < Qw. So of every E entries it holds Qw in a row, and all of them if the
+    ledger is not striped.
     """
 
     first_entry: int
@@ -39,11 +39,11 @@ class Share:
         return self._turn(entry_id) < self.shape.write_quorum
 
     def first_from(self, entry_id: int) -> int:
-        """The first entry placed here from this one on, in the range or behind it."""
+        """The first entry placed here from this one on; it may lie behind the range."""
         return entry_id + max(0, self._turn(entry_id) - self.shape.write_quorum + 1)
 
     def last_until(self, entry_id: int) -> int:
-        """The last entry placed here up to this one, in the range or before it."""
+        """The last entry placed here up to this one; it may lie before the range."""
         turn = self._turn(entry_id)
         return entry_id if turn < self.shape.write_quorum else entry_id - self.shape.ensemble_size + turn
 
@@ -54,7 +54,7 @@ class Share:
         return EntryRange(first, last) if first <= last else None
 
     def ids(self, first_entry: int, last_entry: int) -> set[int]:
-        """Every entry of this part of the range that is placed here, one by one: for a part of bounded size."""
+        """Every entry of this part of the range that is placed here, one by one; the part must be of bounded size."""
         found: set[int] = set()
         for first in range(first_entry, min(last_entry + 1, first_entry + self.shape.ensemble_size)):
             if self.holds(first):
@@ -79,7 +79,7 @@ def shares(record: LedgerRecord, bookie: BookieRef) -> list[Share]:
 
 
 Part = tuple[Share, EntryRange]
-"""A part of a share's range, from an entry that is placed here to one that is."""
+"""A part of a share's range that begins and ends with an entry placed here."""
 
 
 def parts(record: LedgerRecord, bookie: BookieRef, spans: Sequence[EntryRange]) -> list[Part]:

@@ -1,4 +1,4 @@
-"""Lays what bookies have noted of their ledgers beside the metadata, and brings that up to it."""
+"""Compares the bookies' notes of their ledgers with the metadata, and updates the metadata from them."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A ledger of which bookies know a later state than the metadata, which has `found` or nothing; `record` is what it
-    should have."""
+    """A ledger that bookies know a later state of than the metadata, which has `found` or nothing; `record` is the
+    record that it should have."""
 
     ledger_id: int
     found: VersionedRecord | None
@@ -41,16 +41,16 @@ class Difference:
 
     @property
     def is_of_chain(self) -> bool:
-        """Whether the ledger is a segment of a log or a journal, which may have to be brought up to it."""
+        """Whether the ledger is a segment of a log or a journal, which may need an update, too."""
         return bool({SEGMENT, JOURNAL} & self.record.custom_metadata.keys())
 
 
 @dataclass(slots=True)
 class Compared:
-    """What a comparison has seen so far. `silent`: bookies that did not tell all, and why. `unnoted`: ledgers that
-    bookies hold, and of which neither they nor the metadata know more than the id. `unsure`: open ledgers of which
-    nothing is noted, so that their records may be older. `of_chains`: segments of which bookies know a later state.
-    `highest`: the highest counted id of which the metadata knows nothing."""
+    """Findings of a comparison so far. `silent`: bookies that did not send all of their notes, and why. `unnoted`:
+    ledgers that bookies hold, but neither they nor the metadata know more than the id. `unsure`: open ledgers without
+    notes, so that their records may be older. `of_chains`: segments that bookies know a later state of. `highest`: the
+    highest counted id that the metadata does not know."""
 
     silent: dict[str, str] = field(default_factory=dict)
     unnoted: int = 0
@@ -60,11 +60,11 @@ class Compared:
 
 
 Notes = Mapping[BookieRef, AsyncGenerator[HeldNote, None]]
-"""What each bookie keeps, by ledger and first entry."""
+"""The notes of each bookie, by ledger and first entry."""
 
 
 async def kept_in(notes: NotesTable) -> AsyncGenerator[HeldNote, None]:
-    """What one bookie keeps as of its last checkpoint, page by page."""
+    """The notes of one bookie as of its last checkpoint, page by page."""
     first, is_last = (0, 0), False
     while not is_last:
         page, is_last = await in_thread(notes.page, *first)
@@ -74,7 +74,7 @@ async def kept_in(notes: NotesTable) -> AsyncGenerator[HeldNote, None]:
 
 
 class _Stream:
-    """The notes of one bookie, of which the next one can be looked at."""
+    """The notes of one bookie, with a look at the next one."""
 
     def __init__(self, bookie: BookieRef, notes: AsyncGenerator[HeldNote, None]) -> None:
         self._bookie = bookie
@@ -85,7 +85,7 @@ class _Stream:
         self.head = await anext(self._notes, None)
 
     async def take(self, ledger_id: int) -> list[NotedBy]:
-        """All that it has of this ledger, which none before is left of."""
+        """Takes all of its notes of this ledger; notes of earlier ledgers must have been taken."""
         taken = []
         while self.head is not None and self.head.ledger_id == ledger_id:
             try:
@@ -100,7 +100,7 @@ class _Stream:
 async def differences(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> AsyncIterator[Difference]:
-    """Yields what the bookies know better, by ledger. Raises MetadataError."""
+    """Yields the ledgers that the bookies know better, by id. Raises MetadataError."""
     ledgers = LedgerStore(store)
     streams = [_Stream(bookie, stream) for bookie, stream in notes.items()]
     await asyncio.gather(*(stream.advance() for stream in streams))
@@ -127,7 +127,7 @@ async def _difference(
 ) -> Difference | None:
     if _better(found, noted) is None:
         return None
-    now = await _now(ledgers, ledger_id)  # the bookies may have been told since the record was listed
+    now = await _now(ledgers, ledger_id)  # the bookies may have got newer notes since the record was listed
     record = _better(now, noted)
     if record is None or isinstance(now, Tombstone):
         return None
@@ -135,14 +135,16 @@ async def _difference(
 
 
 def _better(found: VersionedRecord | Tombstone | None, noted: list[NotedBy]) -> LedgerRecord | None:
-    """None for a ledger that is known to be deleted, too, and for one of which the notes fit no record."""
+    """The later record; None also if the ledger is known to be deleted, or its notes fit no record."""
     if isinstance(found, Tombstone):
         return None
     try:
         return reconciled(None if found is None else found.record, noted)
-    except ValueError as error:  # whoever wrote to the ledger has sent them
+    except ValueError as error:  # the ledger's writer has sent these notes
         skip(
-            BadRecord(keys.ledger(noted[0].note.ledger_id), f"what bookies have noted does not fit: {error}")
+            BadRecord(
+                keys.ledger(noted[0].note.ledger_id), f"the bookies' notes do not fit together: {error}"
+            )
         )
         return None
 
@@ -154,9 +156,10 @@ async def _now(ledgers: LedgerStore, ledger_id: int) -> VersionedRecord | Tombst
 async def bring_up(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> int:
-    """Makes the records by compare-and-swap that `differences` yields; returns how many. No id is given twice then.
+    """Writes the records that `differences` yields, by compare-and-swap; returns their number. Then no id is used
+    twice.
 
-    Raises MetadataError: what was made stands, and the rest can be made by another try.
+    Raises MetadataError: the records written so far remain, and another run can write the rest.
     """
     ledgers, batch, made = LedgerStore(store), list[Difference](), 0
     async for one in differences(store, notes, seen, on_ledger):
@@ -181,7 +184,7 @@ async def _make(ledgers: LedgerStore, one: Difference) -> None:
     async def attempt(found: VersionedRecord | Tombstone | None) -> None:
         record = one.record if found is one.found else _better(found, list(one.noted))
         if record is None or isinstance(found, Tombstone):
-            return  # deleted, or brought up by somebody else
+            return  # deleted, or updated by another process
         if found is None:
             await ledgers.create(record, while_held=True)
         else:

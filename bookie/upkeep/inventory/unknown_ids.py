@@ -1,7 +1,7 @@
-"""Ids of ledgers that a bookie holds and the metadata does not know: none of them may be given twice.
+"""Ids of ledgers that a bookie holds and the metadata does not know: none of them may be used again.
 
-The counter of ledger ids has gone back with the metadata. An id given twice would make a new ledger of which bookies
-hold entries already, those of the old one. And what the copy says of older ledgers may have changed since: the bookie
+The counter of ledger ids has gone back with the metadata. If an id were used again, bookies would already hold entries
+of the new ledger: those of the old one. The records of older ledgers in the copy may be outdated, too. So the cluster
 holds back until an operator has looked (`metadata/backup/hold.py`).
 """
 
@@ -22,16 +22,16 @@ from metadata.store import MetadataStore, list_all
 log = logging.getLogger(__name__)
 
 ASKED_MAX = 100
-"""Ids that are looked up one by one, the highest first; those below them are listed."""
+"""Ids that are looked up one by one, the highest first; lower ones are found by a listing."""
 
 COUNTED_MAX = 2**62
-"""Counted ids stay below this; ids from there on were chosen by hand."""
+"""Counted ids stay below this number; callers chose the ids from there on."""
 
 
 async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[int]) -> None:
     """Moves the id counter past every ledger that the bookie holds and the metadata has no key for.
 
-    `bookie_id`: whose hold it is, if it comes to one. `held`: the ids of the bookie's ledgers, ascending.
+    `bookie_id`: the bookie that sets the hold, if one is needed. `held`: the ids of the bookie's ledgers, ascending.
     """
     end = await ledger_ids.counted_end(store)
     beyond = held[bisect_left(held, end) : bisect_left(held, COUNTED_MAX)]
@@ -39,14 +39,14 @@ async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[
     if ledger_id is None:
         return
     log.warning(
-        "this bookie holds ledger %d, which the metadata has never heard of: an older copy of it was "
-        "restored; new ledgers get ids from %d on, so that none is given twice, and nothing is recovered or "
+        "this bookie holds ledger %d, which the metadata does not know: an older copy of it was "
+        "restored; new ledgers get ids from %d on, so that none is used twice, and nothing is recovered or "
         "collected until it is accepted: bookledger metadata check",
         ledger_id,
         ledger_id + 1,
         extra={"ledger": ledger_id},
     )
-    noticed = Noticed(bookie_id, "the end of the ledger ids that were given", end, ledger_id + 1)
+    noticed = Noticed(bookie_id, "the end of the used ledger ids", end, ledger_id + 1)
     await hold.begin(store, backup_ms=0, now_ms=time.time_ns() // 1_000_000, noticed=noticed)
     await ledger_ids.count_beyond(store, ledger_id)
 
@@ -60,7 +60,7 @@ async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int 
 
 
 async def _highest_not_listed(store: MetadataStore, held: Sequence[int]) -> int | None:
-    """The same by one listing: to look up a million ids that applications chose would take minutes."""
+    """The same by one listing, because looking up a million ids that applications chose would take minutes."""
     highest, at = None, 0
     before = keys.ledger(held[0] - 1) if held[0] else None
     async with aclosing(list_all(store, keys.LEDGERS, after=before)) as listed:

@@ -1,1 +1,1 @@
-"""What the auditor does for logs: retention, and deleting ledgers that no log needs."""
+"""The auditor's work on logs: retention, and deleting ledgers that no log needs."""

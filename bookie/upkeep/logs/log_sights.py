@@ -1,4 +1,4 @@
-"""What an auditor sees of logs and their cursors: where they stand in the metadata, and their lags, as bookies tell."""
+"""An auditor's view of logs and their cursors: their positions in the metadata, and the lags that bookies report."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from metadata.store import MetadataStore, list_all
 
 LOGS_TOLD_MAX = 1000
 CURSORS_TOLD_MAX = 1000
-"""Logs, and cursors in all, that one auditor tells of: each is some series in Prometheus."""
+"""Maximum number of logs, and of all their cursors, that one auditor reports: each is some series in Prometheus."""
 
 LAG_SECONDS_MAX = 2.0
-"""How long bookies are waited for that are asked for the lags of one page of logs."""
+"""Maximum seconds to wait for bookies that are asked for the lags of one page of logs."""
 
 Lag = tuple[int, float]
-"""Records that a cursor's reader has still to use, and the age of the oldest of them in seconds."""
+"""Records that a cursor's reader has not used yet, and the age of the oldest of them in seconds."""
 
 AskLag = Callable[[LogRecord, int], Awaitable[Lag | None]]
-"""The lag of a log's reader at a position; None where nobody can tell."""
+"""The lag of a log's reader at a position; None if it is unknown."""
 
 
 async def lag_unknown(_: LogRecord, __: int) -> None:
-    """Asks nobody."""
+    """Asks no bookie."""
 
 
 @dataclass(frozen=True, slots=True)
 class CursorSight:
-    """Where a cursor stands, and how far it is behind; None where nobody could tell."""
+    """A cursor's record and its lag; the lag is None if it is unknown."""
 
     name: str
     record: CursorRecord
@@ -44,7 +44,7 @@ class CursorSight:
 
 @dataclass(frozen=True, slots=True)
 class LogSight:
-    """A log. `ended_position`: behind the last segment that has ended."""
+    """A log. `ended_position`: the position behind the last ended segment."""
 
     name: str
     first_position: int
@@ -55,7 +55,7 @@ class LogSight:
 async def look_at(
     store: MetadataStore, records: Sequence[LogRecord], ask: AskLag, cursors_max: int
 ) -> list[LogSight]:
-    """These logs, which are in the order of their keys, with so many cursors in all. Raises MetadataError."""
+    """Looks at these logs, ordered by their keys, with at most `cursors_max` cursors in all. Raises MetadataError."""
     found: dict[bytes, list[CursorSight]] = {one.identity: [] for one in records}
     wanted: list[tuple[LogRecord, str, CursorRecord]] = []
     by_key = {one.identity.hex(): one for one in records}
@@ -77,7 +77,7 @@ async def look_at(
 async def _cursors(
     store: MetadataStore, records: Sequence[LogRecord]
 ) -> AsyncGenerator[tuple[str, str, CursorRecord], None]:
-    """The cursors of these logs, and of those between them: of which log each is, its name and its record."""
+    """Yields the cursors of these logs, and of logs between them: the log's identity, the cursor's name, the record."""
     if not records:
         return
     last = keys.cursors(records[-1].identity)
@@ -92,7 +92,7 @@ async def _cursors(
 
 
 async def _lag(ask: AskLag, record: LogRecord, position: int) -> Lag | None:
-    """Nobody is asked where all that the log will ever have has been used, or nothing was appended yet."""
+    """The lag at a position. Asks no bookie if the reader has used everything that the log will ever have."""
     if record.end_position is not None and position >= record.end_position:
         return 0, 0.0
     try:

@@ -15,32 +15,32 @@ LOGS = MetricTable("log", "Logs, as the auditor sees them: in each bookie, and i
 
 START = LOGS.gauge(
     "start_position",
-    f"First position that is left, of each of {LOGS_TOLD_MAX} logs at most.",
+    f"First remaining position, of at most {LOGS_TOLD_MAX} logs.",
     "log",
 )
-ENDED = LOGS.gauge("ended_position", "Position behind the last segment that has ended.", "log")
-CURSOR_POSITION = LOGS.gauge("cursor_position", "Where a cursor stands.", "log", "cursor")
+ENDED = LOGS.gauge("ended_position", "Position behind the last ended segment.", "log")
+CURSOR_POSITION = LOGS.gauge("cursor_position", "Position of a cursor.", "log", "cursor")
 LAG_RECORDS = LOGS.gauge(
     "cursor_lag_records",
-    "Confirmed records which the cursor's reader has still to use; not of logs with a password.",
+    "Confirmed records that the cursor's reader has not used yet; not for logs with a password.",
     "log",
     "cursor",
 )
 LAG_SECONDS = LOGS.gauge(
     "cursor_lag_seconds",
-    "Age of the oldest of these records; 0 where there is none.",
+    "Age of the oldest of these records; 0 if there is none.",
     "log",
     "cursor",
 )
-SILENT = LOGS.gauge("silent_cursors", "Cursors that retention counts no more, as they do not move.")
-ROUNDS = LOGS.counter("retention_rounds", "Looks at all logs that ended.")
-GONE_RECORDS = LOGS.counter("retention_records", "Records that went by themselves.")
-GONE_BYTES = LOGS.counter("retention_bytes", "Bytes of one copy of them.")
-GONE_LEDGERS = LOGS.counter("retention_ledgers", "Ledgers of theirs that were deleted.")
+SILENT = LOGS.gauge("silent_cursors", "Cursors that retention ignores because they do not move.")
+ROUNDS = LOGS.counter("retention_rounds", "Completed rounds over all logs.")
+GONE_RECORDS = LOGS.counter("retention_records", "Records that retention truncated.")
+GONE_BYTES = LOGS.counter("retention_bytes", "Bytes of one copy of these records.")
+GONE_LEDGERS = LOGS.counter("retention_ledgers", "Ledgers of these records that were deleted.")
 
 
 def of_logs(rounds: RetentionRounds) -> Iterator[Metric]:
-    """Metrics of the last whole round; of a candidate that is not elected, the last one while it was."""
+    """Metrics of the last complete round; for a candidate that is not elected, of the last one while it was."""
     yield from _of_positions(rounds)
     totals = rounds.totals
     yield SILENT.of(len(rounds.silent_cursors))

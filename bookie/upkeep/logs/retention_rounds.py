@@ -1,7 +1,7 @@
-"""The auditor's rounds of retention: each log that asks for it gives up what has to go, a few segments at a time.
+"""The auditor's rounds of retention: truncates each log that has a retention, a few segments at a time.
 
-A log is truncated by one compare-and-swap of its record, and its ledgers are deleted as after any truncation. Whoever
-does it twice, or is interrupted, does no harm.
+A log is truncated by one compare-and-swap of its record, and its ledgers are deleted as after any truncation. A
+repeated or interrupted round does no harm.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ from .silence_counts import SilenceCounts
 log = logging.getLogger(__name__)
 
 ROUND_SECONDS = 60.0
-"""How soon after the beginning of one round the next one may begin."""
+"""Minimum seconds from the beginning of one round to the next."""
 
 LOGS_PER_PAGE = 100
-"""Logs that are read at once."""
+"""Logs read at once."""
 
 LOGS_AT_ONCE = 20
-"""Logs of a page of which what has to go is looked up, and given up, at the same time."""
+"""Logs of a page that are examined and truncated concurrently."""
 
 LOOK_SECONDS_MAX = 2.0
-"""When an auditor that has looked at logs for so long does something else. About 10,000 of them take three such looks,
-so a round ends within ROUND_SECONDS; of many more logs it takes longer."""
+"""After this time with logs, an auditor turns to other work. About 10,000 logs take three such looks, so a round ends
+within ROUND_SECONDS; a round of many more logs takes longer."""
 
 SILENT_TOLD_MAX = 32
-"""Silent cursors that are told of by name."""
+"""Maximum number of silent cursors reported by name."""
 
 
 @dataclass(slots=True)
 class Totals:
-    """Since this process has started."""
+    """Totals since this process started."""
 
     rounds: int = 0
     records: int = 0
@@ -60,7 +60,7 @@ class Totals:
 
 @dataclass(slots=True)
 class _Known:
-    """What an auditor remembers of one log from round to round: up to where all that was given up is deleted, too."""
+    """An auditor's memory of a log between rounds. `clean_through`: ledgers of truncated records before it are gone."""
 
     counts: SilenceCounts = field(default_factory=SilenceCounts)
     told_silent: set[str] = field(default_factory=set)
@@ -69,7 +69,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Round:
-    """What the round under way has met so far."""
+    """Findings of the running round so far."""
 
     met: set[bytes] = field(default_factory=set)
     logs: list[LogSight] = field(default_factory=list)
@@ -77,12 +77,12 @@ class _Round:
 
 
 class RetentionRounds:
-    """Belongs to the auditor. `seconds`: a monotonic clock."""
+    """Truncates logs by their retention. Belongs to the auditor. `seconds`: a monotonic clock."""
 
     def __init__(self, store: MetadataStore, seconds: Callable[[], float] | None = None) -> None:
         self._store = store
         self.ask_lag: AskLag = lag_unknown
-        """For metrics; whoever has a client for bookies sets it."""
+        """For metrics; set by a process that has a client for bookies."""
         self._logs = LogStore(store)
         self._seconds = seconds or (lambda: asyncio.get_running_loop().time())
         self._is_under_way = False
@@ -93,15 +93,15 @@ class RetentionRounds:
         self.totals = Totals()
         self.logs: tuple[LogSight, ...] = ()
         self.silent_cursors: tuple[str, ...] = ()
-        """As of the last whole round; of silent cursors at most SILENT_TOLD_MAX, as LOG/CURSOR."""
+        """As of the last complete round; at most SILENT_TOLD_MAX silent cursors, as LOG/CURSOR."""
 
     async def look(self) -> None:
-        """Goes on with the round, or begins one when it is time. Raises MetadataError: then the next look goes on."""
+        """Continues the round, or begins one if it is due. Raises MetadataError; the next look continues then."""
         if not self._is_under_way:
             if self._seconds() < self._next_at:
                 return
             if await hold.read(self._store) is not None:
-                return  # the metadata may be older than what it says of logs
+                return  # the logs' records may be outdated
             self._next_at = self._seconds() + ROUND_SECONDS
             self._is_under_way, self._after, self._round = True, None, _Round()
         until = self._seconds() + LOOK_SECONDS_MAX
@@ -140,16 +140,16 @@ class RetentionRounds:
         self._round.logs += await look_at(self._store, records[:logs_left], self.ask_lag, cursors_left)
 
     async def _retain(self, found: VersionedLog, now_us: int) -> None:
-        """Gives up what has to go, where that is known and nobody else is at it."""
+        """Truncates one log, if its record is readable and no other process is changing it."""
         try:
             await self._give_up(found, now_us)
         except BadRecord as error:
-            skip(error)  # nothing of this log goes
+            skip(error)  # this log is not truncated
         except (_NotNow, KeepsChanging) as error:
             log.info("retention of log %r waits for the next round: %s", found.record.name, error)
 
     async def _give_up(self, found: VersionedLog, now_us: int) -> None:
-        """Under a legal hold nothing goes."""
+        """Truncates one log and deletes its obsolete ledgers; under a legal hold, does neither."""
         record = found.record
         retained = await look(self._logs, record)
         cursors = await self._counted(retained)
@@ -162,7 +162,7 @@ class RetentionRounds:
         await self._clean(chain)
 
     async def _counted(self, retained: Retained) -> list[CountedCursor]:
-        """The cursors that are named, with their silences as far as this auditor knows; those are recorded."""
+        """The named cursors with their silences, as far as this auditor knows; records those silences."""
         identity = retained.record.identity
         counts = self._of(identity).counts
         silent_ms = counts.look(retained.silences, retained.behind, self._seconds())
@@ -172,26 +172,31 @@ class RetentionRounds:
                 version = await silences.write(self._store, identity, to_record, retained.silences.version)
                 counts.recorded(version)
             except KeyConflict:
-                log.debug("another auditor counts the silences of log %r", retained.record.name)
+                log.debug("another auditor is counting the silences of log %r", retained.record.name)
         cursors = retained.counted(silent_ms)
         for cursor in cursors:
             self._tell_silent(retained.record, cursor)
         return cursors
 
     def _tell_silent(self, record: LogRecord, cursor: CountedCursor) -> None:
-        """Once, when a cursor counts no more, or counts again."""
+        """Logs, once, that retention ignores a cursor, or counts it again."""
         told = self._of(record.identity).told_silent
         if cursor.counts:
             if cursor.name in told:
                 told.remove(cursor.name)
-                log.info("cursor %r of log %r has moved, and counts again", cursor.name, record.name)
+                log.info(
+                    "retention counts cursor %r of log %r again, because it has moved",
+                    cursor.name,
+                    record.name,
+                )
             return
         if len(self._round.silent) < SILENT_TOLD_MAX:
             self._round.silent.add(f"{record.name}/{cursor.name}")
         if cursor.name not in told:
             told.add(cursor.name)
             line = (
-                "cursor %r of log %r counts no more, and records go that it has not read: it stood for %.0f s"
+                "retention ignores cursor %r of log %r, and may delete records that it has not read: "
+                "it has not moved for %.0f s"
             )
             log.warning(line, cursor.name, record.name, cursor.silent_seconds)
 
@@ -209,7 +214,7 @@ class RetentionRounds:
         now = await chain.change(truncated)
         if now.first_position < before:
             return
-        log.info("retention: log %r gives up positions %d to %d", now.name, first, before - 1)
+        log.info("retention: log %r truncates positions %d to %d", now.name, first, before - 1)
         tell(Act.TRUNCATE, log=now.name, position=before, by="retention")
         self.totals.records += before - first
         self.totals.bytes += sum(
@@ -217,7 +222,7 @@ class RetentionRounds:
         )
 
     async def _clean(self, chain: _Chain) -> None:
-        """Deletes what was given up. Where that was done already nothing is looked up."""
+        """Deletes the ledgers of truncated records. Looks nothing up if that was done already."""
         record, known = chain.record, self._of(chain.record.identity)
         if known.clean_through == record.first_position and not record.obsolete:
             return
@@ -231,11 +236,11 @@ class RetentionRounds:
 
 
 class _NotNow(Exception):
-    """Somebody else was at it."""
+    """Another process is changing the log."""
 
 
 class _Chain(HeldRecord[LogRecord]):
-    """A log's record as it was read or changed last. Of a log that is gone, or is being deleted, nothing is changed."""
+    """A log's record as last read or changed. Changes nothing if the log is deleted, or being deleted."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
         super().__init__(found)

@@ -1,7 +1,7 @@
-"""Counts for how long the cursors of one log have stood still, in the time of the auditor's own monotonic clock. Pure.
+"""Counts the time for which the cursors of one log have not moved, by the auditor's own monotonic clock. Pure.
 
-No clock of a consumer is asked. An auditor adds what passes between two of its looks to what auditors before it have
-recorded, as long as neither the cursor nor the record changes: so two auditors at once do not count twice.
+No consumer's clock is used. An auditor adds the time between two of its looks to the times that earlier auditors have
+recorded, as long as neither the cursor nor the record changes; so two simultaneous auditors do not count twice.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from metadata.records.logs.silences import Silence, Silences
 
 LOOK_SECONDS_MAX = 600.0
-"""Of a longer time between two looks no more is counted: the auditor, or the metadata, may have been away."""
+"""Counts at most this much of the time between two looks: the auditor, or the metadata, may have been away."""
 
 TELL_MS = 60_000
 TELL_SHARE = 100
-"""A silence is recorded when it has grown by so much, and by one part in so many."""
+"""A silence is recorded when it has grown by TELL_MS, and by one part in TELL_SHARE."""
 
 
 class SilenceCounts:
-    """What one auditor has counted for one log and not recorded yet."""
+    """Silences that one auditor has counted for one log and not recorded yet."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0
@@ -28,7 +28,7 @@ class SilenceCounts:
         self._unrecorded_ms: dict[str, float] = {}
 
     def look(self, recorded: Silences, behind: Mapping[str, int], now: float) -> dict[str, int]:
-        """Milliseconds by the names of cursors that are `behind` now, which has the versions of their records."""
+        """The silence in milliseconds of each cursor in `behind`, which maps names to versions of cursor records."""
         passed_ms = min(now - self._looked_at, LOOK_SECONDS_MAX) * 1000
         is_ours = recorded.version == self._recorded_at
         self._unrecorded_ms = {
@@ -44,7 +44,7 @@ class SilenceCounts:
         }
 
     def to_record(self, silent_ms: Mapping[str, int]) -> dict[str, Silence] | None:
-        """What to record now, after a look that gave this; None as long as that is not worth a change."""
+        """The silences to record, after a look that returned `silent_ms`; None while they are not worth a change."""
         if not any(self._has_grown(name, ms) for name, ms in silent_ms.items()):
             return None
         return {name: Silence(self._seen[name], ms) for name, ms in silent_ms.items() if ms}
@@ -54,6 +54,6 @@ class SilenceCounts:
         return unrecorded >= max(TELL_MS, (silent_ms - unrecorded) / TELL_SHARE)
 
     def recorded(self, version: int) -> None:
-        """All that was counted is recorded, at this version."""
+        """Notes that all counted silences are recorded, at this version."""
         self._recorded_at = version
         self._unrecorded_ms = dict.fromkeys(self._unrecorded_ms, 0.0)

@@ -1,10 +1,10 @@
 """Fills gaps of one ledger from the other replicas, and removes unreadable frames from the index.
 
-In this order, so that a crash at any point leaves what was there, or more:
+In this order, so that a crash at any point leaves the present entries, or more:
 
-1. What is missing is fetched and stored, synced.
-2. An unreadable frame is removed from the index once every entry of its span that is placed here has been looked for
-and is elsewhere in the log. Until then it makes its span an I/O error, never "no such entry" (rule R6).
+1. Missing entries are fetched and stored, synced.
+2. An unreadable frame is removed from the index when every entry of its span that is placed here has been looked for
+and is elsewhere in the log. Until then, its span is an I/O error, never "no such entry" (rule R6).
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from ..peers import Peers, PeersFailed
 from ..reports import Progress, Tally
 
 STORE_BYTES = 4 * 1024 * 1024
-"""Bytes stored at once, about."""
+"""Approximate bytes stored at once."""
 
 FAILURES_MAX = 16
-"""Entries that no replica gives, after which a ledger is left for later: its bookies may be down."""
+"""After this number of entries that no replica returns, a ledger is postponed, because its bookies may be down."""
 
 HOLDS_ANOTHER = (
-    "another ledger is here under this id, and stays: the metadata went back to an older copy; give the place to "
+    "another ledger is here under this id, and stays: the metadata went back to an older copy; give the position to "
     "another bookie"
 )
 
 NOT_CLOSED = (
-    "the ledger is not closed, so nobody else gives its entries: repair it again when it is; where its writer is gone, "
-    "close it with `bookledger ledger recover`"
+    "the ledger is not closed, so no other bookie returns its entries: repair it again when it is closed; if its "
+    "writer is gone, close it with `bookledger ledger recover`"
 )
 
 
@@ -73,13 +73,13 @@ class Mender:
     ) -> None:
         """Reads every frame that may hold entries of these parts, and fetches entries that are in none of them.
 
-        Without `verify` the index is believed for frames without holes.
+        Without `verify`, the index is trusted for frames without holes.
 
-        What could not be fetched is in the tally. `parts` ascend. In `examined` they leave out nothing that is
-        placed here: frames within that cannot be read, and those in `unreadable`, are removed from the index, which
-        has committed that when this returns. Raises DiskIsFull: what was stored before is there.
+        Entries that could not be fetched are in the tally. `parts` ascend. Within `examined`, they include everything
+        that is placed here: unreadable frames within it, and those in `unreadable`, are removed from the index, which
+        has committed this when the call returns. Raises DiskIsFull; entries stored before that remain.
         """
-        # Frames of another ledger fill none of its gaps, and no entries may be put beside them.
+        # Frames of another ledger fill none of its gaps, and no entries may be stored beside them.
         if self._bookie.holds_another(record):
             tally.fail(HOLDS_ANOTHER)
             return
@@ -98,7 +98,7 @@ class Mender:
         await self._remove(record.ledger_id, bad.values(), tally, examined)
 
     async def keep_notes(self, record: LedgerRecord, me: BookieRef) -> None:
-        """Notes what the record says of a ledger whose entries were stored here."""
+        """Stores the record's notes for a ledger whose entries were stored here."""
         await keep_notes(self._bookie, record, me)
 
     # --- fetching ---------------------------------------------------------------------------
@@ -106,7 +106,7 @@ class Mender:
     async def _fetch(
         self, record: LedgerRecord, share: Share, gap: EntryRange, tally: Tally, without: BookieRef
     ) -> None:
-        """Fetches all of the gap that other replicas have."""
+        """Fetches all entries of the gap that other replicas have."""
         if not record.is_closed:
             self._give_up(tally, gap.first_entry, NOT_CLOSED)
         at = gap.first_entry
@@ -134,12 +134,12 @@ class Mender:
         assert at == gap.last_entry + 1
 
     def _next_after(self, failed: PeersFailed, share: Share, at: int, tally: Tally) -> int:
-        """Where to go on behind an entry that no replica gave."""
+        """The entry to continue with after one that no replica returned."""
         tally.failures += 1
         entry_id = failed.entry_id
         if entry_id is None or tally.failures == FAILURES_MAX:
             self._give_up(tally, at if entry_id is None else entry_id, str(failed))
-        if share.holds(entry_id):  # other gaps include entries of other bookies between ours
+        if share.holds(entry_id):  # otherwise the gap includes entries of other bookies between ours
             tally.fail(str(failed), EntryRange(entry_id, entry_id))
         return share.first_from(entry_id + 1)
 

@@ -1,10 +1,12 @@
 """Re-replicates one ledger to one bookie: fetches entries that it lacks, and takes over positions from others.
 
-For each change, in this order, so that a crash at any point leaves the old record, under which what was copied is
-garbage (`collector.py` drops it, under the lock that is held here), or the new one with every entry here:
+Each change happens in this order, so that a crash at any point leaves either the old record, under which the copied
+entries are garbage (`collector.py` drops it, under the lock that is held here), or the new record with every entry
+here:
 
-1. All entries of the positions are fetched and stored here, synced; those that are here already count. 2. One
-compare-and-swap says that this bookie holds it. On a conflict it starts over. 3. What the record says is noted here.
+1. All entries of the positions are fetched and stored here, synced; those that are here already count.
+2. One compare-and-swap records that this bookie holds them. On a conflict it starts over.
+3. The record's notes are stored here.
 
 No copy that counts is ever dropped before another one counts.
 """
@@ -40,10 +42,10 @@ class Healer:
         self._mender = mender
 
     async def heal(self, tally: Tally, chosen: Chosen) -> LedgerRecord | None:
-        """Executes the `chosen` tasks; returns the record as it is then, None if the ledger is deleted.
+        """Executes the `chosen` tasks; returns the resulting record, None if the ledger is deleted.
 
-        What cannot be done is in the tally. Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be
-        there, and the record is as it was.
+        Tasks that fail are in the tally. Raises PeersFailed, MetadataError and DiskIsFull; in that case entries may
+        have been copied, and the record is unchanged.
         """
         read = partial(self._ledgers.read, tally.ledger_id)
         attempt = partial(self._attempt, tally, chosen)
@@ -75,7 +77,7 @@ class Healer:
     async def _healed(
         self, record: LedgerRecord, healed: LedgerRecord, task: ReplicationTask, tally: Tally
     ) -> LedgerRecord:
-        """The record with this need served; unchanged if something could not be fetched."""
+        """The record after this task; unchanged if entries could not be fetched."""
         mine = Tally(tally.ledger_id)
         part, first = record.closed_part(), task.fragment.first_entry
         assert part is not None
@@ -91,7 +93,7 @@ class Healer:
 
 
 def _parts(part: LedgerRecord, task: ReplicationTask, *, only_lacking: bool) -> list[Part]:
-    """What to fetch: all that the fragment places at the bookie, or, on that very bookie, what it may lack."""
+    """The parts to fetch: those that the fragment places at the bookie or, on that very bookie, may lack."""
     held = [share for share in shares(part, task.bookie) if share.first_entry == task.fragment.first_entry]
     lack = task.fragment.lacking_at(task.position) if only_lacking else None
     first, last = (

@@ -1,9 +1,9 @@
 """Puts ledgers into limbo on a bookie that lost an unknown part of its log: it vouches for none of them (rule R6).
 
-Before it serves, every ledger that the metadata places on it is put into limbo, on disk: what is absent there is
-UNKNOWN, never "no such entry". And it is fenced, since its fence may be among what was lost: a closed one, too, or
-its old writer could still find an ack quorum behind the end. `repair.py` takes ledgers out of limbo again; fences
-stay.
+Before the bookie serves, it puts every ledger that the metadata places on it into limbo, on disk: absent entries are
+then UNKNOWN, never "no such entry". It also fences each of them, because the lost part may have had its fence. This
+includes closed ledgers, or their old writers could still find an ack quorum behind the end. `repair.py` takes ledgers
+out of limbo again; fences stay.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LEDGERS_PER_BATCH = 1000
 
 
 async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> int:
-    """Puts every ledger that the metadata places here into limbo; returns how many. Durable when it returns.
+    """Puts every ledger that the metadata places here into limbo; returns their number. Durable when it returns.
 
-    A record that cannot be decoded may place its ledger here, so that one too. Raises MetadataError where the
-    listing fails: then the bookie must not serve.
+    Includes ledgers whose record cannot be decoded, because it may place them here. Raises MetadataError if the listing
+    fails; in that case the bookie must not serve.
     """
     count, batch, unknown = 0, list[Record](), list[BadRecord]()
     async for found in ledgers.list(on_unreadable=unknown.append):
@@ -46,7 +46,7 @@ async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> in
     await bookie.store(_doubtful(bookie, unknown))
     await bookie.leave_loss_behind()
     log.warning(
-        "some of the log was lost: %d ledgers are in limbo until `bookledger bookie repair %s`", count, me
+        "part of the log was lost: %d ledgers are in limbo until `bookledger bookie repair %s`", count, me
     )
     return count
 
@@ -56,7 +56,7 @@ def _names(record: LedgerRecord, me: BookieRef) -> bool:
 
 
 def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[Record]:
-    """States of ledgers whose record is unreadable: verifier and identity stay unknown, and are looked up on demand."""
+    """States of ledgers with an unreadable record: verifier and identity stay unknown, and are looked up on demand."""
     records = []
     for error in unknown:
         skip(error)
@@ -69,7 +69,7 @@ def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[Record]:
 
 def _in_limbo(bookie: Bookie, record: LedgerRecord) -> Record:
     state = bookie.states.hold(record.ledger_id)
-    state.fence = Fence.DURABLE  # no request is served before it is
+    state.fence = Fence.DURABLE  # the bookie serves no request until it is
     state.limbo = True
     state.learn(record.verifier, record.identity)
     return state_record(state)

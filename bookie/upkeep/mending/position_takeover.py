@@ -1,7 +1,7 @@
-"""Takes over a lost bookie's positions at an operator's request, also those of its own former incarnations.
+"""Takes over a lost bookie's positions at an operator's request, including those of its own former incarnations.
 
-`healer.py` says how a position changes hands. A ledger whose last ensemble names the lost bookie is closed first; of
-other open ledgers only closed fragments are taken.
+`healer.py` describes how a position changes hands. A ledger whose last ensemble names the lost bookie is closed first;
+of other open ledgers, only closed fragments are taken.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from ..reports import Tally
 from .healer import Healer
 from .replication_task import Reason, ReplicationTask
 
-STANDS_THERE = "another bookie has to take the place from entry %s on: this one is in that ensemble already"
+STANDS_THERE = (
+    "another bookie has to take the position from entry %s on: this one is in that ensemble already"
+)
 STANDS_WORSE = (
-    "another bookie stands better in the place from entry %s on: leave it to the cluster, or adopt there"
+    "another bookie suits the position from entry %s on better: leave it to the cluster, or adopt there"
 )
 FRAGMENTS_NAMED_MAX = 10
 
@@ -57,9 +59,10 @@ class PositionTakeover:
         return found
 
     async def adopt(self, tally: Tally) -> None:
-        """Takes over one ledger's positions; records in the tally what cannot be done.
+        """Takes over one ledger's positions; records failed tasks in the tally.
 
-        Raises PeersFailed, MetadataError and DiskIsFull: what was copied may be there, and the record is as it was.
+        Raises PeersFailed, MetadataError and DiskIsFull; in that case entries may have been copied, and the record is
+        unchanged.
         """
         found = await self._ledgers.read(tally.ledger_id)
         if found is not None and self._must_be_closed(found.record):
@@ -69,7 +72,7 @@ class PositionTakeover:
             self._tell_left(record, tally)
 
     def _must_be_closed(self, record: LedgerRecord) -> bool:
-        """Whether to recover it first: a live writer would have replaced the lost bookie."""
+        """Whether to recover it first, because a live writer would have replaced the lost bookie."""
         in_use = record.fragments[-1].ensemble
         is_named = any(one in in_use for one in self._lost(record))
         return record.state is LedgerState.IN_RECOVERY or (not record.is_closed and is_named)
@@ -106,6 +109,6 @@ class PositionTakeover:
                 )
 
     def _lost(self, record: LedgerRecord) -> list[BookieRef]:
-        """Incarnations of that name that the record names, and that are not alive."""
+        """Incarnations of the lost name in the record that are not alive."""
         named = {bookie for fragment in record.fragments for bookie in fragment.ensemble}
         return sorted(one for one in named if one.bookie_id == self._bookie_id and one not in self._alive)

@@ -2,12 +2,12 @@
 
 A ledger leaves limbo in this order, so that a crash at any point leaves it in limbo, or all of it here:
 
-1. It is closed: recovered where it was not, since only a closed ledger has an end up to which it can be complete.
-2. Every frame of it here is read; what is missing is fetched and stored, synced.
+1. It is closed, by recovery if necessary, because only a closed ledger has an end up to which it can be complete.
+2. Every frame of it here is read; missing entries are fetched and stored, synced.
 3. A STATE record without limbo is synced; only then the bookie answers "no such entry" again.
 
-A ledger of which entries could not be fetched stays in limbo and is reported; the next repair reuses what this one
-has copied.
+A ledger whose entries could not all be fetched stays in limbo and is reported; the next repair reuses the entries that
+this one has copied.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from .restoring import Restorer
 
 log = logging.getLogger(__name__)
 
-NEVER_HEARD_OF = "the metadata has never heard of this ledger: is it the right store?"
+NEVER_HEARD_OF = "the metadata does not know this ledger: is it the right store?"
 
 COULD_NOT = (PeersFailed, MetadataError, DiskIsFull)
-"""Errors that keep one ledger from being repaired, and no other."""
+"""Errors that prevent the repair of one ledger only."""
 
 
 class Repair:
     """Repairs one bookie. Callers hold the lock of all upkeep; `progress` may be read meanwhile.
 
-    `me` is the bookie as the metadata names it. The rate limit is for reads and fetches together.
+    `me` is the bookie as named in the metadata. The rate limit is for reads and fetches together.
     """
 
     def __init__(
@@ -70,18 +70,18 @@ class Repair:
     async def missing(
         self, record: LedgerRecord, *, within: EntryRange = EVERYTHING, verify: bool = False
     ) -> list[EntryRange]:
-        """Gaps (`gaps.py`): entries in `within` that the metadata places here, and this bookie cannot read.
+        """Gaps (`gaps.py`): entries in `within` that the metadata places here and this bookie cannot read.
 
-        With `verify` each frame is read. Else the index is believed for frames without holes. A ledger that is not
-        closed has no end: then `within` says how far to look.
+        With `verify`, each frame is read. Otherwise the index is trusted for frames without holes. A ledger that is not
+        closed has no end, so `within` must bound the search.
         """
         return await self._inventory.missing(record, self._me, within, verify=verify)
 
     async def repair_ledger(self, ledger_id: int) -> Tally:
         """Completes one ledger here, and then takes it out of limbo. Closes it if it is open.
 
-        A deleted ledger leaves limbo as it is. One with a password that is not closed stays, and the report says
-        what its owner must do. Raises LogFailed and IndexUnusable; other errors are in the report.
+        Does not change the limbo of a deleted ledger. A ledger with a password that is not closed stays in limbo, and
+        the report contains what its owner must do. Raises LogFailed and IndexUnusable; other errors are in the report.
         """
         tally = Tally(ledger_id)
         try:
@@ -96,7 +96,7 @@ class Repair:
         return _told(tally)
 
     async def fence(self, record: LedgerRecord) -> None:
-        """The ledger's writer is refused here, on disk when it returns. Raises DiskIsFull, BookieError."""
+        """Fences the ledger, durably, so that its writer is refused here. Raises DiskIsFull and BookieError."""
         if self._bookie.holds_another(record):
             return
         status, detail = await self._bookie.fence(record.ledger_id, record.verifier, record.identity)
@@ -106,7 +106,7 @@ class Repair:
             raise BookieError(f"ledger {record.ledger_id} could not be fenced here: {status} {detail}")
 
     async def repair_limbo(self) -> RepairReport:
-        """Repairs all ledgers in limbo, one after the other. Errors as for `repair_ledger`."""
+        """Repairs all ledgers in limbo, one after the other. Raises the same errors as `repair_ledger`."""
         await self._bookie.checkpoint()
         ledger_ids = await in_thread(self._in_limbo)
         summary = self._begin(len(ledger_ids))
@@ -117,10 +117,10 @@ class Repair:
         return summary.report()
 
     async def mend(self, ledger_id: int, suspected: Sequence[FrameLocation]) -> Tally:
-        """Replaces those of these frames that are unreadable: fetches their entries placed here, and removes them.
+        """Replaces the unreadable ones of these frames: fetches their entries placed here, and removes the frames.
 
-        Recovers nothing: a frame of a ledger that is not closed stays, an I/O error for its readers, unless its
-        entries are here in another frame. Errors as for `repair_ledger`.
+        Recovers nothing. A frame of a ledger that is not closed stays, an I/O error for its readers, unless another
+        frame here has its entries. Raises the same errors as `repair_ledger`.
         """
         bad = await self._inventory.unreadable(ledger_id, suspected)
         tally = Tally(ledger_id, frames_unreadable=len(bad))
@@ -139,12 +139,12 @@ class Repair:
     async def adopt(
         self, bookie_id: str, *, living: str | None, may_take: MayTake = lambda _: True
     ) -> RepairReport:
-        """Takes over what the metadata places at a lost bookie of this name, its own former incarnations included.
+        """Takes over the positions of a lost bookie of this name, including those of its own former incarnations.
 
-        `living` is the incarnation that is registered under the name, None where none is: what is placed at that
-        one, and at this bookie itself, stays. Every entry is on disk here before the metadata names this bookie.
-        Fragments that name this bookie already are left alone, and reported; so are those that `may_take` rejects.
-        Raises MetadataError where the ledgers cannot be listed: nothing was done; else errors as for
+        `living` is the incarnation that is registered under the name, None if none is; positions of that incarnation,
+        and of this bookie itself, stay. Every entry is on disk here before the metadata names this bookie. Fragments
+        that name this bookie already are left alone, and reported; so are those that `may_take` rejects. Raises
+        MetadataError if the ledgers cannot be listed, in which case nothing was done; otherwise the same errors as
         `repair_ledger`.
         """
         alive = {self._me} | ({BookieRef(bookie_id, living)} if living else set())
@@ -162,7 +162,7 @@ class Repair:
             self.progress.ledgers_done += 1
         return summary.report()
 
-    # --- how --------------------------------------------------------------------------------
+    # --- steps -------------------------------------------------------------------------------
 
     def _begin(self, ledgers: int) -> Summary:
         self.mender.progress = Progress(ledgers)
@@ -173,7 +173,7 @@ class Repair:
 
     async def _replace(self, record: LedgerRecord, bad: Sequence[FrameLocation], tally: Tally) -> None:
         spans = merged(map(span_of, bad))
-        # A recovery may have written here what it only places here when it closes the ledger (rule R4).
+        # A recovery may have written entries here that it places here only when it closes the ledger (rule R4).
         wanted = [(EVERY_ENTRY, span) for span in spans]
         if record.is_closed:
             wanted = parts(record, self._me, spans)
@@ -182,8 +182,8 @@ class Repair:
     async def _ended(self, ledger_id: int, tally: Tally) -> LedgerRecord | None:
         """The ledger's part that is placed here, as a closed ledger; None if it is deleted.
 
-        A ledger whose writer may go on without this bookie is not closed for it: nothing is written to our part any
-        more.
+        Does not close a ledger whose writer may continue without this bookie, because nothing is written to this
+        bookie's part any longer.
         """
         found = await self._ledgers.read(ledger_id)
         if found is not None and (found.record.is_closed or not self._may_be_fenced(found.record)):
@@ -198,7 +198,7 @@ class Repair:
         return record.state is LedgerState.IN_RECOVERY or self._me in record.fragments[-1].ensemble
 
     async def _leave_limbo(self, ledger_id: int) -> None:
-        """Clears limbo; on disk when it returns, and the state in memory follows the record."""
+        """Clears limbo; on disk when it returns. The state in memory follows the record."""
         state = self._bookie.states.peek(ledger_id)
         if state.limbo:
             await self._bookie.store([state_record(replace(state, limbo=False))])
@@ -207,6 +207,9 @@ class Repair:
 def _told(tally: Tally) -> Tally:
     if tally.why_not:
         log.error(
-            "ledger %d is not repaired: %s", tally.ledger_id, tally.why_not, extra={"ledger": tally.ledger_id}
+            "ledger %d was not repaired: %s",
+            tally.ledger_id,
+            tally.why_not,
+            extra={"ledger": tally.ledger_id},
         )
     return tally

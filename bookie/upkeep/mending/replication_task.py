@@ -14,8 +14,8 @@ class Reason(StrEnum):
 
     LACKING = "lacks entries"
     LOST = "is lost"
-    DRAINING = "is drained or given up"
-    MOVED = "is to hold less"
+    DRAINING = "is drained or decommissioned"
+    MOVED = "has to hold less"
     MISPLACED = "shares its fault domain with another copy"
 
 

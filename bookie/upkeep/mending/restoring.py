@@ -1,4 +1,4 @@
-"""Repairs the index: restores frames that are in the log, and that the index has lost."""
+"""Repairs the index: restores frames that are in the log and missing from the index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..threads import in_thread
 log = logging.getLogger(__name__)
 
 RECORDS_KEPT_MAX = 1000
-"""Cache of ledger records during a pass: the log also has many frames that were rightly dropped."""
+"""Ledger records cached during a pass, because the log also has many frames that were rightly dropped."""
 
 
 class Restorer:
@@ -39,7 +39,7 @@ class Restorer:
         self._records.clear()
 
     async def put_back(self, ledger_id: int, places: Sequence[FrameLocation]) -> int:
-        """Adds those of these frames to the index that have entries missing here; returns how many.
+        """Adds those of these frames to the index whose entries are missing here; returns their number.
 
         The index has committed them when this returns. Raises MetadataError.
         """
@@ -74,7 +74,7 @@ class Restorer:
         self._bookie.index.add(ledger_id, place)
         segment, offset = place_of(place.position)
         log.error(
-            "the index had lost entries %d to %d of ledger %d, which stand in %s at offset %d: it has them again",
+            "restored entries %d to %d of ledger %d in the index, which had lost them: they are in %s at offset %d",
             place.first_entry,
             place.last_entry,
             ledger_id,

@@ -1,1 +1,1 @@
-"""Scrubbing: reads everything on disk again, to find bit rot, and repairs it."""
+"""Scrubbing: reads everything on disk periodically to find bit rot, and repairs it."""

@@ -1,8 +1,8 @@
-"""Cross-checks the index and one segment of the log, in both directions; the index's pages have no checksums.
+"""Cross-checks the index and one segment of the log, in both directions, because the index's pages have no checksums.
 
-The index's byte counts of a segment, taken before the check, are counted down by the live frames that the check
-finds. If a ledger's count reaches zero, every frame that is pointed to is there and whole; if not, frames may be
-damaged, or point elsewhere, or may have been moved meanwhile, and are checked one by one.
+The audit takes the index's byte counts of a segment before the check, and subtracts the live frames that the check
+finds. If a ledger's count reaches zero, every frame that the index points to is there and intact. If not, frames may be
+damaged, may be elsewhere, or may have been moved meanwhile; they are checked one by one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..inventory.gaps import uncovered
 from ..inventory.inventory import is_solid
 
 COPIES_LOOKED_AT_MAX = 4096
-"""Index entries that are compared with a frame that the index does not point to."""
+"""Maximum number of index entries that are compared with a frame that the index does not point to."""
 
 
 class Audit:
@@ -30,7 +30,7 @@ class Audit:
     def hidden(self, frames: Sequence[Frame]) -> list[Frame]:
         """Counts frames of the log; returns those that the index has neither here nor elsewhere.
 
-        Only of ledgers that it knows. Whether it should have them, the metadata says.
+        Returns only frames of ledgers that the index knows. The metadata decides whether the index should have them.
         """
         hidden: list[Frame] = []
         for (ledger_id, place), alive in zip(frames, self._index.still_points_to(frames), strict=True):
@@ -41,15 +41,15 @@ class Audit:
         return hidden
 
     def suspects(self) -> list[int]:
-        """After the check: ledgers of which not all frames in the segment are accounted for."""
+        """After the check: ledgers with frames in the segment that are not accounted for."""
         return [ledger_id for ledger_id, left in self._left.items() if left]
 
     def _is_nowhere(self, ledger_id: int, place: FrameLocation) -> bool:
         if self._index.ledger(ledger_id) is None:
-            return False  # forgotten, with its frames
+            return False  # the ledger is forgotten, with its frames
         first, last = place.first_entry, place.last_entry
         others = self._index.holding(ledger_id, first, last, (), COPIES_LOOKED_AT_MAX)
         if any(other[2:] == place[2:] and other.first_entry == first for other in others):
-            return False  # moved, or fetched again
+            return False  # the frame was moved, or fetched again
         whole = (EntryRange(one.first_entry, one.last_entry) for one in others if is_solid(one))
         return any(uncovered(first, last, whole))

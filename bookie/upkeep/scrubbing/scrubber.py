@@ -1,15 +1,15 @@
-"""Scrubbing: reads the whole disk slowly in the background, finds bit rot before a reader does, and repairs it.
+"""Scrubbing: reads the entire disk slowly in the background, finds bit rot before a reader does, and repairs it.
 
-It checks one segment after the other, without any lock, while the bookie writes and compacts; checks what looks
-wrong once more under the lock of all upkeep, and repairs it:
+It checks one segment after the other, without any lock, while the bookie writes and compacts. It checks suspicious
+places once more under the lock of all upkeep, and repairs them:
 
-- a frame that the index points to and that is unreadable: its entries are fetched from other replicas;
-- a damaged stretch of the log: every ledger with a fence or state in that segment gets a new state record, since the
+- an unreadable frame that the index points to: its entries are fetched from other replicas;
+- a damaged stretch of the log: every ledger with a fence or state in that segment gets a new state record, because the
 lost records are unknown;
-- a frame that the index has lost: it is put back;
-- a place that the index has wrong: it is removed.
+- a frame that is missing from the index: it is restored;
+- a wrong place in the index: it is removed.
 
-What could then not be read goes into the ledgers' records (`LocalCheck`).
+Entries that still cannot be read then go into the ledgers' records (`LocalCheck`).
 
 A pass covers everything before the last checkpoint, and nothing that is not synced.
 """
@@ -43,25 +43,26 @@ from .segment_check import Stretch, check_segment
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS_MIN = 1.0
-"""Least pause between two passes."""
+"""Minimum pause between two passes."""
 
 STRETCHES_NAMED_MAX = 1000
-"""Damaged stretches of one segment that are told apart; more are only counted."""
+"""Damaged stretches of one segment that are listed; more are only counted."""
 
 STRETCHES_REMEMBERED_MAX = 100_000
-"""Damaged stretches remembered as dealt with by this process, and still in the log."""
+"""Maximum number of damaged stretches that this process remembers as handled, and that are still in the log."""
 
 LEDGERS_PER_STEP = 100
 """Ledgers whose rows in the index are summed up in one step."""
 
 NOT_WHOLE = (
-    "the index has rotted: what it had lost of this ledger is put back, but only making it anew tells whether that is "
-    "all; stop the bookie and run `bookledger bookie rebuild-index`"
+    "the index has rotted: lost frames of this ledger that were found are restored, but only a rebuild finds all; "
+    "stop the bookie and run `bookledger bookie rebuild-index`"
 )
 
 
 class Scrubber:
-    """Scrubs one bookie. Call `scrub_once` without the lock of all upkeep, which is `upkeep`. So `tell` is called."""
+    """Scrubs one bookie. Callers of `scrub_once` do not hold `upkeep`, the lock of all upkeep; nor is it held for
+    `tell`."""
 
     def __init__(
         self,
@@ -82,27 +83,27 @@ class Scrubber:
         self.last: ScrubReport | None = None
         """Report of the last complete pass."""
         self.ended_at = 0.0
-        """When that ended, by the monotonic clock."""
+        """When that pass ended, by the monotonic clock."""
         self.passes = {"done": 0, "failed": 0}
         """Passes that have ended since the start."""
         self.under_way: tuple[int, int] | None = None
-        """Progress of the running pass: segments read, and segments there were when it began."""
+        """Progress of the running pass: segments read, and segments that existed when it began."""
 
     async def scrub_for_ever(self, pass_seconds: float, first_seconds: float) -> None:
         """Scrubs every `pass_seconds`, until cancelled or the log has failed; first after `first_seconds`."""
         await poll(
             self.scrub_once,
             log,
-            "the scrub failed, and will be tried again when it is due",
+            "the scrub failed, and will be retried when it is due",
             seconds=pass_seconds,
             first_seconds=min(pass_seconds, first_seconds),
             pause_seconds=PAUSE_SECONDS_MIN,
         )
 
     async def scrub_once(self) -> ScrubReport:
-        """One pass over all that is synced when it begins. Repairs what it finds, or reports why it could not.
+        """Runs one pass over everything that is synced when it begins. Repairs damage, or reports why it could not.
 
-        Raises LogFailed, IndexUnusable, and MetadataError where records could not be told what is unread.
+        Raises LogFailed and IndexUnusable. Raises MetadataError if unread entries could not be written to the records.
         """
         async with self._one_at_a_time:
             try:
@@ -141,7 +142,7 @@ class Scrubber:
     async def _scrub(self, segment: int, end: int, this: _Pass) -> None:
         try:
             await self._check_segment(segment, end, this)
-        except FileNotFoundError:  # compacted meanwhile: its frames are in a later one
+        except FileNotFoundError:  # compacted in the meantime: its frames are in a later one
             return
         except OSError as error:
             log.error("cannot scrub %s: %s", segments.name_of(segment), error)
@@ -180,13 +181,13 @@ class Scrubber:
                 try:
                     this.found.frames_restored += await self._repair.restorer.put_back(ledger_id, places)
                 except MetadataError as error:
-                    why = f"whether the index lacks frames of it cannot be told: {error}"
+                    why = f"cannot determine whether the index lacks frames of it: {error}"
                     this.repaired.add(Tally(ledger_id, why_not=why))
 
     # --- mending, with the lock held ----------------------------------------------------------
 
     async def _mend(self, found: _Damage, suspects: Sequence[int], this: _Pass) -> bool:
-        """Repairs a segment's damage; returns whether the states that were in it are rewritten."""
+        """Repairs a segment's damage; returns whether its states are rewritten."""
         this.found.damaged += found.count
         if found.count:
             this.found.segments_damaged += (found.segment,)
@@ -196,19 +197,19 @@ class Scrubber:
         for ledger_id in suspects:
             await self._mend_ledger(ledger_id, found.segment, this)
         if not new:
-            return True  # they were rewritten when the damage was new
+            return True  # the states were rewritten when the damage was new
         try:
             this.found.states_rewritten += await write_states_anew(self._bookie, found.segment)
             await self._name_segments()
         except DiskIsFull as full:
-            why = f"fences that stood in {segments.name_of(found.segment)} are not written anew: {full}"
+            why = f"fences that were in {segments.name_of(found.segment)} could not be rewritten: {full}"
             this.repaired.add(Tally(NO_LEDGER, why_not=why))
             return False
         self._remember(new)
         return True
 
     async def _mend_ledger(self, ledger_id: int, segment: int | None, this: _Pass) -> None:
-        """Replaces the ledger's unreadable frames, in this segment or all."""
+        """Replaces the ledger's unreadable frames, in this segment or in all."""
         done = await self._repair.mend(ledger_id, await in_thread(self._pointed_to, ledger_id, segment))
         if done.why_not:
             self._unread.add(ledger_id)
@@ -220,15 +221,16 @@ class Scrubber:
         return [place for _, place in places if segment in (None, place.position >> 32)]
 
     async def _name_segments(self, given_up: Collection[int] = ()) -> None:
-        """Writes a manifest of the segments to the log. A missing one that is still pointed into was not dropped."""
+        """Writes a manifest of the segments to the log. Keeps a missing segment that the index still points into: it
+        was not dropped."""
         used = await in_thread(self._bookie.index.usage.totals)
         there = await in_thread(segments.numbers, self._bookie.disk)
         await self._bookie.store([manifest.to_record((used.keys() | set(there)) - set(given_up))])
 
     async def _mend_missing_segments(self, end: int, this: _Pass) -> None:
-        """Repairs after missing segments that the index points into, except for the one that is written to."""
+        """Repairs the losses of missing segments that the index points into, except the one that the log writes to."""
         used = await in_thread(self._bookie.index.usage.totals)
-        # Read after the index: segments may only be added meanwhile.
+        # Read after the index: segments may only be added in the meantime.
         there = await in_thread(segments.numbers, self._bookie.disk)
         for segment in sorted(used.keys() - set(there)):
             if segment < end >> 32 or segment > there[-1]:
@@ -238,14 +240,14 @@ class Scrubber:
                     await self._give_up(segment)
 
     async def _give_up(self, segment: int) -> None:
-        """Drops a missing segment from the manifest, once the index does not point into it any more."""
+        """Drops a missing segment from the manifest when the index no longer points into it."""
         usage = await in_thread(self._bookie.index.usage.of, segment)
         if not any(held.frame_bytes for held in usage.values()):
             await self._name_segments(given_up=[segment])
             await self._bookie.remove_segments([segment])
 
     async def _check_index(self, this: _Pass) -> None:
-        """Removes wrong rows of the index; the segment check finds in the log what it has lost, or lacks then."""
+        """Removes wrong rows of the index; the segment check then finds frames in the log that the index lacks."""
         ledger_ids = await in_thread(self._bookie.index.ledger_ids)
         for start in range(0, len(ledger_ids), LEDGERS_PER_STEP):
             for ledger_id in await in_thread(self._not_whole, ledger_ids[start : start + LEDGERS_PER_STEP]):

@@ -1,4 +1,4 @@
-"""Verifies every record of a segment, also behind damage and on a failing disk, in small steps."""
+"""Verifies every record of a segment, even behind damage and on a failing disk, in small steps."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STEP_BYTES = 1024 * 1024
 """Bytes read at once; a step ends at the first record that passes it, or at the first damage."""
 
 SEARCH_BYTES = 4096
-"""Step of the search for the next record: disks fail to read in blocks."""
+"""Step of the search for the next record, because disks fail to read in blocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Stretch:
 
 @dataclass(slots=True)
 class CheckStep:
-    """Findings of one step: every frame, as the index should have it, and damage."""
+    """Findings of one step: damage, and every frame in the form that the index should have."""
 
     bytes: int = 0
     records: int = 0
@@ -63,10 +63,10 @@ class CheckStep:
 def check_segment(
     disk: Disk, segment: int, incarnation: str, synced: int | None = None
 ) -> Iterator[CheckStep]:
-    """Surveys a segment, to its end if it is sealed, else to where it is `synced`.
+    """Checks a segment to its end if it is sealed, otherwise to the offset up to which it is `synced`.
 
     A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a time.
-    Raises FileNotFoundError where there is no such segment, and OSError where it cannot be opened.
+    Raises FileNotFoundError if the segment does not exist, and OSError if it cannot be opened.
     """
     with closing(disk.open(segments.name_of(segment))) as file:
         yield _header(file, segment, incarnation)
@@ -103,7 +103,7 @@ def _header(file: LogFile, segment: int, incarnation: str) -> CheckStep:
 
 
 def _step(file: LogFile, segment: int, offset: int, end: int) -> CheckStep:
-    """Records from `offset` on; where none begins there, the stretch up to the next one."""
+    """Records from `offset` on; if no record begins there, the stretch up to the next one."""
     step = CheckStep()
     for found in _records_in(_chunk(file, offset, end), position_of(segment, offset)):
         step.take(found)
@@ -146,8 +146,8 @@ def _record_at(file: LogFile, position: int) -> Found | str:
 
 
 def _next_record(file: LogFile, segment: int, offset: int, end: int) -> int:
-    """Where the next record begins behind an unreadable place; `end` where there is none."""
-    # The unreadable record had a header at least.
+    """The offset of the next record behind an unreadable place; `end` if there is none."""
+    # The unreadable record had at least a header.
     for at in _magic_offsets(file, offset + RECORD_HEADER.size, end):
         if isinstance(_record_at(file, position_of(segment, at)), Found):
             return at

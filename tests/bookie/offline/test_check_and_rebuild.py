@@ -190,7 +190,7 @@ async def test_a_frame_that_the_index_does_not_point_to_is_garbage_as_far_as_any
     assert findings.is_whole
     (note,) = findings.notes
     assert note.what.startswith(
-        "5 frames of the log are not pointed to: garbage, or moved; the entries of 5 "
+        "the index does not point to 5 frames of the log: garbage, or moved; the entries of 5 "
     )
 
 
@@ -210,7 +210,7 @@ def test_an_index_that_counts_less_of_a_segment_than_it_points_to_is_noticed_and
             index.usage.change(txn, [], [(2, place)], {})
 
     told = noticed_and_made_anew(stopped, count_less)
-    assert "of ledger 2 in 00000000.log, and points to" in told
+    assert "of ledger 2 in 00000000.log, but points to" in told
 
 
 def test_an_index_that_counts_more_than_it_points_to_is_in_the_middle_of_a_deletion(stopped: Path) -> None:
@@ -222,7 +222,7 @@ def test_an_index_that_counts_more_than_it_points_to_is_in_the_middle_of_a_delet
     change_index(stopped, begin_to_forget)
     findings = check(stopped)
     assert findings.is_whole
-    assert any("a deletion to be finished" in note.what for note in findings.notes)
+    assert any("a deletion is unfinished" in note.what for note in findings.notes)
 
 
 def test_an_index_in_which_rot_hides_a_frame_is_noticed_and_made_anew(stopped: Path) -> None:
@@ -237,7 +237,7 @@ def test_an_index_in_which_rot_hides_a_frame_is_noticed_and_made_anew(stopped: P
     assert "does not hold every frame of ledger 1" in noticed_and_made_anew(stopped, hide_a_place)
 
 
-@pytest.mark.parametrize("what", ["fence", "limbo", "that there are entries", "last-add-confirmed"])
+@pytest.mark.parametrize("what", ["fence", "limbo", "mark of stored entries", "last-add-confirmed"])
 async def test_an_index_that_has_lost_what_the_log_says_of_a_ledger_is_noticed_and_made_anew(
     stopped: Path, what: str
 ) -> None:
@@ -255,12 +255,12 @@ async def test_an_index_that_has_lost_what_the_log_says_of_a_ledger_is_noticed_a
             state.fence = Fence.NONE
         case "limbo":
             state.limbo = False
-        case "that there are entries":
+        case "mark of stored entries":
             state.known = False
         case _:
             state.last_add_confirmed = None
     told = noticed_and_made_anew(stopped, lambda index: commit(index, state))
-    assert f"{what} of ledger 2, which stands in the log" in told
+    assert f"{what} of ledger 2, which is in the log" in told
 
 
 def test_a_ledger_that_the_index_does_not_know_is_noticed(stopped: Path) -> None:
@@ -286,9 +286,9 @@ def test_what_stands_of_a_ledger_in_the_index_alone_is_noticed(stopped: Path) ->
     third.fence = Fence.DURABLE
     change_index(stopped, lambda index: commit(index, first, third, LedgerState(99)))
     assert [problem.what.split(";")[0] for problem in check(stopped).problems] == [
-        "it has another last-add-confirmed of ledger 1 than the log",
-        "it has a fence of ledger 3, and the log has none",
-        "it has a state of ledger 99, of which the log holds nothing",
+        "its last-add-confirmed of ledger 1 differs from the log's",
+        "it has a fence of ledger 3, but the log has none",
+        "it has a state of ledger 99, but the log has no records of it",
     ]
 
 
@@ -320,7 +320,7 @@ def test_a_segment_that_was_dropped_is_not_missed(in_segments: Path) -> None:
 
 def test_a_segment_that_was_dropped_and_is_still_there_is_a_note(in_segments: Path) -> None:
     findings = check(in_segments)
-    assert (FIRST, 0, "dropped, and not deleted: a crash came in between") in [
+    assert (FIRST, 0, "dropped but not deleted, because of a crash") in [
         (note.file, note.offset, note.what) for note in findings.notes
     ]
 
@@ -416,7 +416,7 @@ def test_a_dump_has_a_line_for_everything(stopped: Path) -> None:
     assert Counter(line["kind"] for line in index) == {"checkpoint": 1, "frame": 15, "ledger": 3, "usage": 3}
     (fenced,) = [line for line in index if line["kind"] == "ledger" and line["fenced"]]
     assert fenced["ledger"] == 2
-    with pytest.raises(DataDirectoryError, match="none of a bookie's files"):
+    with pytest.raises(DataDirectoryError, match="is not a bookie's file"):
         list(dump(stopped))
 
 

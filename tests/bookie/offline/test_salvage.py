@@ -144,7 +144,7 @@ def test_a_newest_segment_of_which_nothing_can_be_read_is_lost_and_never_taken_f
 def test_a_missing_segment_is_made_anew_and_says_that_it_is_lost(disk: SimulatedDisk, index: int) -> None:
     disk.lose(segments.name_of(index))
     (header, done) = salvaged_for_good(disk)
-    assert (header.what, header.copy) == (f"its header is written anew: {MISSING}", None)
+    assert (header.what, header.copy) == (f"its header was rewritten: {MISSING}", None)
     assert (done.offset, done.bytes_lost) == (SEGMENT_HEADER.size, END - SEGMENT_HEADER.size)
     first = index * PER_SEGMENT
     assert records_in(disk) == [*RECORDS[:first], LOST, *RECORDS[first + PER_SEGMENT :]]

@@ -188,7 +188,7 @@ async def test_a_checkpoint_the_disk_has_no_room_for_is_left_for_later_and_told(
     with caplog.at_level(logging.WARNING):
         await checkpointer.run_if_there_is_room()
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("no room to bring the index up to date, trying again later: the index cannot")
+    assert line.startswith("no disk space to update the index, trying again later: the index cannot")
     assert (index.ledger(7), checkpointer.has_failed) == (None, False)
     await checkpointer.run_if_there_is_room()
     assert index.ledger(7) == LedgerState(7)

@@ -74,7 +74,7 @@ async def test_a_fence_on_a_full_disk_is_refused_and_is_no_fence(tmp_path: Path)
         status, detail = await bookie.fence(7)
         assert (status, detail) == (
             Status.READ_ONLY,
-            "the bookie's disk takes no more: No space left on device",
+            "the bookie's disk accepts no more writes: No space left on device",
         )
         assert (await fenced_read(bookie, 7)).status is Status.READ_ONLY
         assert (await bookie.last_add_confirmed(lac_request(7, fence=True))).status is Status.READ_ONLY

@@ -245,7 +245,7 @@ async def test_a_deleted_ledger_leaves_limbo_and_one_the_metadata_never_knew_doe
     async with mended(tmp_path, ledgers) as world:
         await world.limbo()
         stranger = tools(world.bookie, LedgerStore(MemoryStore()), world.peers)
-        assert "never heard of" in (await stranger.repair.repair_ledger(7)).why_not
+        assert "does not know this ledger" in (await stranger.repair.repair_ledger(7)).why_not
         assert world.is_in_limbo(7)
         await delete(ledgers, 7)
         assert await world.repair.repair_ledger(7) == Tally(7)
@@ -369,7 +369,7 @@ async def test_what_is_not_repaired_is_said_once_with_its_reason(
     with caplog.at_level(logging.ERROR):
         await world.repair.repair_limbo()
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line.startswith("ledger 7 is not repaired: no other replica gave entry 0 of ledger 7")
+    assert line.startswith("ledger 7 was not repaired: no other replica gave entry 0 of ledger 7")
 
 
 async def test_a_repair_that_is_cancelled_leaves_nothing_behind_and_is_taken_up_again(

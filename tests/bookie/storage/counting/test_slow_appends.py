@@ -39,7 +39,7 @@ def test_what_is_slow_is_told_with_where_the_time_went_and_what_is_not_is_not(
     slow.stored(7, came, 101.5)
     (record,) = lines.records
     assert record.message == (
-        "an append took 2.0 s: 0.5 s over the network, 0.8 s in the queue, 0.7 s the sync of its group"
+        "an append took 2.0 s: 0.5 s over the network, 0.8 s in the queue, 0.7 s for the sync of its group"
     )
     assert (vars(record)["ledger"], vars(record)["peer"], vars(record)["client"]) == (
         7,
@@ -55,7 +55,8 @@ def test_a_sync_that_began_before_it_came_is_told_for_no_longer_than_it_waited(
     slow.synced(7.0)
     slow.stored(7, Arrival(100.0), 101.5)
     assert (
-        "took 1.5 s: 0.0 s over the network, 0.0 s in the queue, 1.5 s the sync" in lines.records[0].message
+        "took 1.5 s: 0.0 s over the network, 0.0 s in the queue, 1.5 s for the sync"
+        in lines.records[0].message
     )
 
 
@@ -68,7 +69,7 @@ def test_however_many_are_slow_a_line_comes_seldom_and_counts_the_others(
         slow.stored(7, Arrival(now - 2.0), now)
     assert len(lines.records) == 1
     slow.stored(8, Arrival(TOLD_SECONDS_MIN - 2.0), TOLD_SECONDS_MIN)
-    assert lines.records[1].message.endswith("; 999 more were slow since the last such line")
+    assert lines.records[1].message.endswith("; 999 more slow appends since the last such line")
 
 
 async def test_a_bookie_tells_of_its_slow_appends(tmp_path: Path, lines: pytest.LogCaptureFixture) -> None:

@@ -117,6 +117,9 @@ async def test_whoever_stays_absent_is_named_once_until_it_is_back(
         await one.dies(BK2)
         for _ in range(3):
             await one.auditor.look_once()
-        assert errors(caplog) == ["b1, b2 are absent: nothing is re-replicated while so many are"] * told
+        assert (
+            errors(caplog)
+            == ["b1, b2 are absent: nothing is re-replicated while this many bookies are absent"] * told
+        )
         await returns(one, BK1, BK2)
         await one.auditor.look_once()

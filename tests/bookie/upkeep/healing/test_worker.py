@@ -159,7 +159,10 @@ async def test_where_nobody_can_take_what_is_to_leave_a_living_bookie_the_mark_s
     await one.given_up(BK3)
     await operator_requests.give(one.store, Order(BK2.bookie_id, OrderKind.DRAIN, 0))
     await one.auditor.look_once()
-    assert there(await one.marks.read(7)).why_not == f"entries 0 to 99: b2 is drained or given up: {NO_TAKER}"
+    assert (
+        there(await one.marks.read(7)).why_not
+        == f"entries 0 to 99: b2 is drained or decommissioned: {NO_TAKER}"
+    )
 
 
 async def test_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
@@ -179,7 +182,7 @@ async def test_what_is_closed_on_a_bookie_that_is_to_leave_is_marked_soon(
     await change(one.ledgers, 7, lambda it: it.closed(LAST, 1000))
     await until_true(lambda: known.has_changed)
     await one.auditor.look_once()
-    assert there(await one.marks.read(7)).reasons == ("entries 0 to 99: b2 is drained or given up",)
+    assert there(await one.marks.read(7)).reasons == ("entries 0 to 99: b2 is drained or decommissioned",)
     await known.stop()
 
 
