@@ -1,7 +1,9 @@
-"""A bookie's directory and the metadata name the same cookie, or the bookie does not serve (rule W7).
+"""Checks that a bookie's directory and the metadata name the same cookie; otherwise the bookie does not serve (rule
+W7).
 
-A cookie that is missing in the metadata was taken away by `cluster decommission`, which leaves a record of it, or was
-lost: a key deleted by hand, a store repaired with other tools. What was lost `restore` writes anew from the directory.
+A cookie is missing in the metadata for one of two reasons. `cluster decommission` removed it, and left a record of
+that. Or it was lost: an operator deleted the key by hand, or repaired the store with other tools. `restore_cookie`
+writes a lost cookie again from the directory.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ FORMAT_A_NEW_ONE = "format an empty directory for a new bookie"
 
 
 async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
-    """The directory's cookie, if the metadata knows the same. Raises DataDirectoryError."""
+    """Returns the directory's cookie if the metadata has the same one. Raises DataDirectoryError."""
     cookie = read_cookie(path)
     known = await cluster.read_cookie(store, cookie.bookie_id)
     await _check_cluster(path, store, cookie)
@@ -68,14 +70,14 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
 
 
 async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: Cookie) -> bool:
-    """Whether this directory was formatted in place of the one that the metadata knows, which is older therefore."""
+    """Whether this directory replaced the one that the metadata knows: the metadata is then the older of the two."""
     if known.incarnation not in cookie.predecessors or not await hold.may_be_older(store):
         return False
     return await decommissioned.read(store, cookie.incarnation) is None
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
-    """A bookie that was formatted after the backup from which the metadata came is one of its cluster again."""
+    """Lets a bookie that was formatted after the restored backup was made rejoin its cluster."""
     if not await hold.may_be_older(store) or await decommissioned.read(store, cookie.incarnation) is not None:
         raise await _missing(path, store, cookie)
     log.warning(
@@ -86,7 +88,7 @@ async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
 
 
 async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
-    """Raises DataDirectoryError where the bookie's user may write no cookies."""
+    """Raises DataDirectoryError if the bookie's user may not write cookies."""
     try:
         await take_name(store, cookie, known)
     except StoreRefused as error:
@@ -119,8 +121,9 @@ def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
 
 @dataclass(frozen=True, slots=True)
 class RestoredCookie:
-    """`was_missing`: it was written just now. `must_accept_loss`: the metadata has lost, too, how far the bookie's log
-    had got. Whether its directory is the newest cannot be told then, and the next start takes `--accept-loss`."""
+    """`was_missing`: the cookie was written just now. `must_accept_loss`: the metadata has also lost the end of the
+    bookie's log. It cannot then show whether this directory is the newest, and the next start requires `--accept-loss`.
+    """
 
     cookie: Cookie
     was_missing: bool
@@ -128,10 +131,10 @@ class RestoredCookie:
 
 
 async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
-    """Writes the directory's cookie into the metadata, where it is missing there and was not taken away on purpose.
+    """Writes the directory's cookie into the metadata if it is missing there and was not removed on purpose.
 
-    The bookie may be running. Raises DataDirectoryError, and changes nothing, where the directory is not whole or not
-    of this cluster, where another directory has the name, and where the bookie was given up or decommissioned.
+    The bookie may be running. Raises DataDirectoryError, and changes nothing, if the directory is incomplete or belongs
+    to another cluster, if another directory has the name, or if the bookie was or is being decommissioned.
     """
     cookie = read_cookie(path)
     check_parts(path)
@@ -178,8 +181,8 @@ async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) 
 
 
 async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -> bool:
-    """Whether the metadata says nothing of this bookie's starts although there were some. A bookie that lives, and is
-    not known to have started, is the newest there is."""
+    """Whether the metadata has no record of this bookie's starts although there were some. A live bookie whose starts
+    are not recorded is the newest one."""
     if directory_generation.starts_of(path) == 0:
         return False
     alive = await find_bookie(store, cookie.bookie_id)
@@ -190,8 +193,8 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """The record of a decommissioning may be lost, too; but then no ledger refers to the bookie. Metadata that went
-    back may be older than all that it holds."""
+    """Raises DataDirectoryError if no ledger refers to the bookie: the record of its decommissioning may be lost, too.
+    Does not check metadata that may have gone back, because it may be older than everything the bookie holds."""
     if await hold.may_be_older(store):
         return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)

@@ -1,4 +1,4 @@
-"""Prometheus metrics read from a bookie's state at scrape time, beside what `storage/counting` counts."""
+"""Prometheus metrics read from a bookie's state at scrape time, in addition to those counted in `storage/counting`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ PAST = METRICS.counter(
 )
 
 BYTES = "_bytes"
-"""So ends the name of a limit that bounds bytes."""
+"""Suffix of the name of a limit on bytes."""
 
 
 class Lookups(Collector):
@@ -92,7 +92,7 @@ class Lookups(Collector):
         }
 
     def describe(self) -> list[Metric]:
-        """Empty: registration must not collect from a bookie that is not complete yet."""
+        """Returns nothing: registration must not collect from a bookie that is not complete yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

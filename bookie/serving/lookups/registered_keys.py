@@ -1,4 +1,4 @@
-"""Authenticates other bookies by the keys in their registrations, which bookies alone may write."""
+"""Authenticates other bookies by the keys in their registrations, which only bookies may write."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from metadata.store import MetadataStore
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS_MIN = 1.0
-"""Rate limit: registrations are read no more often, however many unknown keys come."""
+"""Rate limit: least time between reads of the registrations, however many unknown keys arrive."""
 
 LOOK_SECONDS_MAX = 3.0
-"""Time limit for reading them; then the key counts as unknown."""
+"""Time limit of a read; past it the key counts as unknown."""
 
 KNOWN_SECONDS_MAX = 60.0
-"""Age at which cached registrations are no longer believed: a bookie may have gone."""
+"""Age limit of cached registrations: past it a bookie may have gone."""
 
 
 class RegisteredKeys:
@@ -33,7 +33,7 @@ class RegisteredKeys:
         self._looking = asyncio.Lock()
 
     async def hold(self, key: bytes) -> bool:
-        """Whether a live bookie has this key; reads the registrations for one that has just started."""
+        """Whether a live bookie has this key; reads the registrations for a bookie that has just started."""
         if self._knows(key):
             return True
         asked_at = self._now()
