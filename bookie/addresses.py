@@ -47,9 +47,9 @@ def peer_of(host: str) -> str:
 def check_host(host: str) -> None:
     """Raises ValueError for what is more than a host: a URL, or an address with a port."""
     if "/" in host:
-        raise ValueError(f"{host} is no host name or address; one is wanted, not a URL")
+        raise ValueError(f"{host} is not a host name or address; give one, not a URL")
     if ":" in host and ipv6(host) is None:
-        raise ValueError(f"{host} has a port: that is what --port is for, so name the host alone")
+        raise ValueError(f"{host} has a port: give the host alone, and the port with --port")
 
 
 def is_wildcard(host: str) -> bool:

@@ -38,9 +38,9 @@ class DirectoryLost(BookieError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} was removed, moved or covered by another while the bookie served from it: bring it back as it was "
-            "and start the bookie, or replace the bookie (`bookledger bookie format --replace`), and the others give "
-            "it what they have. Find out what took it away first"
+            f"{path} was removed, moved or covered by another while the bookie served from it: restore it as it was "
+            "and start the bookie, or replace the bookie (`bookledger bookie format --replace`), which copies from the "
+            "others what they have. Find out the cause first"
         )
         self.path = path
 
@@ -50,9 +50,9 @@ class DamagedLog(BookieError):
 
     def __init__(self, file: str, offset: int, why: str) -> None:
         super().__init__(
-            f"{file} is damaged at offset {offset}: {why}. This is no torn tail: it was on disk once. "
-            "`bookledger bookie check` shows all that is damaged; `bookledger bookie salvage` gets the bookie to start "
-            "without that, and loses nothing else"
+            f"{file} is damaged at offset {offset}: {why}. This is not a torn tail: it was on disk once. "
+            "`bookledger bookie check` shows all damage; `bookledger bookie salvage` lets the bookie start "
+            "without the damaged bytes, and loses nothing else"
         )
         self.file = file
         self.offset = offset

@@ -27,29 +27,27 @@ class Limits:
     )
     received_bytes_max: int = tunable(
         64 * MIB,
-        "Memory for large messages that are not whole, or wait to be taken.",
+        "Memory for large messages that are incomplete, or wait to be handled.",
         MESSAGE_ROOM_BYTES_MIN,
         2**40,
     )
     untaken_bytes_max: int = tunable(
         64 * MIB,
-        "Memory for pages that are read, or sent and not yet with the kernel.",
+        "Memory for pages that are read, or sent and not yet taken by the kernel.",
         MESSAGE_ROOM_BYTES_MIN,
         2**40,
     )
-    calls_max: int = tunable(16_384, "Calls asked and not answered.", 1, 10_000_000)
-    polls_max: int = tunable(
-        8192, "Calls that wait for news: one for each reader that tails a ledger.", 1, 10_000_000
-    )
+    calls_max: int = tunable(16_384, "Calls that are not answered yet.", 1, 10_000_000)
+    polls_max: int = tunable(8192, "Long polls: one for each reader that tails a ledger.", 1, 10_000_000)
     peer_share: float = tunable(
         0.5,
-        "Share of each of these limits that one address may have; 1 where all clients come from behind one.",
+        "Share of each of these limits that one address may have; 1 if all clients share one address.",
         0.001,
         1,
     )
 
     def __post_init__(self) -> None:
         if any(getattr(self, one.name) <= 0 for one in fields(self)) or self.peer_share > 1:
-            raise ValueError("a limit of 0 would let nobody in, and nobody has more than the whole of it")
+            raise ValueError("every limit must be above 0, and the share of one address at most 1")
         if min(self.received_bytes_max, self.untaken_bytes_max) < MESSAGE_ROOM_BYTES_MIN:
             raise ValueError(f"messages need room for one of {MESSAGE_ROOM_BYTES_MIN} bytes")

@@ -31,40 +31,40 @@ class UpkeepConfig:
 
     collection_seconds: float = set_elsewhere(600.0, "collect-every in [bookie.run]")
     minor_compaction_seconds: float = tunable(
-        HOUR, "How often segments of which little is alive are emptied.", 60, 10 * DAY
+        HOUR, "Interval of minor compactions, which empty segments with little live data.", 60, 10 * DAY
     )
     minor_live_ratio: float = tunable(
-        0.2, "A segment is emptied soon if less than this share of it is alive.", 0, 0.99
+        0.2, "A minor compaction empties segments of which less than this share is live.", 0, 0.99
     )
     major_compaction_seconds: float = tunable(
-        DAY, "How often segments are emptied of which more is alive than minor_live_ratio.", 60, 100 * DAY
+        DAY, "Interval of major compactions, which also empty segments above minor_live_ratio.", 60, 100 * DAY
     )
     major_live_ratio: float = tunable(
         0.8,
-        "A segment is emptied sometimes if less than this share of it is alive; not below minor_live_ratio.",
+        "A major compaction empties segments of which less than this share is live; not below minor_live_ratio.",
         0,
         0.99,
     )
     compaction_bytes_per_second: float = set_elsewhere(16 * MIB, "compaction-rate in [bookie.run]")
     scrub_seconds: float = tunable(
-        7 * DAY, "Within what time everything is read in search of rot, if the rate allows.", 60, 365 * DAY
+        7 * DAY, "Time within which a scrub reads everything, if the rate allows.", 60, 365 * DAY
     )
     scrub_bytes_per_second: float = set_elsewhere(8 * MIB, "scrub-rate in [bookie.run]")
     repair_bytes_per_second: float = tunable(
-        64 * MIB, "How fast copies are read, and written, when the bookie heals.", 64 * 1024, 2**40
+        64 * MIB, "Rate at which the bookie reads, and writes, copies when it heals.", 64 * 1024, 2**40
     )
     heals: bool = set_elsewhere(True, "heal in [bookie.run]")
     lost_bookie_seconds: float = set_elsewhere(600.0, "lost-after in [bookie.run]")
     open_ledger_grace_seconds: float = tunable(
-        60.0, "How long a ledger that nobody seems to write is left open.", 0, DAY
+        60.0, "How long a ledger that seems to have no writer is left open.", 0, DAY
     )
     reach_seconds: float = tunable(
-        10.0, "How often the auditor calls each bookie at the address it advertises; 0 is never.", 0, DAY
+        10.0, "How often the auditor calls each bookie at the address it advertises; 0 for never.", 0, DAY
     )
-    audit_seconds: float = tunable(HOUR, "How often the auditor looks through all records.", 1, 10 * DAY)
+    audit_seconds: float = tunable(HOUR, "How often the auditor checks all records.", 1, 10 * DAY)
     tombstone_seconds: float = tunable(
         HOUR,
-        "How long what is left of a deleted ledger stays at least: a Spark stream that was stopped for longer cannot "
+        "Least time that the tombstone of a deleted ledger stays: a Spark stream that was stopped for longer cannot "
         "tell which ledgers it has missed.",
         60,
         100 * DAY,

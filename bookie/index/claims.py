@@ -126,7 +126,7 @@ def _check_reach(disk: Disk, segment: int, end: int) -> None:
     # Where the next segment's header says how far this one went, that counts, and replay checks it.
     if size < end and not (following is not None and following.previous_end):
         raise DamagedLog(
-            segments.name_of(segment), size, f"it is cut: the index points to what stood before {end}"
+            segments.name_of(segment), size, f"it is cut: the index points to records before {end}"
         )
 
 
@@ -138,7 +138,7 @@ def _check_segments(disk: Disk, index: Index, there: list[int]) -> None:
     said = manifest.newest(disk)
     for number in gone:
         if said is None or not said.dropped(number):
-            why = "this segment is missing, and the index points to what stood in it"
+            why = "this segment is missing, and the index points to records in it"
             raise DamagedLog(segments.name_of(number), 0, why)
 
 
@@ -161,13 +161,13 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
             if begin < checkpoint < end:
                 raise IndexUnusable(
                     f"the index's checkpoint lies inside the record of {segments.name_of(segment)} at offset {begin}; "
-                    "make the index anew from the log: bookledger bookie rebuild-index"
+                    "rebuild the index from the log: bookledger bookie rebuild-index"
                 )
     if end < checkpoint:
         raise DamagedLog(
             segments.name_of(segment),
             end,
-            f"the log ends here, and the index says that it went to {checkpoint}",
+            f"the log ends here, but by the index it went on to {checkpoint}",
         )
 
 
@@ -175,7 +175,7 @@ def _check_begun(disk: Disk, segment: int) -> None:
     """Raises DamagedLog for a segment whose header is gone: a start would remove it as one that was never begun."""
     with closing(disk.open(segments.name_of(segment))) as file:
         if segments.is_unbegun(file):
-            why = "its header is gone, and the index says that it was on disk"
+            why = "its header is gone, but by the index it was on disk"
             raise DamagedLog(segments.name_of(segment), 0, why)
 
 

@@ -91,7 +91,7 @@ class Index:
             if type(error) is lmdb.Error or isinstance(error, _OF_THE_SYSTEM):
                 raise IndexUnusable(f"the index in {directory} cannot be opened: {_why(error)}") from error
             raise IndexUnusable(
-                f"the index in {directory} cannot be used ({error}); stop the bookie and make it anew from the log: "
+                f"the index in {directory} cannot be used ({error}); stop the bookie and rebuild it from the log: "
                 f"bookledger bookie rebuild-index --data {directory.parent}"
             ) from error
         self._recent = RecentPlaces()
@@ -375,7 +375,9 @@ def _why(error: Exception) -> str:
     """LMDB's words, which begin with its own path, and what to do about them."""
     said = str(error).rpartition(": ")[2]
     if isinstance(error, lmdb.MemoryError):
-        return f"{said}; let the process have more address space, of which its map takes some (`ulimit -v unlimited`)"
+        return (
+            f"{said}; give the process more address space, because it maps the index (`ulimit -v unlimited`)"
+        )
     return f"{said}; free some space on its disk" if said == os.strerror(errno.ENOSPC) else said
 
 

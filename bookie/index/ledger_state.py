@@ -88,7 +88,7 @@ class LedgerState:
         if not self.is_another(identity):
             return ""
         return (
-            f"another ledger {self.ledger_id} is here than the one that was asked for: the metadata was set back to an "
+            f"the ledger {self.ledger_id} here is not the one requested: the metadata was set back to an "
             "older copy, or is another cluster's; look at it: bookledger metadata check"
         )
 

@@ -82,7 +82,7 @@ def from_row(key: Row, value: Row) -> tuple[int, int, FrameLocation]:
         ledger_id, span, first_entry, position = KEY.unpack(key)
         last_entry, entries, size = VALUE.unpack(value)
     except struct.error as error:
-        raise ValueError(f"a row of {len(key)} and {len(value)} bytes is no place") from error
+        raise ValueError(f"a row of {len(key)} and {len(value)} bytes is not a place") from error
     return ledger_id, span, FrameLocation(first_entry, position, last_entry, entries, size)
 
 

@@ -206,7 +206,7 @@ def decode_segment_header(data: bytes) -> SegmentHeader:
     blank = SEGMENT_HEADER.pack(magic, version, 0, segment, identity, previous_end)
     rest = SEGMENT_HEADER.size - _SEGMENT_HEADER_ZEROS
     if magic != SEGMENT_MAGIC or crc != crc32c(blank) or any(data[rest : SEGMENT_HEADER.size]):
-        raise BadRecordBytes("this is no segment header of ours, or it is damaged")
+        raise BadRecordBytes("this is not a segment header of a bookie, or it is damaged")
     if version != FORMAT_VERSION:
         raise NewerFormat(f"segment {segment:08x} of the log", FORMAT_VERSION)
     return SegmentHeader(segment, str(uuid.UUID(bytes=identity)), previous_end)
@@ -265,7 +265,7 @@ def decode_header(data: Buffer, *, position: int) -> RecordHeader:
     if magic != RECORD_MAGIC:
         raise BadRecordBytes("no record begins here")
     if header.position != position or header.synced > position:
-        raise BadRecordBytes("the record belongs to another place")
+        raise BadRecordBytes("the record belongs to another position")
     if header.body_bytes > BODY_BYTES_MAX:
         raise BadRecordBytes(f"the record claims a body of {header.body_bytes} bytes")
     return header

@@ -105,8 +105,8 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
         )
     if has_content(file, end):
         line = (
-            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged since; what is missing "
-            "is fetched from other copies soon, or at once by `bookledger bookie repair`"
+            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged since; missing entries "
+            "are fetched from other copies soon, or at once by `bookledger bookie repair`"
         )
         log.warning(line, segments.name_of(segment), end)
     # What was replayed will be served: it must not vanish in the next power loss.

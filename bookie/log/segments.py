@@ -50,7 +50,7 @@ def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
         else:
             header = check_header(file, segment, incarnation)
         if file.size() > SEGMENT_HEADER.size:
-            raise DamagedLog(name, SEGMENT_HEADER.size, "a segment to be begun has content")
+            raise DamagedLog(name, SEGMENT_HEADER.size, "a new segment has content")
         file.write([encode_segment_header(header)], 0)
         file.datasync()
         disk.sync_directory()

@@ -27,7 +27,7 @@ class Gap(Enum):
         "a torn tail: it was cut short while it was written, so never acknowledged, or was damaged since; "
         "the bookie cuts it when it starts"
     )
-    SPACE = "empty space, prepared for what would have come next"
+    SPACE = "empty space, prepared for the next records"
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,7 +166,7 @@ async def _serving(
             remembered = await directory_generation.look(locked.path, cookie, store)
             await StoreComparison(
                 store, remembered
-            ).went_back()  # then nothing is done before that is accepted
+            ).went_back()  # if it did, nothing happens until an operator accepts that
             async with _registered(config, store, registration) as registrar:
                 await check_cookie(config.data_directory, store)  # it may have been forgotten meanwhile
                 lived = await directory_generation.look(locked.path, cookie, store)
@@ -184,7 +184,7 @@ async def _serving(
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
-                # First of all: it fails where the directory is gone, and then no coroutine waits to be awaited.
+                # First of all, because it fails if the directory is gone: no coroutine must be left unawaited then.
                 intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
@@ -223,7 +223,7 @@ def _told(running: RunningBookie, config: BookieConfig, seconds: float) -> Itera
         yield
     finally:
         stored, seconds = bookie.metrics.counters.entries_added, time.monotonic() - began
-        why = f"since {bookie.failed.result()}" if bookie.failed.done() else "as it is told"
+        why = f"because {bookie.failed.result()}" if bookie.failed.done() else "as requested"
         LIFE.info(
             "stops, %s; it served %.0f s, and stored %d entries",
             why,

@@ -63,7 +63,7 @@ LEASE_GRACE_SECONDS = 1.0
 COOKIE_BYTES_MAX = 4096
 """Size limit of a cookie file; a longer file is not a cookie, and is not read further."""
 
-_ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "given up"}
+_ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "decommissioned"}
 _CANCEL = {
     OrderKind.DRAIN: "bookledger bookie drain",
     OrderKind.GIVEN_UP: "bookledger cluster decommission",
@@ -120,7 +120,7 @@ def _no_cookie(path: Path) -> DataDirectoryError:
         return not_formatted(path)
     return DataDirectoryError(
         f"{path / COOKIE} is gone, and the log of a bookie is there: put the file back (it says which cluster and "
-        "bookie this is), or give the bookie up; a directory that holds anything is not formatted"
+        "bookie this is), or decommission the bookie; only an empty directory can be formatted"
     )
 
 
@@ -140,7 +140,7 @@ def name_in(path: Path) -> str:
     """The bookie id of a directory, for log lines; "" if it cannot be read."""
     try:
         return read_cookie(path).bookie_id
-    except (DataDirectoryError, OSError):  # whoever needs the cookie reports it in full
+    except (DataDirectoryError, OSError):  # the code that needs the cookie reports it in full
         return ""
 
 
@@ -162,10 +162,10 @@ def _cookie_in(file: Path) -> Cookie:
         raise ValueError(f"it does not name {', '.join(NAMES)}")
     keys.check_name(found["bookie_id"])
     if not isinstance(predecessors, list) or len(predecessors) > PREDECESSORS_MAX:
-        raise ValueError(f"its predecessors are no list of {PREDECESSORS_MAX} at most")
+        raise ValueError(f"its predecessors are not a list of at most {PREDECESSORS_MAX}")
     for incarnation in (found["incarnation"], *predecessors):
         if not isinstance(incarnation, str) or str(uuid.UUID(incarnation)) != incarnation:
-            raise ValueError(f"{incarnation} is no incarnation")
+            raise ValueError(f"{incarnation} is not an incarnation")
     return Cookie(**found, predecessors=tuple(predecessors))
 
 
@@ -232,7 +232,7 @@ async def _predecessors(store: MetadataStore, bookie_id: str, known: Versioned |
 async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool, wait: bool) -> None:
     if not replace:
         raise DataDirectoryError(
-            f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, where its disk is "
+            f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, if its disk is "
             "lost for good, format with --replace"
         )
     key = keys.bookie(bookie_id)
@@ -253,8 +253,7 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
 
 
 async def _end_order(store: MetadataStore, bookie_id: str) -> None:
-    """Withdraws requests to drain or decommission the former bookie's disk; maintenance concerns the host, and stays.
-    """
+    """Withdraws orders to drain or decommission the former bookie's disk; maintenance concerns the host, and stays."""
     order = await operator_requests.read(store, bookie_id)
     if order is None or order.kind is OrderKind.MAINTENANCE:
         return
@@ -266,7 +265,7 @@ async def _end_order(store: MetadataStore, bookie_id: str) -> None:
             f"end that ({error}): have an operator run `{_CANCEL[order.kind]} {bookie_id} --cancel`, and format again"
         ) from None
     log.warning(
-        "the order that bookie %s is to be %s ends: it was for its former disk",
+        "withdrew the order that bookie %s be %s: it concerned the former disk",
         bookie_id,
         _ORDERED[order.kind],
     )
@@ -310,7 +309,7 @@ def _interrupted_format(path: Path) -> Cookie | None:
     try:
         return _cookie_in(path / UNFINISHED)
     except ValueError:
-        return None  # a crash interrupted the write: nothing else knows that identity
+        return None  # a crash interrupted the write: that identity is known nowhere else
 
 
 def _write_unfinished(path: Path, cookie: Cookie) -> None:
@@ -343,7 +342,7 @@ def check_parts(path: Path) -> None:
         check_part(part)
     if not segments.numbers(OsDisk(path / LOG)):
         raise DataDirectoryError(
-            f"{path / LOG} holds no segment: what this bookie stored is lost. Put the files back, or give this bookie "
+            f"{path / LOG} holds no segment: this bookie's entries are lost. Put the files back, or give this bookie "
             "up and format a new one on an empty directory"
         )
 
@@ -352,6 +351,6 @@ def check_part(part: Path) -> None:
     """Raises DataDirectoryError if the log or index directory is gone."""
     if not part.is_dir():
         raise DataDirectoryError(
-            f"{part} is missing from a formatted bookie directory; put it back, or give this bookie up and "
+            f"{part} is missing from a formatted bookie directory; put it back, or decommission this bookie and "
             "format a new one on an empty directory"
         )

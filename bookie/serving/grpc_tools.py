@@ -29,7 +29,7 @@ REFLECTION_REQUESTS_MAX = 100
 REFLECTION_SECONDS_MAX = 10.0
 """Limits of one reflection: a tool asks a handful of questions at once."""
 
-NO_WATCH = "health is not watched here: ask Check again"
+NO_WATCH = "health watches are not supported: call Check again"
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -60,7 +60,7 @@ class GrpcTools:
     async def _check(self, request: Any, context: Context) -> Any:
         await self._check_right(rpc.HEALTH, context)
         if request.service not in ("", rpc.SERVICE):
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service} is here")
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service} here")
         status = health_pb2.HealthCheckResponse
         return status(status=status.NOT_SERVING if self._why_not_ready() else status.SERVING)
 
@@ -72,7 +72,7 @@ class GrpcTools:
     async def _reflect(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
         await self._check_right(rpc.REFLECTION, context)
         if self._reflections >= REFLECTIONS_MAX:
-            why = f"{REFLECTIONS_MAX} reflections are under way, and no more may be: ask again later"
+            why = f"{REFLECTIONS_MAX} reflections are in progress, which is the limit: try again later"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
         self._reflections += 1
         try:

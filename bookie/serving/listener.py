@@ -228,10 +228,12 @@ def _certificates(config: BookieConfig) -> Certificates | None:
     if not _is_loopback(config.host):
         if not config.insecure:
             raise BookieError(
-                f"{config.host} is reached from other machines, and without certificates whoever reaches it may do "
-                "anything: give --certs (bookledger certs makes them), or --insecure to serve all the same"
+                f"{config.host} is reached from other machines, and without certificates any client may do "
+                "anything: give --certs (bookledger certs makes them), or --insecure to serve anyway"
             )
-        log.warning("INSECURE: whoever reaches %s may read, write and maintain this bookie", config.host)
+        log.warning(
+            "INSECURE: any client that reaches %s may read, write and maintain this bookie", config.host
+        )
     return None
 
 

@@ -21,7 +21,7 @@ LOOK_SECONDS = 5.0
 
 WHY_READ_ONLY = {
     OrderKind.DRAIN: "the bookie is being drained",
-    OrderKind.GIVEN_UP: "the bookie was given up; `bookledger cluster decommission NAME --cancel` takes that back",
+    OrderKind.GIVEN_UP: "the bookie is being decommissioned; cancel: `bookledger cluster decommission NAME --cancel`",
 }
 
 

@@ -23,8 +23,7 @@ EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
 
 
 def check_clock() -> None:
-    """Raises BookieError for a clock that was never set. Leases need no clock, but records and the auditor's delays do.
-    """
+    """Raises BookieError for a clock that was never set. Leases need none, but records and the auditor's delays do."""
     now = datetime.fromtimestamp(time.time(), UTC)
     if now < EARLIEST:
         raise BookieError(
@@ -53,12 +52,12 @@ def check_is_directory(path: Path) -> None:
     except PermissionError:
         raise DataDirectoryError(
             f"{path} cannot be reached: a directory above it does not let user {os.geteuid()} through "
-            f"(`namei -l {path}` tells which)"
+            f"(`namei -l {path}` shows which)"
         ) from None
     except OSError as error:
         raise DataDirectoryError(f"{path} cannot be used: {error.strerror}") from None
     if not path.is_dir():
-        raise DataDirectoryError(f"{path} is a file, and no directory; {_how_to_format(path)}")
+        raise DataDirectoryError(f"{path} is a file, not a directory; {_how_to_format(path)}")
     if not os.access(path, os.R_OK | os.X_OK):
         raise DataDirectoryError(f"{path} cannot be read; {_who_needs(path)}")
 

@@ -40,7 +40,7 @@ LONG_POLL_SECONDS_MAX = 60.0
 
 TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
 
-HAS_A_PASSWORD = "the ledger has a password, and what was shown does not prove that it is known"
+HAS_A_PASSWORD = "the ledger has a password, and the request does not prove knowledge of it"
 
 
 class Proofs(Protocol):
@@ -126,7 +126,7 @@ class Requests:
             return NotesReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         try:
             if request.is_first:
-                # What waits for the disk may be acknowledged next, and what is being looked up may wait there next.
+                # Frames that wait for the disk may be acknowledged next; frames being looked up may wait for it next.
                 if self.verifiers is not None:
                     self.verifiers.look_again()
                 await self.bookie.intake.settled(self.bookie.failed)

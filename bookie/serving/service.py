@@ -33,9 +33,7 @@ from .requests import Requests
 MAINTENANCE_MAX = 4
 """Limit on concurrent maintenance calls: operators issue them one after the other, and each reads the whole disk."""
 
-TOO_MUCH_MAINTENANCE = (
-    "{} acts of maintenance are under way at this bookie, and no more may be: ask again later"
-)
+TOO_MUCH_MAINTENANCE = "this bookie already serves {} maintenance calls, which is the limit: try again later"
 NO_MAINTENANCE = "this bookie does no maintenance"
 STOPPING = "the bookie is stopping"
 

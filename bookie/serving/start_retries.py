@@ -51,4 +51,4 @@ def _say(state: RetryCallState) -> None:
     assert state.outcome is not None
     error = state.outcome.exception()
     hint = error.what_to_do if isinstance(error, StoreUnavailable) and state.attempt_number == 1 else ""
-    log.warning("waiting for the metadata, to serve when it answers: %s%s", error, hint and f". {hint}")
+    log.warning("waiting for the metadata to answer before serving: %s%s", error, hint and f". {hint}")

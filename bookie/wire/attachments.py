@@ -67,7 +67,7 @@ def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
 def unsealed_alone(data: bytes | bytearray) -> bytes | bytearray:
     """The header of a message without attachments. Raises BadMessage."""
     if (left := len(data) - _header_end(data)) > 0:
-        raise BadMessage(f"{left} bytes are left over behind a message")
+        raise BadMessage(f"{left} bytes are left over after a message")
     return data[_BEGINNING_BYTES:]
 
 
@@ -121,4 +121,4 @@ class Unsealed:
     def end(self) -> None:
         """Raises BadMessage for bytes behind the last attachment."""
         if (left := len(self._body) - self._at) > 0:
-            raise BadMessage(f"{left} bytes are left over behind a message")
+            raise BadMessage(f"{left} bytes are left over after a message")

@@ -147,7 +147,9 @@ class ConnectionTable:
         return ""
 
     def _own_makes_way(self, peer: str) -> bool:
-        return self._places.own_idle_go and self._ends_idle(self._all[peer], "another of its address came")
+        return self._places.own_idle_go and self._ends_idle(
+            self._all[peer], "a newer connection of its address took its place"
+        )
 
     def _make_way(self, mine: int) -> bool:
         """Evicts a connection of the peer with most, if it has more than the newcomer will."""
@@ -177,7 +179,7 @@ class ConnectionTable:
         else:
             return
         if newcomer.came_at - oldest.came_at >= STRANGER_SECONDS_MIN:
-            self._end(oldest, "it did not say what it is while others came")
+            self._end(oldest, "it did not identify itself while others waited")
 
     def _end(self, visitor: ClientConnection, why: str) -> None:
         self.made_way += 1

@@ -59,7 +59,7 @@ class Appends:
         self._loop = asyncio.get_running_loop()
         self._acks: list[Ack] = []
         self._will_tell = False
-        # Messages that came while an earlier one is looked up, with the bytes that they take of the memory.
+        # Messages that arrived during an earlier one's look-up, with the memory that they take.
         self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
         self._sender = who.address, str(who.identity or ""), connection.peer_address
         self._working: asyncio.Task[None] | None = None
@@ -203,7 +203,7 @@ class Appends:
         """Sends all acknowledgements that are ready in one message."""
         self._will_tell = False
         if not self._connection.is_writable and not self._connection.is_lost:
-            return  # nothing more is read from it until it is writable
+            return  # the connection is not read from until it is writable
         acks, self._acks = tuple(self._acks), []
         self._connection.send_message(FrameKind.ACKS, new_reply((acks,)), _size_of, codec.encode)
         self._on_answered()

@@ -55,7 +55,9 @@ REQUESTS = {
 """The kind of request under which a call is counted if it is refused before it is decoded."""
 
 TOO_MANY = "too many calls of this connection are under way"
-TOO_MANY_OF_ALL = "too many calls of this bookie's clients are under way; ask again later, or another bookie"
+TOO_MANY_OF_ALL = (
+    "too many calls of this bookie's clients are under way; try again later, or ask another bookie"
+)
 
 
 class Calls:
@@ -287,8 +289,7 @@ class Calls:
     async def _answer_large(
         self, kind: FrameKind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
     ) -> int:
-        """Makes and sends a reply when memory is available; the reply counts until the kernel has it. Returns its size.
-        """
+        """Makes and sends a reply once there is memory; the reply counts until the kernel has it. Returns its size."""
         await self._room()
         reserved = await self._untaken.reserve(bytes_max)
         try:

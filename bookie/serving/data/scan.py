@@ -9,7 +9,7 @@ from ...wire.messages import ReadReply, ScanRequest
 UNTAKEN_SECONDS_MAX = 60.0
 """Time limit: if a client takes nothing for this long, the bookie ends its scan; the client may start another."""
 
-NOT_TAKEN = f"nothing of it was taken for {UNTAKEN_SECONDS_MAX:.0f} s"
+NOT_TAKEN = f"the client took nothing of it for {UNTAKEN_SECONDS_MAX:.0f} s"
 
 
 class Scan:

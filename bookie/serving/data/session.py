@@ -35,7 +35,7 @@ LARGE_KINDS = frozenset({FrameKind.APPEND})
 SILENCE_SECONDS_MAX = 60.0
 """Idle timeout: clients send something every ten seconds; a client stopped for less than this stays connected."""
 
-PENALTY = "its address brought false proofs"
+PENALTY = "its address sent false proofs"
 
 STARTING = "the bookie is starting: it reads its log"
 
@@ -70,7 +70,7 @@ class Session:
         self._calls: Calls | None = None
         self._is_stopping = self._has_ended = False
         self._handshake_timer = asyncio.get_running_loop().call_later(
-            HELLO_SECONDS_MAX, self.connection.abort, "it did not say hello"
+            HELLO_SECONDS_MAX, self.connection.abort, "it sent no client hello"
         )
 
     def received(self, kind: FrameKind, call: int, body: Body) -> None:

@@ -46,7 +46,7 @@ class TlsAccept:
     def _receive(self, connection: socket.socket, peer: str) -> None:
         visitor = self._table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
-            connection.close()  # before the handshake nothing could be sent that it understands
+            connection.close()  # before the handshake the peer would understand no message
             return
         detection = self._detection(visitor)
         task = asyncio.get_running_loop().create_task(self._handshake(connection, visitor, detection))

@@ -67,8 +67,8 @@ class Lives:
             raise DataDirectoryError(
                 f"{self.path} is an older copy of this bookie's directory, or its newest files are gone (life "
                 f"{self.here}, log through {position}; the cluster has seen life {self.known.number}, log through "
-                f"{self.known.position}): what was stored since is missing. Bring the newest copy back; or start with "
-                f"--accept-loss, and run: bookledger bookie repair {self.cookie.bookie_id}"
+                f"{self.known.position}): everything stored since is missing. Bring the newest copy back; or start "
+                f"with --accept-loss, and run: bookledger bookie repair {self.cookie.bookie_id}"
             )
 
     async def begin(self, position: int) -> int:
@@ -79,7 +79,7 @@ class Lives:
 
     async def renew(self, position: int, *, create: bool = False) -> int:
         """Writes the directory, then the metadata's record; returns the record's version. Raises MetadataError."""
-        if self.renewals == self.settled:  # else the last write may have been made, or may still be
+        if self.renewals == self.settled:  # otherwise the last write may have succeeded, or may still succeed
             self.renewals += 1
         await in_thread(self.keep, create=create)
         me = self.cookie.bookie_id, self.cookie.incarnation
@@ -119,7 +119,7 @@ def _read(path: Path) -> tuple[int, int, int, int]:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
     if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # one: an operator wrote it
         raise DataDirectoryError(
-            f"{path / NAME} cannot be read; where nothing else is damaged, write into it how often this bookie has "
+            f"{path / NAME} cannot be read; if nothing else is damaged, write into it how often this bookie has "
             "started"
         )
     here, renewals, revision, returned = [int(line) for line in lines] + [0] * (4 - len(lines))

@@ -83,14 +83,16 @@ class StoreComparison:
             noticed = self.noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
         self.accepted = None if noticed is None else await self._accepted_meanwhile()
         if self.accepted is not None:
-            return False  # nothing of it is remembered: after a crash the bookie is to find the same
+            return False  # remember nothing of it: after a crash the bookie must find the same
         if noticed is not None:
             await self.hold_back(noticed)
-            lives.renewals = renewals  # only once that succeeded: until then it is noticed again
+            lives.renewals = renewals  # only after that succeeded: until then the bookie notices it again
         lives.renewals = max(lives.renewals, renewals)
         lives.settled = renewals
         lives.revision, lives.version = revision, 0 if mine is None else mine.version
-        if noticed is not None:  # or it would be noticed once more after a crash, and after it was accepted
+        if (
+            noticed is not None
+        ):  # otherwise the bookie would notice it again after a crash, and after it was accepted
             await in_thread(lives.keep)
         return noticed is not None
 
@@ -181,7 +183,7 @@ class MetadataWatch:
         if has_doubts:
             return
         log.warning(
-            "older metadata was accepted while this bookie was away: %d records were brought up to what it has noted; "
+            "older metadata was accepted while this bookie was away: %d records were brought up to its notes; "
             "copies that are placed elsewhere are kept here until: bookledger metadata check --accept",
             made,
         )
@@ -202,7 +204,7 @@ class MetadataWatch:
             went_back = await self._compare()
             try:
                 version = await self._lives.renew(position)
-            except KeyConflict:  # nobody else writes it: the store went back just now
+            except KeyConflict:  # no other process writes the key: the store went back just now
                 went_back |= await self._compare()
                 raise
             if self._was_away() or self._since == NEVER:

@@ -32,7 +32,7 @@ def connections_that_fit(descriptors: int, tools: int) -> int:
     if left < CONNECTIONS_MIN:
         least = DESCRIPTORS_KEPT + DESCRIPTORS_A_TOOL * tools + CONNECTIONS_MIN
         raise BookieError(
-            f"this process may open {descriptors} files, a bookie needs {least} at least: raise the limit "
+            f"this process may open {descriptors} files, but a bookie needs at least {least}: raise the limit "
             f"(`ulimit -Hn`, or LimitNOFILE= in its unit)"
         )
     return left

@@ -14,8 +14,7 @@ class LongPolls:
         self.held = self.held_max = self.hurried = 0
 
     def begin(self, peer: str) -> asyncio.Future[None]:
-        """Registers a long poll until `end`. When the returned future is done, the caller must answer it to make room.
-        """
+        """Registers a long poll until `end`. Once the returned future is done, the caller must answer, to make room."""
         if len(self._waiting.get(peer, ())) >= self._a_peer:
             self._hurry(peer)
         elif self.held >= self._in_all:

@@ -46,7 +46,6 @@ class SendBacklog:
         self._account.close()
 
     def _taken(self) -> int | None:
-        """For stalled-peer detection: bytes that the client has taken so far; None if there is nothing for it to take.
-        """
+        """For stalled-peer detection: bytes that the client has taken so far; None if it has nothing to take."""
         self.settle()
         return self._connection.taken_bytes if self._ends else None

@@ -88,7 +88,7 @@ class StalledPeers:
             account.held,
             extra={"peer": account.peer},
         )
-        account.cut("it did not move while others waited, or for too long")
+        account.cut("it made no progress while others waited, or for too long")
 
 
 def _note_pace(account: Account, seconds: float) -> None:

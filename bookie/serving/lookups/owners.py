@@ -50,9 +50,14 @@ class Owners:
         its = self._known.get(ledger_id)
         if is_of(its, owner):
             return None
-        whose = "not there" if its is None else f"of {its.decode(errors='replace')!r}" if its else "nobody's"
-        wanted = f"custom metadata {OWNER!r} says {owner!r}"
-        return Status.UNAUTHORIZED, f"the ledger is {whose}; this certificate is for those whose {wanted}"
+        whose = (
+            "not there" if its is None else f"of {its.decode(errors='replace')!r}" if its else "of no owner"
+        )
+        wanted = f"custom metadata {OWNER!r} is {owner!r}"
+        return (
+            Status.UNAUTHORIZED,
+            f"the ledger is {whose}; this certificate covers only those whose {wanted}",
+        )
 
     async def _look_up(self, ledger_id: int) -> str:
         """Looks up the owner; returns why that failed, or ""."""
@@ -60,7 +65,7 @@ class Owners:
             async with self._lookups, asyncio.timeout(LOOKUP_SECONDS_MAX):
                 found = await self._ledgers.read(ledger_id) if ledger_id >= 0 else None
         except (MetadataError, TimeoutError) as error:
-            return f"the metadata does not tell whose it is: {error}"
+            return f"cannot look up its owner: {error}"
         if found is not None:
             if len(self._known) >= OWNERS_KEPT_MAX:
                 self._known.clear()

@@ -38,7 +38,7 @@ class RegisteredKeys:
             return True
         asked_at = self._now()
         async with self._looking:
-            if self._looked_at < asked_at:  # else a read that began since serves this call, too
+            if self._looked_at < asked_at:  # otherwise a read that began since serves this call, too
                 await asyncio.sleep(max(0.0, self._looked_at + LOOK_SECONDS_MIN - self._now()))
                 await self._look()
         return self._knows(key)
@@ -57,7 +57,7 @@ class RegisteredKeys:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
                 found = await list_bookies(self._store)
         except (MetadataError, TimeoutError) as error:
-            log.log(weight(error), "cannot look up the key of a bookie that asks to copy: %s", error)
-            return  # the cached keys stand, as long as they are fresh
+            log.log(weight(error), "cannot look up the key of a bookie that re-replicates: %s", error)
+            return  # the cached keys stay valid while they are fresh
         self._seen_at = began
         self._keys = [one.reading_key for one in found if one.reading_key]

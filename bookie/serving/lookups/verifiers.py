@@ -74,7 +74,7 @@ class Verifiers:
         try:
             told = fragment_note.headline(frame.note)
         except (DecodeError, ValueError):
-            return None  # whoever takes it refuses it
+            return None  # the code that takes the frame refuses it
         if self._bookie.verifier_of(frame.ledger_id) is None:
             return told
         held = self._bookie.index.notes.of(frame.ledger_id).get(told.first_entry)
@@ -91,7 +91,7 @@ class Verifiers:
             news[frame.ledger_id] = self._news_of(frame) if frame.note else news.get(frame.ledger_id)
             if self._bookie.states.peek(frame.ledger_id).is_another(frame.identity):
                 others.add(frame.ledger_id)
-        for ledger_id in others:  # once for each, however many frames name another one
+        for ledger_id in others:  # once for each ledger, however many frames name another identity
             await self.look(ledger_id)
         wanted, round_ = dict(news), self._round
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
@@ -102,7 +102,7 @@ class Verifiers:
                 found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
                 told = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in told if why is not None}
-            # Their fragments stand, unless all is to be looked up again.
+            # Their fragments are in the metadata, unless everything must be looked up again.
             wanted = wanted | dict.fromkeys(unknown) if round_ == self._round else dict(news)
             round_ = self._round
         return refused
@@ -124,19 +124,18 @@ class Verifiers:
         except (MetadataError, TimeoutError) as error:
             if self._bookie.verifier_of(ledger_id) is not None:
                 return None  # its writer goes on: a bookie without metadata is as good as the others for known ledgers
-            return Status.UNKNOWN, f"the metadata does not tell who may write to it: {error}"
+            return Status.UNKNOWN, f"cannot look up who may write to it: {error}"
         if found is not None and news is not None and news.is_ahead_of(found.record):
             return Status.FENCED, OLDER
         if forgets != self._bookie.states.forgets:
-            return None  # forgotten meanwhile, perhaps this one: what was read may be older than its deletion
+            return None  # a ledger was forgotten meanwhile, perhaps this one: the record may be older than its deletion
         if found is None:
             return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
         self._bookie.learn(found.record)
         return None
 
     async def _read(self, ledger_id: int) -> VersionedRecord | None:
-        """Reads the ledger's record. Raises MetadataError, also if the metadata went back and no hold can be written.
-        """
+        """Reads the ledger's record. Raises MetadataError, also if the metadata went back and a hold cannot begin."""
         round_ = self._round
         found = await self._ledgers.read(ledger_id)
         if self._is_older(found):

@@ -100,9 +100,9 @@ def _decode_request(data: Body) -> AppendRequest:
             frame, at = _frame_at(at, header, body)
             found.append(frame)
         if not all(map(_is_told, found[frames:])):
-            raise BadMessage("what is told in passing is more than a note")
+            raise BadMessage("a told frame has more than a note")
     except (struct.error, UnicodeDecodeError) as error:
-        raise BadMessage(f"its fields are no appends: {error}") from None
+        raise BadMessage(f"its fields are not appends: {error}") from None
     if at != len(header):
         raise BadMessage(f"a header of {len(header)} bytes, and fields of {at}")
     body.end()
@@ -190,7 +190,7 @@ def _decode_reply(data: Body) -> AppendReply:
     except KeyError as error:
         raise BadMessage(f"unknown status {error}") from None
     except (struct.error, UnicodeDecodeError) as error:
-        raise BadMessage(f"its fields are no acknowledgements: {error}") from None
+        raise BadMessage(f"its fields are not acknowledgements: {error}") from None
     if at != end:
         raise BadMessage(f"a header of {end} bytes, and fields of {at}")
     return new_reply((tuple(acks),))

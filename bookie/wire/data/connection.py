@@ -43,10 +43,10 @@ SIGNS_OF_LIFE = frozenset({FrameKind.PING, FrameKind.PONG})
 _KIND = attrgetter("kind")
 M = TypeVar("M")
 
-UNTAKEN = "the peer does not take what is sent to it"
-NO_MEMORY = "there is no room for what it sends"
-TOO_OFTEN = "it asks too often for signs of life"
-NEXT_TURN = "the rest of what came is for the next turn"
+UNTAKEN = "the peer does not take the bytes sent to it"
+NO_MEMORY = "there is no memory for its message"
+TOO_OFTEN = "it sends too many pings"
+NEXT_TURN = "the remaining frames wait for the next turn"
 
 
 class ConnectionMemory(Protocol):
@@ -221,7 +221,7 @@ class Connection(MessageProtocol):
         try:
             frames = self.reader.received(nbytes)
         except BadFrame as error:
-            self.abort(f"what it sent cannot be understood: {error}")
+            self.abort(f"its bytes cannot be decoded: {error}")
             return
         self._take_all(frames)
 
@@ -344,7 +344,7 @@ class Connection(MessageProtocol):
         try:
             frames = self.reader.more()
         except BadFrame as error:
-            self.abort(f"what it sent cannot be understood: {error}")
+            self.abort(f"its bytes cannot be decoded: {error}")
             return
         self._take_all(frames)
 

@@ -44,9 +44,9 @@ def why_not_bound(error: OSError) -> str:
     """Explains a failure of `bound`, and what to do, for people."""
     match error.errno:
         case errno.EADDRINUSE:
-            return "another process has that port (`ss -ltnp` tells which): stop it, or choose another port"
+            return "another process has that port (`ss -ltnp` shows which): stop it, or choose another port"
         case errno.EADDRNOTAVAIL:
-            return "this machine has no such address: `ip address` tells those it has; 0.0.0.0 and :: are all of them"
+            return "this machine has no such address: `ip address` lists those it has; 0.0.0.0 and :: are all of them"
         case errno.EACCES:
             return "ports below 1024 are for root: choose another port"
     if isinstance(error, socket.gaierror):
@@ -59,7 +59,7 @@ def why_not_secured(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s"
     if isinstance(error, ConnectionError):
-        return "the peer ended the connection, as one does that refuses our certificate"
+        return "the peer ended the connection, perhaps because it refuses our certificate"
     return str(error) or type(error).__name__
 
 

@@ -128,7 +128,7 @@ class Certificates:
             except BadCertificates as error:
                 log.warning("%s; keeping the previous ones", error)
             else:
-                log.info("certificates were read again from %s", self._directory)
+                log.info("reloaded the certificates from %s", self._directory)
             self._seen = seen
         return self._loaded
 
@@ -212,9 +212,9 @@ def _names_in(path: Path) -> Mapping[str, str]:
     try:
         found = json.loads(read_bounded(path))
     except (ValueError, RecursionError) as error:
-        raise BadCertificates(f"{path} is no JSON: {error}") from None
+        raise BadCertificates(f"{path} is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise BadCertificates(f"{path} is no JSON object of alternative names and who they are")
+        raise BadCertificates(f"{path} is not a JSON object that maps alternative names to identities")
     for name, who in found.items():
         try:
             parse_identity(str(who))

@@ -96,7 +96,7 @@ def parse_identity(text: str) -> Identity:
             f"{told!r}: who is confined to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, and no other ?"
         )
     if role not in list(Role) or not is_name(name):
-        raise NoIdentity(f"{told!r} is no ROLE:NAME in ASCII; roles are {', '.join(Role)}")
+        raise NoIdentity(f"{told!r} is not ROLE:NAME in ASCII; roles are {', '.join(Role)}")
     if is_confined and not is_name(owner):
         raise NoIdentity(f"{told!r} names no owner in ASCII behind {OWNED_BY}")
     if is_confined and role not in CONFINED:
