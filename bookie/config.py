@@ -18,16 +18,17 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 CHECKPOINT_FRAMES_MAX = 50_000
-"""Frames that a restart may have to read again: their places are in memory until a checkpoint."""
+"""Limit on the frames that a restart may have to replay: their places are in memory until a checkpoint."""
 
 CHECKPOINT_SECONDS_MAX = 60.0
 """The longest time between two checkpoints while anything is written."""
 
 DISK_RESERVE_BYTES = 64 * MIB
-"""Kept back for fences and recovery writes on a full disk: many times what these take while somebody makes room."""
+"""Space kept back for fences and recovery writes on a full disk: many times what they need until an operator makes
+room."""
 
 DISK_CHECK_SECONDS = 1.0
-"""How often free space is looked at: one system call, and no disk fills much in a second."""
+"""Interval between checks of free space: one system call, and no disk fills much in a second."""
 
 
 def check_advertised(host: str) -> None:
@@ -46,18 +47,18 @@ def check_advertised(host: str) -> None:
 class BookieConfig:
     """All settings of a bookie.
 
-    `log_queue_bytes_max`: back-pressure: with more frames accepted and not yet on disk, the bookie stops reading from
-    its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to replay; smaller
-    means faster starts and more index writes. `lease_seconds`: how long the cluster takes to notice a dead bookie; too
-    short and a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share or in bytes,
-    the bookie is read-only until twice as much is. The constants above are arguments for tests, and no settings.
-    `segment_bytes_max`: where a segment of the log ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`).
+    `log_queue_bytes_max`: back-pressure: with more accepted frames not yet on disk, the bookie stops reading from its
+    clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to replay; smaller means
+    faster starts and more index writes. `lease_seconds`: how long the cluster takes to notice a dead bookie; if it is
+    too short, a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share or in bytes,
+    the bookie is read-only until twice as much is. The constants above are arguments for tests, not settings.
+    `segment_bytes_max`: size past which a segment of the log ends (None: `log.appender.SEGMENT_BYTES_MAX`).
     `accept_loss`: serve an older copy of the directory, in limbo. `accept_unsafe_etcd`: serve with an etcd that may
-    lose confirmed writes. `limits`: what its clients may use. `bookies_in_process`: how many bookies share the
-    process's file descriptors, of which `descriptors_elsewhere` are for what else runs there. `certificates`: directory
-    with its own and its authorities' (`wire.trust.certificates`); without, it speaks plain text, which takes `insecure`
-    where other machines reach it.
-    `tracing`: OpenTelemetry's provider for spans of frames, pages and fences; None makes none.
+    lose confirmed writes. `limits`: limits on its clients. `bookies_in_process`: how many bookies share the process's
+    file descriptors, of which `descriptors_elsewhere` are for other parts of the process. `certificates`: directory
+    with the bookie's own certificate and its authorities' (`wire.trust.certificates`). Without certificates the bookie
+    speaks plain text, which requires `insecure` if other machines can reach it. `tracing`: OpenTelemetry's provider for
+    spans of frames, pages and fences; None makes none.
     """
 
     data_directory: Path

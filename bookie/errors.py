@@ -2,12 +2,12 @@
 
 BookieError
 ├── DataDirectoryError    unformatted, foreign, locked, or not the directory of this bookie
-├── DirectoryLost         a serving bookie's files are no longer found under their names (rule B1)
+├── DirectoryLost         a serving bookie's files are no longer at their paths (rule B1)
 ├── DamagedLog            damage before valid records: names file and offset (rule B2)
 ├── IndexUnusable         the index is damaged or cannot be written; the log has everything
 │   └── IndexDamaged      the index is corrupt: its answers cannot be trusted
-├── LogFailed             a write or sync failed: nothing is acknowledged any more (rule B1)
-├── DiskIsFull            no space left for what the bookie itself writes
+├── LogFailed             a write or sync failed: nothing is acknowledged after that (rule B1)
+├── DiskIsFull            no space left for the bookie's own files
 └── NameTaken             another living bookie is registered under this name (rule M2)
 """
 
@@ -25,7 +25,7 @@ class DataDirectoryError(BookieError):
 
 
 class NewerFormat(DataDirectoryError):
-    """A newer version wrote this file: only that one, or a later one, can use the directory."""
+    """A newer version wrote this file: only that version, or a later one, can use the directory."""
 
     def __init__(self, file: str, known: int) -> None:
         super().__init__(
@@ -46,7 +46,7 @@ class DirectoryLost(BookieError):
 
 
 class DamagedLog(BookieError):
-    """The log is corrupt: what was once on disk cannot be read. The bookie does not start; nothing was changed."""
+    """The log is corrupt: data that was once on disk cannot be read. The bookie does not start; nothing was changed."""
 
     def __init__(self, file: str, offset: int, why: str) -> None:
         super().__init__(
@@ -60,11 +60,11 @@ class DamagedLog(BookieError):
 
 
 class IndexUnusable(BookieError):
-    """The index cannot be read or written. The log has everything: the index can be rebuilt from it."""
+    """The index cannot be read or written. The log has everything, so the index can be rebuilt from it."""
 
 
 class IndexDamaged(IndexUnusable):
-    """The index is corrupt. What it does not find is UNKNOWN, never denied (rule R6); rebuild it from the log."""
+    """The index is corrupt. Entries that it lacks are UNKNOWN, never denied (rule R6); rebuild it from the log."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -78,7 +78,7 @@ class LogFailed(BookieError):
 
 
 class DiskIsFull(BookieError):
-    """The disk has no space for a write. The bookie goes on; try again when there is space."""
+    """The disk has no space for a write. The bookie continues; try again when there is space."""
 
 
 class NameTaken(BookieError):
