@@ -24,7 +24,7 @@ CHECKPOINT_SECONDS_MAX = 60.0
 """The longest time between two checkpoints while anything is written."""
 
 DISK_RESERVE_BYTES = 64 * MIB
-"""Space kept back for fences and recovery writes on a full disk: many times what they need until an operator makes
+"""Space kept back for fences and recovery writes on a full disk: many times their need until an operator makes
 room."""
 
 DISK_CHECK_SECONDS = 1.0
