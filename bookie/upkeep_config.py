@@ -80,14 +80,16 @@ class UpkeepConfig:
         if not 0 <= self.minor_live_ratio <= self.major_live_ratio < 1:
             raise ValueError("a live ratio is a share below 1, and the minor one is not above the major one")
         if min(self.collection_seconds, self.minor_compaction_seconds, self.major_compaction_seconds) <= 0:
-            raise ValueError("collections and compactions need some time between them")
+            raise ValueError("collections and compactions need an interval above 0")
         if (
             self.audit_seconds <= 0
             or self.stock_seconds <= 0
             or self.lost_bookie_seconds < 0
             or self.open_ledger_grace_seconds < 0
         ):
-            raise ValueError("audits need some time between them, and no bookie is lost before it is gone")
+            raise ValueError(
+                "audits need an interval above 0, and lost-after and the grace of open ledgers must not be negative"
+            )
         rates = (self.compaction_bytes_per_second, self.scrub_bytes_per_second, self.repair_bytes_per_second)
         if min(rates) < 64 * 1024 or self.scrub_seconds <= 0:
             raise ValueError("background work below 64 KiB a second would never come to an end")

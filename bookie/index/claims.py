@@ -167,7 +167,7 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
         raise DamagedLog(
             segments.name_of(segment),
             end,
-            f"the log ends here, but by the index it went on to {checkpoint}",
+            f"the log ends here, but the index shows that it reached {checkpoint}",
         )
 
 
@@ -175,7 +175,7 @@ def _check_begun(disk: Disk, segment: int) -> None:
     """Raises DamagedLog for a segment whose header is gone: a start would remove it as one that was never begun."""
     with closing(disk.open(segments.name_of(segment))) as file:
         if segments.is_unbegun(file):
-            why = "its header is gone, but by the index it was on disk"
+            why = "its header is gone, but the index shows that it was on disk"
             raise DamagedLog(segments.name_of(segment), 0, why)
 
 

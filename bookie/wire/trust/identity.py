@@ -98,7 +98,7 @@ def parse_identity(text: str) -> Identity:
     if role not in list(Role) or not is_name(name):
         raise NoIdentity(f"{told!r} is not ROLE:NAME in ASCII; roles are {', '.join(Role)}")
     if is_confined and not is_name(owner):
-        raise NoIdentity(f"{told!r} names no owner in ASCII behind {OWNED_BY}")
+        raise NoIdentity(f"{told!r} names no owner in ASCII after {OWNED_BY}")
     if is_confined and role not in CONFINED:
         roles = ", ".join(sorted(CONFINED))
         raise NoIdentity(f"{told!r}: no {role} is confined to an owner's ledgers; {roles} can be")
