@@ -342,8 +342,8 @@ def check_parts(path: Path) -> None:
         check_part(part)
     if not segments.numbers(OsDisk(path / LOG)):
         raise DataDirectoryError(
-            f"{path / LOG} holds no segment: this bookie's entries are lost. Put the files back, or give this bookie "
-            "up and format a new one on an empty directory"
+            f"{path / LOG} holds no segment: this bookie's entries are lost. Put the files back, or decommission "
+            "this bookie and format a new one on an empty directory"
         )
 
 

@@ -266,7 +266,7 @@ async def test_a_name_under_which_another_one_lives_is_not_taken_from_it(
     async with served(tmp_path, store) as client:
         await lost(store, keys.cookie("b1"))
         said = await refusal(tmp_path / "stranger", store)
-        assert f"another directory's now (incarnation {client.bookie.cookie.incarnation})" in said
+        assert f"belongs to another directory (incarnation {client.bookie.cookie.incarnation})" in said
 
 
 async def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_nothing(
