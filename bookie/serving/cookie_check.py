@@ -122,9 +122,9 @@ def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
 
 @dataclass(frozen=True, slots=True)
 class RestoredCookie:
-    """`was_missing`: the cookie was written just now. `must_accept_loss`: the metadata has also lost the end of the
-    bookie's log. It cannot then show whether this directory is the newest, and the next start requires `--accept-loss`.
-    """
+    """`was_missing`: the cookie was written just now. `must_accept_loss`: the metadata has also lost the record of how
+    far the bookie's log had got. It cannot show then whether this directory is the newest, and the next start requires
+    `--accept-loss`."""
 
     cookie: Cookie
     was_missing: bool

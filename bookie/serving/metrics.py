@@ -54,7 +54,7 @@ LEDGERS = METRICS.gauge(
     "ledgers", "Ledgers in the index, as of its last checkpoint.", bookkeeper="bookie_ledgers_count"
 )
 LEDGERS_IN_MEMORY = METRICS.gauge("ledgers_in_memory", "Ledgers whose state is held in memory.")
-HELD = METRICS.gauge("limit_held", "How many connections, calls or messages peers hold now.", "limit")
+HELD = METRICS.gauge("limit_held", "How many connections or calls peers hold now.", "limit")
 HELD_MAX = METRICS.gauge("limit_max", "Limit on how many of them peers may hold.", "limit")
 HELD_BYTES = METRICS.gauge("limit_held_bytes", "Memory that peers hold now.", "limit")
 HELD_BYTES_MAX = METRICS.gauge("limit_max_bytes", "Limit on the memory that peers may hold.", "limit")
