@@ -1,4 +1,4 @@
-"""Parses and formats addresses, `host:port`; an IPv6 host stands in brackets, `[::1]:3181`."""
+"""Parses and formats addresses, `host:port`; an IPv6 host is in brackets, `[::1]:3181`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address
 from socket import inet_aton
 
 PEER_PREFIX_BITS = 64
-"""Limits for each peer count by this prefix: one machine can have all addresses of a /64."""
+"""Limits for each peer count by this prefix, because one machine can have all addresses of a /64."""
 
 
 def joined(host: str, port: int) -> str:
@@ -34,7 +34,7 @@ def ipv6(host: str) -> IPv6Address | None:
 
 
 def peer_of(host: str) -> str:
-    """The key that limits for each peer count by: the host, or the /64 prefix of an IPv6 address."""
+    """The key by which limits for each peer count: the host, or the /64 prefix of an IPv6 address."""
     address = ipv6(host.partition("%")[0])
     if address is None or address.is_loopback:
         return host
@@ -45,15 +45,15 @@ def peer_of(host: str) -> str:
 
 
 def check_host(host: str) -> None:
-    """Raises ValueError for what is more than a host: a URL, or an address with a port."""
+    """Raises ValueError for more than a host: a URL, or an address with a port."""
     if "/" in host:
-        raise ValueError(f"{host} is no host name or address; one is wanted, not a URL")
+        raise ValueError(f"{host} is not a host name or address; give one, not a URL")
     if ":" in host and ipv6(host) is None:
-        raise ValueError(f"{host} has a port: that is what --port is for, so name the host alone")
+        raise ValueError(f"{host} has a port: give the host alone, and the port with --port")
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether it stands for every address of a machine: a server can listen there, and no client can connect."""
+    """Whether it means every address of a machine: a server can listen on it, but no client can connect to it."""
     if (address := ipv6(host)) is not None:
         return address.is_unspecified
     try:

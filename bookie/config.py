@@ -18,25 +18,26 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 CHECKPOINT_FRAMES_MAX = 50_000
-"""Frames that a restart may have to read again: their places are in memory until a checkpoint."""
+"""Limit on the frames that a restart may have to replay: their places are in memory until a checkpoint."""
 
 CHECKPOINT_SECONDS_MAX = 60.0
 """The longest time between two checkpoints while anything is written."""
 
 DISK_RESERVE_BYTES = 64 * MIB
-"""Kept back for fences and recovery writes on a full disk: many times what these take while somebody makes room."""
+"""Space kept back for fences and recovery writes on a full disk: many times their need until an operator makes
+room."""
 
 DISK_CHECK_SECONDS = 1.0
-"""How often free space is looked at: one system call, and no disk fills much in a second."""
+"""Interval between checks of free space: one system call, and no disk fills much in a second."""
 
 
 def check_advertised(host: str) -> None:
     """Raises ValueError for an advertised host that clients cannot connect to. The bookie's port is added to it."""
     if not host or "," in host or any(map(str.isspace, host)):
-        raise ValueError(f"{host!r} is no host name or address; one is wanted, without blanks")
+        raise ValueError(f"{host!r} is not a host name or address; give one, without blanks")
     if is_wildcard(host):
         raise ValueError(
-            f"{host} is every address of this machine, and none that clients can connect to: name one of them, or its "
+            f"{host} means every address of this machine, and clients cannot connect to it: name one of them, or its "
             "host name"
         )
     check_host(host)
@@ -46,18 +47,18 @@ def check_advertised(host: str) -> None:
 class BookieConfig:
     """All settings of a bookie.
 
-    `log_queue_bytes_max`: back-pressure: with more frames accepted and not yet on disk, the bookie stops reading from
-    its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to replay; smaller
-    means faster starts and more index writes. `lease_seconds`: how long the cluster takes to notice a dead bookie; too
-    short and a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share or in bytes,
-    the bookie is read-only until twice as much is. The constants above are arguments for tests, and no settings.
-    `segment_bytes_max`: where a segment of the log ends and the next begins (None: `log.appender.SEGMENT_BYTES_MAX`).
+    `log_queue_bytes_max`: back-pressure: with more accepted frames not yet on disk, the bookie stops reading from its
+    clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to replay; smaller means
+    faster starts and more index writes. `lease_seconds`: how long the cluster takes to notice a dead bookie; if it is
+    too short, a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share or in bytes,
+    the bookie is read-only until twice as much is. The constants above are arguments for tests, not settings.
+    `segment_bytes_max`: size past which a segment of the log ends (None: `log.appender.SEGMENT_BYTES_MAX`).
     `accept_loss`: serve an older copy of the directory, in limbo. `accept_unsafe_etcd`: serve with an etcd that may
-    lose confirmed writes. `limits`: what its clients may use. `bookies_in_process`: how many bookies share the
-    process's file descriptors, of which `descriptors_elsewhere` are for what else runs there. `certificates`: directory
-    with its own and its authorities' (`wire.trust.certificates`); without, it speaks plain text, which takes `insecure`
-    where other machines reach it.
-    `tracing`: OpenTelemetry's provider for spans of frames, pages and fences; None makes none.
+    lose confirmed writes. `limits`: limits on its clients. `bookies_in_process`: how many bookies share the process's
+    file descriptors, of which `descriptors_elsewhere` are for other parts of the process. `certificates`: directory
+    with the bookie's own certificate and its authorities' (`wire.trust.certificates`). Without certificates the bookie
+    speaks plain text, which requires `insecure` if other machines can reach it. `tracing`: OpenTelemetry's provider for
+    spans of frames, pages and fences; None makes none.
     """
 
     data_directory: Path
@@ -68,13 +69,13 @@ class BookieConfig:
     fault_domain: str = set_elsewhere("", "fault-domain in [bookie.run]")
     log_queue_bytes_max: int = tunable(
         32 * MIB,
-        "Memory for frames accepted and not yet on disk; when it is full nothing more is read from clients.",
+        "Memory for accepted frames that are not yet on disk; while it is full, the bookie stops reading from clients.",
         8 * MIB,
         2**36,
     )
     checkpoint_log_bytes_max: int = tunable(
         128 * MIB,
-        "How much log a restart may have to read again; smaller starts faster and writes the index more often.",
+        "Most log that a restart may have to replay; a lower value starts faster and writes the index more often.",
         MIB,
         2**40,
     )
@@ -83,24 +84,24 @@ class BookieConfig:
     lease_seconds: float = set_elsewhere(10.0, "lease-seconds in [bookie.run]")
     disk_free_share_min: float = tunable(
         0.05,
-        "With less of the disk free, or less than free-space-min if that is less, a bookie is read-only.",
+        "A bookie is read-only below this share of free disk, or below free-space-min if that is less.",
         0,
         0.49,
     )
     disk_free_bytes_min: int = set_elsewhere(2 * 1024 * MIB, "free-space-min in [bookie.run]")
     disk_reserve_bytes: int = DISK_RESERVE_BYTES
     disk_check_seconds: float = DISK_CHECK_SECONDS
-    read_threads: int = tunable(4, "Pages that are read from disk at a time.", 1, 256)
+    read_threads: int = tunable(4, "Concurrent reads of pages from disk.", 1, 256)
     segment_bytes_max: int | None = set_elsewhere(None, "segment-size in [bookie.run]")
     slow_append_seconds: float = tunable(
         1.0,
-        "An append that takes longer from arrival to disk is told in the log, with where the time went.",
+        "Log an append that takes longer than this from arrival to disk, with the time of each step.",
         0.001,
         3600,
     )
     index_bytes_max: int = tunable(
         256 * 1024 * MIB,
-        "The most that the index may grow to; its file takes only what is in it.",
+        "Size limit of the index; its file takes only the space in use.",
         64 * MIB,
         2**46,
     )
@@ -121,7 +122,7 @@ class BookieConfig:
         if self.advertised_host is not None:
             check_advertised(self.advertised_host)
         if self.lease_seconds < 1:
-            raise ValueError("a lease shorter than a second would be lost at every hiccup")
+            raise ValueError("a lease shorter than a second would be lost at every short delay")
         if (
             not 0 <= self.disk_free_share_min < 0.5
             or self.disk_free_bytes_min < 0
@@ -131,6 +132,6 @@ class BookieConfig:
                 "the space to keep free is a share below one half, and bytes that are not negative"
             )
         if self.bookies_in_process < 1:
-            raise ValueError("a bookie is at least one in its process")
+            raise ValueError("there is at least one bookie in the process")
         if self.read_threads < 1:
             raise ValueError("a bookie needs at least one read thread")

@@ -2,12 +2,12 @@
 
 BookieError
 ├── DataDirectoryError    unformatted, foreign, locked, or not the directory of this bookie
-├── DirectoryLost         a serving bookie's files are no longer found under their names (rule B1)
+├── DirectoryLost         a serving bookie's files are no longer at their paths (rule B1)
 ├── DamagedLog            damage before valid records: names file and offset (rule B2)
 ├── IndexUnusable         the index is damaged or cannot be written; the log has everything
 │   └── IndexDamaged      the index is corrupt: its answers cannot be trusted
-├── LogFailed             a write or sync failed: nothing is acknowledged any more (rule B1)
-├── DiskIsFull            no space left for what the bookie itself writes
+├── LogFailed             a write or sync failed: nothing is acknowledged after that (rule B1)
+├── DiskIsFull            no space left for the bookie's own files
 └── NameTaken             another living bookie is registered under this name (rule M2)
 """
 
@@ -25,7 +25,7 @@ class DataDirectoryError(BookieError):
 
 
 class NewerFormat(DataDirectoryError):
-    """A newer version wrote this file: only that one, or a later one, can use the directory."""
+    """A newer version wrote this file: only that version, or a later one, can use the directory."""
 
     def __init__(self, file: str, known: int) -> None:
         super().__init__(
@@ -38,21 +38,21 @@ class DirectoryLost(BookieError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} was removed, moved or covered by another while the bookie served from it: bring it back as it was "
-            "and start the bookie, or replace the bookie (`bookledger bookie format --replace`), and the others give "
-            "it what they have. Find out what took it away first"
+            f"{path} was removed, moved or covered by another while the bookie served from it: restore it as it was "
+            "and start the bookie, or replace the bookie (`bookledger bookie format --replace`), which copies from the "
+            "others what they have. Find out the cause first"
         )
         self.path = path
 
 
 class DamagedLog(BookieError):
-    """The log is corrupt: what was once on disk cannot be read. The bookie does not start; nothing was changed."""
+    """The log is corrupt: data that was once on disk cannot be read. The bookie does not start; nothing was changed."""
 
     def __init__(self, file: str, offset: int, why: str) -> None:
         super().__init__(
-            f"{file} is damaged at offset {offset}: {why}. This is no torn tail: it was on disk once. "
-            "`bookledger bookie check` shows all that is damaged; `bookledger bookie salvage` gets the bookie to start "
-            "without that, and loses nothing else"
+            f"{file} is damaged at offset {offset}: {why}. This is not a torn tail: it was on disk once. "
+            "`bookledger bookie check` shows all damage; `bookledger bookie salvage` lets the bookie start "
+            "without the damaged bytes, and loses nothing else"
         )
         self.file = file
         self.offset = offset
@@ -60,11 +60,11 @@ class DamagedLog(BookieError):
 
 
 class IndexUnusable(BookieError):
-    """The index cannot be read or written. The log has everything: the index can be rebuilt from it."""
+    """The index cannot be read or written. The log has everything, so the index can be rebuilt from it."""
 
 
 class IndexDamaged(IndexUnusable):
-    """The index is corrupt. What it does not find is UNKNOWN, never denied (rule R6); rebuild it from the log."""
+    """The index is corrupt. Entries that it lacks are UNKNOWN, never denied (rule R6); rebuild it from the log."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -78,7 +78,7 @@ class LogFailed(BookieError):
 
 
 class DiskIsFull(BookieError):
-    """The disk has no space for a write. The bookie goes on; try again when there is space."""
+    """The disk has no space for a write. The bookie continues; try again when there is space."""
 
 
 class NameTaken(BookieError):

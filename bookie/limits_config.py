@@ -1,4 +1,4 @@
-"""Limits on what a bookie's clients may use, in total and for each peer. A peer is an address."""
+"""Limits on the resources that a bookie's clients may use, in total and for each peer. A peer is an address."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 MESSAGE_ROOM_BYTES_MIN = 8 * MIB
-"""Room for the largest message, whose sender would wait for ever with less."""
+"""Memory for the largest message: with less, its sender would wait for ever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits on a bookie's connections, memory and requests; `bookie/README.md` says what happens past each.
+    """Limits on a bookie's connections, memory and requests; `serving/limits/README.md` describes what happens past
+    each.
 
-    `received_bytes_max`: large messages that are incomplete, or wait to be taken. `untaken_bytes_max`: the send
-    backlog: pages read, or sent and not yet accepted by the kernel. `calls_max`: requests without answer.
-    `polls_max`: long polls among them. `peer_share`: of each, what one address may have. `serving/limits/admission`
-    has the limits that cannot be set.
+    `received_bytes_max`: large messages that are incomplete, or wait to be handled. `untaken_bytes_max`: the send
+    backlog: pages read, or sent and not yet accepted by the kernel. `calls_max`: requests without answer. `polls_max`:
+    long polls among them. `peer_share`: the share of each limit that one address may have. `serving/limits/admission`
+    has the limits that are not settings.
     """
 
     connections_max: int = tunable(
@@ -27,29 +28,27 @@ class Limits:
     )
     received_bytes_max: int = tunable(
         64 * MIB,
-        "Memory for large messages that are not whole, or wait to be taken.",
+        "Memory for large messages that are incomplete, or wait to be handled.",
         MESSAGE_ROOM_BYTES_MIN,
         2**40,
     )
     untaken_bytes_max: int = tunable(
         64 * MIB,
-        "Memory for pages that are read, or sent and not yet with the kernel.",
+        "Memory for pages that are read, or sent and not yet taken by the kernel.",
         MESSAGE_ROOM_BYTES_MIN,
         2**40,
     )
-    calls_max: int = tunable(16_384, "Calls asked and not answered.", 1, 10_000_000)
-    polls_max: int = tunable(
-        8192, "Calls that wait for news: one for each reader that tails a ledger.", 1, 10_000_000
-    )
+    calls_max: int = tunable(16_384, "Calls that are not answered yet.", 1, 10_000_000)
+    polls_max: int = tunable(8192, "Long polls: one for each reader that tails a ledger.", 1, 10_000_000)
     peer_share: float = tunable(
         0.5,
-        "Share of each of these limits that one address may have; 1 where all clients come from behind one.",
+        "Share of each of these limits that one address may have; 1 if all clients share one address.",
         0.001,
         1,
     )
 
     def __post_init__(self) -> None:
         if any(getattr(self, one.name) <= 0 for one in fields(self)) or self.peer_share > 1:
-            raise ValueError("a limit of 0 would let nobody in, and nobody has more than the whole of it")
+            raise ValueError("every limit must be above 0, and the share of one address at most 1")
         if min(self.received_bytes_max, self.untaken_bytes_max) < MESSAGE_ROOM_BYTES_MIN:
             raise ValueError(f"messages need room for one of {MESSAGE_ROOM_BYTES_MIN} bytes")

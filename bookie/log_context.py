@@ -1,7 +1,7 @@
-"""Tags log lines with their bookie: several bookies may serve in one process, and write one log.
+"""Tags log lines with their bookie, because several bookies may serve in one process and write one log.
 
-Tasks inherit the tag from the task that made them. Threads get it from `thread_of`, or from the context that they
-run in.
+Tasks inherit the tag from the task that made them. Threads get it from `thread_of`, or from the context that they run
+in.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextvars import ContextVar
 _bookie_id: ContextVar[str] = ContextVar("bookie_id", default="")
 
 LIFE = logging.getLogger("bookledger.life")
-"""Logs starts and stops, also where everything else is logged from warnings on."""
+"""Logs starts and stops, even if only warnings and errors are logged otherwise."""
 
 
 def bookie_now() -> str:

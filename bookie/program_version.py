@@ -1,4 +1,4 @@
-"""Which version of this program runs, and on which Python."""
+"""The version of this program that runs, and its Python."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def program_version() -> str:
 
 
 def interpreter() -> str:
-    """The Python that runs this process, and whether it was built with optimizations: it decides a quarter of the
+    """The Python that runs this process, and whether it was built with optimizations, which decide a quarter of the
     processor time of an append."""
     arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
     is_optimized = "--enable-optimizations" in arguments or sys.base_prefix == "/usr"  # a distribution's own

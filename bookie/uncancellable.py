@@ -1,4 +1,4 @@
-"""Makes work in a thread uncancellable: what it uses is closed right after it."""
+"""Makes work in a thread uncancellable, because the resources it uses are closed right after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def uncancellable(working: asyncio.Future[T]) -> T:
-    """Waits for work to end and returns its result; a cancellation meanwhile, however often, is raised only then."""
+    """Waits for work to end and returns its result; raises a cancellation only then, even after several of them."""
     cancelled: asyncio.CancelledError | None = None
     while not working.done():
         try:

@@ -10,61 +10,62 @@ MIB = 1024 * 1024
 HOUR, DAY = 3600.0, 86400.0
 
 STOCK_SECONDS = DAY
-"""How often a bookie compares what it holds with what it should hold: it reads its whole index for that."""
+"""Interval between a bookie's comparisons of the copies it holds with those it should hold; each reads its whole index.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpkeepConfig:
     """Periods, thresholds and rate limits of background work; the thresholds and periods are Apache BookKeeper's.
 
-    Every `collection_seconds` deleted ledgers are forgotten and segments that hold nothing are deleted. A minor
+    Every `collection_seconds` the bookie forgets deleted ledgers and deletes segments without live data. A minor
     compaction empties segments of which less than `minor_live_ratio` is alive, a major one those below
     `major_live_ratio`, and drops frames that the metadata places elsewhere. A scrub reads everything within
-    `scrub_seconds`, if the rate allows. `*_bytes_per_second` bounds what each reads; it writes no more than that.
+    `scrub_seconds`, if the rate allows. `*_bytes_per_second` limits the reads of each; its writes are no faster.
 
-    With `heals` the bookie re-replicates what is marked. A bookie that is
-    absent for `lost_bookie_seconds` counts as lost, and its copies are made elsewhere; an open ledger that seems to
-    have no writer is closed after `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each bookie
-    at the address it advertises. Every `audit_seconds` it looks through all records, every `stock_seconds`,
-    which is no setting, each bookie compares its index with the metadata.
+    With `heals` the bookie re-replicates the ledgers that are marked. A bookie that is absent for `lost_bookie_seconds`
+    counts as lost, and its copies are made elsewhere. An open ledger that seems to have no writer is closed after
+    `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each bookie at the address it advertises, and
+    every `audit_seconds` it checks all records. Every `stock_seconds`, which is not a setting, each bookie compares its
+    index with the metadata.
     """
 
     collection_seconds: float = set_elsewhere(600.0, "collect-every in [bookie.run]")
     minor_compaction_seconds: float = tunable(
-        HOUR, "How often segments of which little is alive are emptied.", 60, 10 * DAY
+        HOUR, "Interval of minor compactions, which empty segments with little live data.", 60, 10 * DAY
     )
     minor_live_ratio: float = tunable(
-        0.2, "A segment is emptied soon if less than this share of it is alive.", 0, 0.99
+        0.2, "A minor compaction empties segments of which less than this share is live.", 0, 0.99
     )
     major_compaction_seconds: float = tunable(
-        DAY, "How often segments are emptied of which more is alive than minor_live_ratio.", 60, 100 * DAY
+        DAY, "Interval of major compactions, which also empty segments above minor_live_ratio.", 60, 100 * DAY
     )
     major_live_ratio: float = tunable(
         0.8,
-        "A segment is emptied sometimes if less than this share of it is alive; not below minor_live_ratio.",
+        "A major compaction empties segments of which less than this share is live; not below minor_live_ratio.",
         0,
         0.99,
     )
     compaction_bytes_per_second: float = set_elsewhere(16 * MIB, "compaction-rate in [bookie.run]")
     scrub_seconds: float = tunable(
-        7 * DAY, "Within what time everything is read in search of rot, if the rate allows.", 60, 365 * DAY
+        7 * DAY, "Time within which a scrub reads everything, if the rate allows.", 60, 365 * DAY
     )
     scrub_bytes_per_second: float = set_elsewhere(8 * MIB, "scrub-rate in [bookie.run]")
     repair_bytes_per_second: float = tunable(
-        64 * MIB, "How fast copies are read, and written, when the bookie heals.", 64 * 1024, 2**40
+        64 * MIB, "Rate at which the bookie reads, and writes, copies when it heals.", 64 * 1024, 2**40
     )
     heals: bool = set_elsewhere(True, "heal in [bookie.run]")
     lost_bookie_seconds: float = set_elsewhere(600.0, "lost-after in [bookie.run]")
     open_ledger_grace_seconds: float = tunable(
-        60.0, "How long a ledger that nobody seems to write is left open.", 0, DAY
+        60.0, "How long a ledger that seems to have no writer is left open.", 0, DAY
     )
     reach_seconds: float = tunable(
-        10.0, "How often the auditor calls each bookie at the address it advertises; 0 is never.", 0, DAY
+        10.0, "How often the auditor calls each bookie at the address it advertises; 0 for never.", 0, DAY
     )
-    audit_seconds: float = tunable(HOUR, "How often the auditor looks through all records.", 1, 10 * DAY)
+    audit_seconds: float = tunable(HOUR, "How often the auditor checks all records.", 1, 10 * DAY)
     tombstone_seconds: float = tunable(
         HOUR,
-        "How long what is left of a deleted ledger stays at least: a Spark stream that was stopped for longer cannot "
+        "Least time that the tombstone of a deleted ledger stays: a Spark stream that was stopped for longer cannot "
         "tell which ledgers it has missed.",
         60,
         100 * DAY,
@@ -79,14 +80,16 @@ class UpkeepConfig:
         if not 0 <= self.minor_live_ratio <= self.major_live_ratio < 1:
             raise ValueError("a live ratio is a share below 1, and the minor one is not above the major one")
         if min(self.collection_seconds, self.minor_compaction_seconds, self.major_compaction_seconds) <= 0:
-            raise ValueError("collections and compactions need some time between them")
+            raise ValueError("collections and compactions need an interval above 0")
         if (
             self.audit_seconds <= 0
             or self.stock_seconds <= 0
             or self.lost_bookie_seconds < 0
             or self.open_ledger_grace_seconds < 0
         ):
-            raise ValueError("audits need some time between them, and no bookie is lost before it is gone")
+            raise ValueError(
+                "audits need an interval above 0, and lost-after and the grace of open ledgers must not be negative"
+            )
         rates = (self.compaction_bytes_per_second, self.scrub_bytes_per_second, self.repair_bytes_per_second)
         if min(rates) < 64 * 1024 or self.scrub_seconds <= 0:
             raise ValueError("background work below 64 KiB a second would never come to an end")

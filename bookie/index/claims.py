@@ -1,7 +1,7 @@
 """Checks the log against the index's checkpoint: segments may be missing, or the log's end.
 
-A log that has lost its end, or a whole segment, looks like one that never had them. The index shows the loss, as far
-as its checkpoint: what it points to was on disk.
+A log that has lost its end, or a whole segment, looks like one that never had them. The index shows the loss, as far as
+its checkpoint, because everything it points to was on disk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """How far the log must go by the index. `reach`: where the last indexed frame ends, by segment."""
+    """How far the log must reach by the index. `reach`: the end of the last indexed frame, by segment."""
 
     checkpoint: int = 0
     reach: Mapping[int, int] = field(default_factory=dict)
@@ -48,21 +48,21 @@ class Claims:
         return place_of(self.checkpoint)[0] if self.checkpoint else -1
 
     def checkpoint_in(self, segment: int) -> int | None:
-        """The checkpoint's offset if it lies in this segment, and at least behind its header."""
+        """The checkpoint's offset if it lies in this segment, at its header's end or later."""
         at, offset = place_of(self.checkpoint)
         return max(SEGMENT_HEADER.size, offset) if self.checkpoint and at == segment else None
 
     def end_in(self, segment: int) -> int:
-        """How long this segment was at least; 0 if unknown."""
+        """The least length of this segment; 0 if unknown."""
         return max(self.checkpoint_in(segment) or 0, self.reach.get(segment, 0))
 
 
 NO_CLAIMS = Claims()
-"""For an index that cannot be used."""
+"""The claims of an index that cannot be used."""
 
 
 def opened(path: Path) -> tuple[Index | None, Claims, str]:
-    """The index of a stopped bookie and its claims. For one that cannot be used: None, NO_CLAIMS, and why."""
+    """Opens the index of a stopped bookie; returns it and its claims, or None, NO_CLAIMS, and why it cannot be used."""
     index = None
     try:
         index = Index(path)
@@ -74,19 +74,19 @@ def opened(path: Path) -> tuple[Index | None, Claims, str]:
 
 
 def claims_of(index: Index) -> Claims:
-    """Reads all of the index for what it says of the log. Raises IndexUnusable."""
+    """Reads the whole index for its references to the log. Raises IndexUnusable."""
     checkpoint, reach = index.checkpoint_position, dict[int, int]()
     for _, place in index.places():
         segment, offset = place_of(place.position)
-        if place.position < checkpoint:  # a place behind the checkpoint is damage: ignore it
+        if place.position < checkpoint:  # a place after the checkpoint is damage: ignore it
             reach[segment] = max(reach.get(segment, 0), offset + place.size)
     return Claims(checkpoint, reach)
 
 
 def check_log(disk: Disk, index: Index) -> None:
-    """Raises DamagedLog where the log lacks a segment that the index needs, or ends before the checkpoint.
+    """Raises DamagedLog if the log lacks a segment that the index needs, or ends before the checkpoint.
 
-    Read errors before the checkpoint are ignored: the index knows what stood there. Raises IndexUnusable where the
+    Ignores read errors before the checkpoint, because the index knows the records there. Raises IndexUnusable if the
     checkpoint itself is wrong.
     """
     there = segments.numbers(disk)
@@ -105,7 +105,7 @@ def check_log(disk: Disk, index: Index) -> None:
 
 
 def check_before_rebuild(disk: Disk, index: Index) -> None:
-    """Raises DamagedLog where only this index shows what the log lost: salvage that before the index is discarded. An
+    """Raises DamagedLog if only this index shows what the log has lost: salvage the log before discarding the index. An
     index that is corrupt itself shows nothing."""
     try:
         claims = claims_of(index)
@@ -123,10 +123,10 @@ def _check_reach(disk: Disk, segment: int, end: int) -> None:
             segments.name_of(segment), 0, "this segment is missing, and the index points into it"
         )
     size, following = segments.size_of(disk, segment), segments.header_of(disk, segment + 1)
-    # Where the next segment's header says how far this one went, that counts, and replay checks it.
+    # If the next segment's header has the end of this one, that end counts, and replay checks it.
     if size < end and not (following is not None and following.previous_end):
         raise DamagedLog(
-            segments.name_of(segment), size, f"it is cut: the index points to what stood before {end}"
+            segments.name_of(segment), size, f"it is cut: the index points to records before {end}"
         )
 
 
@@ -138,7 +138,7 @@ def _check_segments(disk: Disk, index: Index, there: list[int]) -> None:
     said = manifest.newest(disk)
     for number in gone:
         if said is None or not said.dropped(number):
-            why = "this segment is missing, and the index points to what stood in it"
+            why = "this segment is missing, and the index points to records in it"
             raise DamagedLog(segments.name_of(number), 0, why)
 
 
@@ -161,13 +161,13 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
             if begin < checkpoint < end:
                 raise IndexUnusable(
                     f"the index's checkpoint lies inside the record of {segments.name_of(segment)} at offset {begin}; "
-                    "make the index anew from the log: bookledger bookie rebuild-index"
+                    "rebuild the index from the log: bookledger bookie rebuild-index"
                 )
     if end < checkpoint:
         raise DamagedLog(
             segments.name_of(segment),
             end,
-            f"the log ends here, and the index says that it went to {checkpoint}",
+            f"the log ends here, but the index shows that it reached {checkpoint}",
         )
 
 
@@ -175,12 +175,12 @@ def _check_begun(disk: Disk, segment: int) -> None:
     """Raises DamagedLog for a segment whose header is gone: a start would remove it as one that was never begun."""
     with closing(disk.open(segments.name_of(segment))) as file:
         if segments.is_unbegun(file):
-            why = "its header is gone, and the index says that it was on disk"
+            why = "its header is gone, but the index shows that it was on disk"
             raise DamagedLog(segments.name_of(segment), 0, why)
 
 
 def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:
-    """Whether a whole record ends here. Tries the nearest place at which one may begin first."""
+    """Whether a whole record ends here. Tries the nearest possible beginning first."""
     start = max(SEGMENT_HEADER.size, end - RECORD_HEADER.size - BODY_BYTES_MAX)
     data = file.read(end - start, start)
     at = data.rfind(RECORD_MAGIC_BYTES)

@@ -1,4 +1,4 @@
-"""Summarizes where a ledger's bytes lie, in extents (runs of frames). Pure."""
+"""Summarizes the locations of a ledger's bytes, in extents (runs of frames). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..wire.messages import HOLDINGS_MAX, Holding
 from .places import FrameLocation
 
 FRAMES_LOOKED_AT_MAX = 32 * 1024
-"""Frames of one call; a ledger of tiny frames takes several."""
+"""Limit on the frames of one call; a ledger of tiny frames takes several calls."""
 
 
 class Overhead(NamedTuple):
@@ -25,7 +25,8 @@ class Overhead(NamedTuple):
 def runs_of(
     places: Iterable[FrameLocation], first_entry: int, last_entry: int, step_bytes: int, overhead: Overhead
 ) -> tuple[tuple[Holding, ...], int]:
-    """Extents of those frames, in order, that begin in the range; and the entry through which they are complete."""
+    """Returns the extents of the frames that begin in the range, in order, and the entry through which they are
+    complete."""
     runs: list[Holding] = []
     low, high, entries, size = -1, -1, 0, 0
     looked_at, begun = 0, first_entry - 1
@@ -33,7 +34,7 @@ def runs_of(
         if place.first_entry < first_entry:
             continue  # in the previous call's answer
         payload = overhead.payload_of(place)
-        # An extent ends before it would be too large: a large frame behind many small ones is one by itself. It ends
+        # An extent ends before it would be too large: a large frame after many small ones is an extent alone. It ends
         # between two entries, so that no other one begins where it does.
         if entries and size + payload > step_bytes and place.first_entry > begun:
             runs.append(Holding(low, high, entries, size))

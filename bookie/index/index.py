@@ -1,14 +1,14 @@
 """Finds each ledger's frames in the log: recent ones in memory, the rest in LMDB (rows: `places.py`).
 
     places   every frame that is alive; sums: how much there should be of each ledger (`places_table.py`)
-    usage    bytes of each ledger in each segment: tells which segments to compact, or to drop
+    usage    bytes of each ledger in each segment: shows which segments to compact, or to drop
     ledgers  ledger → its state (fence, last-add-confirmed)
-    notes    what is kept of each ledger's fragments, beside their entries (`notes.py`)
-    meta     "checkpoint" → position: the log before it is in the index; "version" → 2; sums of usage, ledgers, sums
+    notes    notes of each ledger's fragments, besides their entries (`notes.py`)
+    meta     "checkpoint" → position: the log before it is in the index; "version" → 1; sums of usage, ledgers, sums
 
-A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as
-its position: no separate mark can disagree with it. After a crash the log is read from the
-checkpoint on, and the recent part is the same again.
+A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as its position, so no
+separate mark can disagree with it. After a crash the log is read from the checkpoint on, which restores the recent
+part.
 """
 
 from __future__ import annotations
@@ -36,22 +36,22 @@ from .summed_table import Meta, SummedTable, readable
 from .usage import UsageTable
 
 MAP_BYTES_MAX = 256 * 1024**3
-"""Address space LMDB may use; the file only takes what is in it."""
+"""Address space that LMDB may use; the file takes only the space in use."""
 
 ROWS_PER_CALL = 10_000
 
 PLACES_PER_PAGE_MAX = 4096
-"""Frames looked at for one page; a page of tiny frames ends there."""
+"""Limit on the frames examined for one page; a page of tiny frames ends there."""
 
 READ_TIMES_MAX = 4
-"""Bounds read amplification: the most that is read for a page, in pages, as frames may only overlap it."""
+"""Limits read amplification: the most that is read for a page, in pages, because frames may only overlap it."""
 
 FORMAT_VERSION = 1
 
 _META_PAGES = 2
 
 DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PageFullError, lmdb.BadTxnError, struct.error)
-"""What LMDB, or unpacking a row, raises for a corrupt file."""
+"""Errors of LMDB, or of unpacking a row, for a corrupt file."""
 
 _OF_THE_SYSTEM = (
     lmdb.DiskError,
@@ -60,7 +60,7 @@ _OF_THE_SYSTEM = (
     lmdb.MemoryError,
     lmdb.ReadonlyError,
 )
-"""What LMDB raises, beside a plain Error, where the operating system refuses something: the file may be sound."""
+"""Errors of LMDB, besides a plain Error, if the operating system refuses something: the file may be sound."""
 
 _LEDGER = struct.Struct(">Q")
 _POSITION = struct.Struct("<Q")
@@ -70,8 +70,8 @@ _LIMBO = b"limbo"
 
 
 class Index:
-    """The index of one bookie. `add`, `remove` and `recent_holding` belong to the event loop's thread; LMDB is read
-    on any thread, and written by one at a time."""
+    """The index of one bookie. `add`, `remove` and `recent_holding` belong to the event loop's thread. Any thread may
+    read LMDB; only one at a time may write it."""
 
     def __init__(self, directory: Path, bytes_max: int = MAP_BYTES_MAX) -> None:
         try:
@@ -91,7 +91,7 @@ class Index:
             if type(error) is lmdb.Error or isinstance(error, _OF_THE_SYSTEM):
                 raise IndexUnusable(f"the index in {directory} cannot be opened: {_why(error)}") from error
             raise IndexUnusable(
-                f"the index in {directory} cannot be used ({error}); stop the bookie and make it anew from the log: "
+                f"the index in {directory} cannot be used ({error}); stop the bookie and rebuild it from the log: "
                 f"bookledger bookie rebuild-index --data {directory.parent}"
             ) from error
         self._recent = RecentPlaces()
@@ -108,7 +108,7 @@ class Index:
         return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
 
     def check_tables(self) -> None:
-        """Raises IndexDamaged where ledgers, sums or usage are corrupt. Takes time with the ledgers."""
+        """Raises IndexDamaged if ledgers, sums or usage are corrupt. Takes time in proportion to the ledgers."""
         with readable(), self._env.begin() as txn:
             for table in self._tables:
                 table.check(txn)
@@ -116,7 +116,7 @@ class Index:
     def is_whole(self, ledger_id: int) -> bool:
         """Whether the index holds every frame of the ledger that it should: only then may it deny entries (R6).
 
-        Takes time with the ledger's frames.
+        Takes time in proportion to the ledger's frames.
         """
         with readable(), self._env.begin() as txn:
             return self._places.is_whole(txn, ledger_id)
@@ -133,12 +133,12 @@ class Index:
 
     @property
     def bytes_max(self) -> int:
-        """How large it may become."""
+        """Its size limit."""
         return int(self._env.info()["map_size"])
 
     @property
     def ledger_count(self) -> int:
-        """How many ledgers the last checkpoint knew; costs nothing."""
+        """Number of ledgers at the last checkpoint; costs nothing."""
         with readable(), self._env.begin() as txn:
             return int(txn.stat(self._ledgers.db)["entries"])
 
@@ -148,8 +148,8 @@ class Index:
     # --- finding ----------------------------------------------------------------------------
 
     def recent_holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[FrameLocation]:
-        """Frames not yet in LMDB that may hold entries of the range; take this before `holding`, so that a
-        checkpoint in between can show a frame twice but never hide it."""
+        """Frames not yet in LMDB that may hold entries of the range. Call this before `holding`: then a checkpoint in
+        between can show a frame twice but never hide it."""
         moving = self._moving.holding(ledger_id, first_entry, last_entry)
         return sorted(moving + self._recent.holding(ledger_id, first_entry, last_entry))
 
@@ -170,8 +170,8 @@ class Index:
     ) -> tuple[list[FrameLocation], int]:
         """The frames for one page, and the entry through which they are complete. On any thread.
 
-        About `bytes_max` of entries that are asked for, PLACES_PER_PAGE_MAX frames at most; not less than all that
-        begin with, or before, the first entry, if these are not too many.
+        About `bytes_max` of requested entries, PLACES_PER_PAGE_MAX frames at most; but at least all frames that begin
+        with, or before, the first entry, if these are not too many.
         """
         found: list[FrameLocation] = []
         size, begun = 0, first_entry
@@ -206,18 +206,18 @@ class Index:
         return None if row is None else _state(ledger_id, row)
 
     def ledger_ids(self) -> list[int]:
-        """Every ledger the last checkpoint knew, ascending."""
+        """Every ledger at the last checkpoint, ascending."""
         with readable(), self._env.begin() as txn:
             return [int(_LEDGER.unpack(key)[0]) for key, _ in self._ledgers.rows(txn)]
 
     def states(self) -> Iterator[LedgerState]:
-        """The state of every ledger the last checkpoint knew."""
+        """The state of every ledger at the last checkpoint."""
         with readable(), self._env.begin() as txn:
             for key, row in self._ledgers.rows(txn):
                 yield _state(int(_LEDGER.unpack(key)[0]), bytes(row))
 
     def places(self, ledger_id: int | None = None) -> Iterator[tuple[int, FrameLocation]]:
-        """Every frame the last checkpoint knew, with its ledger; of one ledger where it is named."""
+        """Every frame at the last checkpoint, with its ledger; of only one ledger if it is named."""
         with readable(), self._env.begin() as txn:
             yield from self._places.all(txn, ledger_id)
 
@@ -237,16 +237,16 @@ class Index:
 
     @property
     def recent_frames(self) -> int:
-        """Frames that the next checkpoint will move."""
+        """Number of frames that the next checkpoint will move."""
         return len(self._recent)
 
     @property
     def has_changes(self) -> bool:
-        """Whether the next checkpoint has anything to do here."""
+        """Whether the next checkpoint has anything to write here."""
         return not self._recent.is_empty or self.notes.has_changes
 
     def apply(self, record: Record, position: int, size: int) -> None:
-        """Notes a record of a ledger that is on disk: its frame, the fragment's note, or that it is neither."""
+        """Applies a record of a ledger that is on disk: its frame, the fragment's note, or a state record."""
         place = place_of_frame(record.columns, position, size)
         if place is not None:
             self.add(record.ledger_id, place)
@@ -260,23 +260,24 @@ class Index:
         self._recent.add(ledger_id, place)
 
     def add_state(self, ledger_id: int, segment: int) -> None:
-        """Counts a state record of the ledger (one that is no frame), on disk in this segment."""
+        """Counts a state record of the ledger (one that is not a frame), on disk in this segment."""
         self._recent.states[segment, ledger_id] += 1
 
     def remove(self, ledger_id: int, place: FrameLocation) -> None:
-        """Has the next checkpoint delete this place, which an earlier one has put into LMDB."""
+        """Has the next checkpoint delete this place, which an earlier one put into LMDB."""
         self._recent.removed.append((ledger_id, place))
 
     # --- checkpoints ------------------------------------------------------------------------
 
     def begin_checkpoint(self) -> None:
-        """Sets the recent changes aside for `commit_checkpoint`; new ones gather anew."""
+        """Sets the recent changes aside for `commit_checkpoint`; later ones are collected separately."""
         assert self._moving.is_empty, "one checkpoint at a time"
         self._moving, self._recent = self._recent, RecentPlaces()
         self.notes.begin()
 
     def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
-        """Writes what was set aside in a transaction; on disk when it returns. On any thread. Raises IndexUnusable."""
+        """Writes the changes set aside in one transaction; on disk when it returns. On any thread. Raises
+        IndexUnusable."""
         with self._writing() as txn:
             self._put_all(txn, position, ledger_rows)
 
@@ -293,12 +294,12 @@ class Index:
         self._meta.put(txn, _VERSION, _POSITION.pack(FORMAT_VERSION))
 
     def end_checkpoint(self) -> None:
-        """Drops what was set aside: it is in LMDB now. On the event loop's thread."""
+        """Drops the changes set aside, which are now in LMDB. On the event loop's thread."""
         self._moving = RecentPlaces()
         self.notes.end()
 
     def abandon_checkpoint(self) -> None:
-        """Takes what was set aside back after a failed commit; the next checkpoint moves it."""
+        """Takes back the changes set aside, after a failed commit; the next checkpoint moves them."""
         moving, self._moving = self._moving, RecentPlaces()
         self._recent.take_back(moving)
         self.notes.abandon()
@@ -311,7 +312,7 @@ class Index:
             self.usage.change(txn, (), self._places.delete(txn, frames), {})
 
     def forget(self, ledger_ids: Collection[int]) -> None:
-        """Forgets these ledgers, besides what was added since the last checkpoint began.
+        """Forgets these ledgers, except for changes since the last checkpoint began.
 
         On disk when it returns; for the thread that makes checkpoints. After a crash some frames of a ledger may be
         gone and the ledger still known, never the other way round.
@@ -327,7 +328,7 @@ class Index:
                 self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
 
     def forget_former(self, ledger_id: int) -> None:
-        """Forgets this ledger with all that was added; for replay, while no other thread runs."""
+        """Forgets this ledger with every change; for replay, while no other thread runs."""
         self._recent.forget(ledger_id)
         self.notes.forget_recent(ledger_id)
         self.forget([ledger_id])
@@ -344,12 +345,12 @@ class Index:
 
     @property
     def limbo_is_due(self) -> bool:
-        """Whether the index was made of a log that had lost something, and no ledger is in limbo for it yet."""
+        """Whether the index was made from a log with losses, and the affected ledgers are not in limbo yet."""
         with readable(), self._env.begin() as txn:
             return self._meta.get(txn, _LIMBO) is not None
 
     def set_limbo_due(self, due: bool) -> None:
-        """On disk when it returns."""
+        """Sets or clears the mark; on disk when it returns."""
         with self._writing() as txn:
             if due:
                 self._meta.put(txn, _LIMBO, b"")
@@ -375,7 +376,9 @@ def _why(error: Exception) -> str:
     """LMDB's words, which begin with its own path, and what to do about them."""
     said = str(error).rpartition(": ")[2]
     if isinstance(error, lmdb.MemoryError):
-        return f"{said}; let the process have more address space, of which its map takes some (`ulimit -v unlimited`)"
+        return (
+            f"{said}; give the process more address space, because it maps the index (`ulimit -v unlimited`)"
+        )
     return f"{said}; free some space on its disk" if said == os.strerror(errno.ENOSPC) else said
 
 

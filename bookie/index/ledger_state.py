@@ -34,11 +34,12 @@ _IDENTITY_UNKNOWN = 128
 
 @dataclass(slots=True)
 class LedgerState:
-    """Mutable, owned by the bookie's event loop.
+    """Mutable; belongs to the bookie's event loop.
 
-    `known`: at least one entry of it was ever stored here. `verifier`: whose writes and fences are taken, b"" for
-    everybody's, None if not known yet. `limbo`: some of it may have been lost here, so what is absent is UNKNOWN
-    (rule R6). `identity`: tells it from other ledgers of this id, None if not known yet (rule W8).
+    `known`: at least one entry of the ledger was ever stored here. `verifier`: the key that writes and fences must
+    prove, b"" if they need no proof, None if not known yet. `limbo`: some of it may have been lost here, so absent
+    entries are UNKNOWN (rule R6). `identity`: distinguishes it from other ledgers of this id, None if not known yet
+    (rule W8).
     """
 
     ledger_id: int
@@ -49,14 +50,14 @@ class LedgerState:
     limbo: bool = False
     identity: bytes | None = None
     writer_address: str = ""
-    """Where its writer sent from last, for operators: in memory only, "" where that is not known."""
+    """Address from which its writer last sent, for operators: in memory only, "" if unknown."""
     waiting_for_fence: list[object] = field(default_factory=list)
     verifier_in_log: bytes | None = None
     """The verifier that replay found. The ledger may have been forgotten since, so it authorizes no writes."""
 
     @property
     def readers_verifier(self) -> bytes:
-        """The verifier that a reader must prove; b"" for everybody."""
+        """The verifier that a reader must prove; b"" if every reader may read."""
         return (self.verifier_in_log if self.verifier is None else self.verifier) or b""
 
     def note_lac(self, statement: LacStatement | None) -> bool:
@@ -74,7 +75,7 @@ class LedgerState:
         return hmac.compare_digest(self.verifier, verifier)
 
     def learn(self, verifier: bytes, identity: bytes) -> None:
-        """Adopts verifier and identity of the ledger's record, where they are not known yet."""
+        """Adopts verifier and identity of the ledger's record if they are not known yet."""
         self.admits(verifier)
         if self.identity is None:
             self.identity = identity
@@ -84,16 +85,16 @@ class LedgerState:
         return self.identity is not None and self.identity != identity
 
     def identity_mismatch(self, identity: bytes) -> str:
-        """Error for a request that names another identity; "" where it matches."""
+        """Error for a request that names another identity; "" if it matches."""
         if not self.is_another(identity):
             return ""
         return (
-            f"another ledger {self.ledger_id} is here than the one that was asked for: the metadata was set back to an "
+            f"the ledger {self.ledger_id} here is not the one requested: the metadata was set back to an "
             "older copy, or is another cluster's; look at it: bookledger metadata check"
         )
 
     def encode(self) -> bytes:
-        """Encodes the row kept in the index: what survives a restart. A pending fence counts as none."""
+        """Encodes the row kept in the index, which survives a restart. A pending fence counts as none."""
         lac, verifier = self.last_add_confirmed, self.verifier or b""
         flags = (_FENCED if self.fence is Fence.DURABLE else 0) | (_KNOWN if self.known else 0)
         flags |= (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
@@ -109,7 +110,7 @@ class LedgerState:
         return fixed + (lac.digest if lac else b"") + verifier + (self.identity or b"")
 
     def absorb(self, written: LedgerState) -> None:
-        """Merges a state record of the log: fence and last-add-confirmed only rise, limbo is as it says."""
+        """Merges a state record of the log: fence and last-add-confirmed only rise, limbo is set to the record's."""
         if written.fence is Fence.DURABLE:
             self.fence = Fence.DURABLE
         if self.verifier is None:
@@ -122,7 +123,7 @@ class LedgerState:
 
     @classmethod
     def decode(cls, ledger_id: int, row: bytes) -> LedgerState:
-        """Decodes a row. Raises ValueError where it is corrupt."""
+        """Decodes a row. Raises ValueError if it is corrupt."""
         if len(row) < _ROW.size:
             raise ValueError(f"the state of ledger {ledger_id} is cut short")
         version, flags, lac, lac_length, digest_bytes = _ROW.unpack_from(row)

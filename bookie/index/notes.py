@@ -1,10 +1,10 @@
-"""What a bookie keeps of the ledgers that it serves besides entries: a note of each fragment (`FragmentNote`).
+"""A bookie's notes of the ledgers that it serves, besides entries: one of each fragment (`FragmentNote`).
 
     notes    (ledger, first entry) → the note, encoded
 
-Notes come out of the log, like frames, and move into LMDB with the checkpoint that covers them. Of one fragment the
-newest stays: an ensemble change may begin where the one before it did, and a note with the ledger's end is newer than
-one without.
+Notes come from the log, like frames, and move into LMDB with the checkpoint that covers them. The newest note of a
+fragment is kept: an ensemble change may begin at the same entry as the one before it, and a note with the ledger's end
+is newer than one without.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LEDGER = struct.Struct(">Q")
 
 NOTES_PER_PAGE_MAX = 1000
 NOTES_PAGE_BYTES_MAX = 1024 * 1024
-"""Bounds of one page of notes; a single larger one is a page alone."""
+"""Size limit of one page of notes; a single larger note is a page alone."""
 
 
 _Note = tuple[Headline, bytes]
-"""What a note is of, and the note, encoded."""
+"""The fragment that a note describes, and the note, encoded."""
 
 
 def _read(note: bytes) -> _Note:
@@ -38,7 +38,7 @@ def _read(note: bytes) -> _Note:
 
 
 def _newer(held: _Note | None, new: _Note) -> _Note:
-    """Of two notes of one fragment; the new one if they are alike."""
+    """The newer of two notes of one fragment; `new` if they are alike."""
     return new if held is None or held[0].is_older_than(new[0]) else held
 
 
@@ -57,7 +57,7 @@ class NotesTable:
         return bool(self._recent)
 
     def add(self, ledger_id: int, note: bytes) -> None:
-        """Keeps a note, unless what is known of its fragment is newer."""
+        """Keeps a note, unless the fragment's known note is newer."""
         new = _read(note)
         notes, first_entry = self._recent.setdefault(ledger_id, {}), new[0].first_entry
         notes[first_entry] = _newer(notes.get(first_entry), new)
@@ -75,19 +75,19 @@ class NotesTable:
         return found
 
     def bytes_of(self, ledger_ids: Iterable[int]) -> int:
-        """How much the notes of these ledgers take, as of the last checkpoint. On any thread."""
+        """Size of these ledgers' notes, as of the last checkpoint. On any thread."""
         with readable(), self._env.begin() as txn:
             return sum(len(note) for one in ledger_ids for _, note in self._rows(txn, one, 0))
 
     def latest(self, ledger_id: int) -> Headline | None:
-        """What the note of the ledger's last fragment says, so far as it is known here."""
+        """The note of the ledger's last fragment that is known here."""
         held = self._of(ledger_id)
         return held[max(held)][0] if held else None
 
     def page(self, first_ledger: int, first_entry: int) -> tuple[tuple[HeldNote, ...], bool]:
-        """Notes of the last checkpoint from these on, and whether they are the last. On any thread.
+        """Notes of the last checkpoint from this point on, and whether they are the last. On any thread.
 
-        Every ledger has one at least, which is empty where nothing was noted of it.
+        Every ledger has at least one, which is empty if the bookie has no note of it.
         """
         found: list[HeldNote] = []
         size = 0
@@ -130,7 +130,7 @@ class NotesTable:
         self._moving, self._recent = self._recent, {}
 
     def put_all(self, txn: lmdb.Transaction) -> None:
-        """Writes what `begin` has set aside."""
+        """Writes the notes that `begin` has set aside."""
         for ledger_id, notes in self._moving.items():
             for first_entry, note in notes.items():
                 key = _KEY.pack(ledger_id, first_entry)
@@ -142,7 +142,7 @@ class NotesTable:
         self._moving = {}
 
     def abandon(self) -> None:
-        """Takes back what `begin` has set aside."""
+        """Takes back the notes that `begin` has set aside."""
         moving, self._moving = self._moving, {}
         for ledger_id, notes in moving.items():
             recent = self._recent.setdefault(ledger_id, {})

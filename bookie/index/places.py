@@ -2,9 +2,8 @@
 
     places   (ledger, span class, first entry, position) → (last entry, entries, record bytes)
 
-Frames are kept by class of span (last − first entry): those that may hold an entry begin within
-their class's reach before it, so a look-up walks over a few frames of each class, however long
-the ledger and however mixed its frames.
+Frames are kept by class of span (last − first entry): those that may hold an entry begin within their class's reach
+before it, so a look-up examines a few frames of each class, however long the ledger and however mixed its frames.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class FrameLocation(NamedTuple):
     size: int
 
     def bytes_within(self, first_entry: int, last_entry: int) -> int:
-        """About how many bytes of the frame belong to those of its entries that lie in this range."""
+        """Approximate size of the entries of the frame that lie in this range."""
         first, last = max(first_entry, self.first_entry), min(last_entry, self.last_entry)
         return self.size * max(0, last - first + 1) // (self.last_entry - self.first_entry + 1)
 
@@ -43,7 +42,7 @@ class FrameLocation(NamedTuple):
 _location: Callable[[tuple[int, int, int, int, int]], FrameLocation] = made_of(FrameLocation)
 
 Frame = tuple[int, FrameLocation]
-"""A ledger, and where a frame of it stands."""
+"""A ledger, and the location of one of its frames."""
 
 _ANY_POSITION = (0, 0, 0, 0)
 
@@ -56,7 +55,7 @@ def place_of_frame(columns: Columns | None, position: int, size: int) -> FrameLo
 
 
 SPAN_CLASSES = 17
-"""Class c holds spans below 16**c; 64-bit entry ids need no more."""
+"""Class c holds spans below 16**c; this number is enough for 64-bit entry ids."""
 
 
 def span_class(place: FrameLocation) -> int:
@@ -82,7 +81,7 @@ def from_row(key: Row, value: Row) -> tuple[int, int, FrameLocation]:
         ledger_id, span, first_entry, position = KEY.unpack(key)
         last_entry, entries, size = VALUE.unpack(value)
     except struct.error as error:
-        raise ValueError(f"a row of {len(key)} and {len(value)} bytes is no place") from error
+        raise ValueError(f"a row of {len(key)} and {len(value)} bytes is not a place") from error
     return ledger_id, span, FrameLocation(first_entry, position, last_entry, entries, size)
 
 
@@ -131,7 +130,7 @@ class RecentPlaces:
         self.removed = [one for one in self.removed if one[0] != ledger_id]
 
     def take_back(self, other: RecentPlaces) -> None:
-        """Adds what `other` holds, after a failed checkpoint."""
+        """Adds the changes of `other`, after a failed checkpoint."""
         for ledger_id, place in other:
             self.add(ledger_id, place)
         self.states.update(other.states)

@@ -36,7 +36,7 @@ class PlacesTable:
         last_entry: int,
         recent: Iterable[FrameLocation],
     ) -> Iterator[FrameLocation]:
-        """Frames that may hold entries of the range, `recent` ones among them, in order, each once."""
+        """Frames that may hold entries of the range, including `recent` ones, in order, each once."""
         stored = [
             self._stored(txn, ledger_id, span, reach(span, first_entry), last_entry)
             for span in range(SPAN_CLASSES)
@@ -60,7 +60,7 @@ class PlacesTable:
             yield place
 
     def all(self, txn: lmdb.Transaction, ledger_id: int | None = None) -> Iterator[Frame]:
-        """Every frame; of one ledger where it is named."""
+        """Every frame; of only one ledger if it is named."""
         cursor = txn.cursor(self.db)
         if not cursor.set_range(KEY.pack(ledger_id or 0, 0, 0, 0)):
             return
@@ -74,7 +74,7 @@ class PlacesTable:
         return txn.get(key_of(*frame), db=self.db) is not None
 
     def is_whole(self, txn: lmdb.Transaction, ledger_id: int) -> bool:
-        """Whether all rows of the ledger are there, as they were written. Takes time with their number."""
+        """Whether all rows of the ledger exist as they were written. Takes time in proportion to their number."""
         rows = txn.cursor(self.db)
         if not rows.set_range(KEY.pack(ledger_id, 0, 0, 0)):
             return self._sum_of(txn, ledger_id) == NOTHING
@@ -90,7 +90,7 @@ class PlacesTable:
             self._change_sum(txn, ledger_id, added=new)
 
     def delete(self, txn: lmdb.Transaction, places: Iterable[Frame]) -> list[Frame]:
-        """Deletes these rows; returns those that were there."""
+        """Deletes these rows; returns those that existed."""
         gone = [found for found in places if txn.delete(key_of(*found), db=self.db)]
         for ledger_id, frames in groupby(gone, key=lambda frame: frame[0]):
             self._change_sum(txn, ledger_id, gone=[to_row(*frame) for frame in frames])

@@ -1,7 +1,7 @@
-"""Adds checksums to LMDB tables, to detect rows that damage has hidden: they would be denied (rule R6).
+"""Adds checksums to LMDB tables, to detect rows that damage has hidden and that would be denied otherwise (rule R6).
 
-Beside its rows a table keeps their number and the exclusive-or of their hashes, in `meta`, changed in the
-transactions that change the rows. A full scan shows whether all rows are there, as they were written.
+Besides its rows, a table keeps their number and the exclusive-or of their hashes, in `meta`, changed in the
+transactions that change the rows. A full scan shows whether all rows exist as they were written.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ def sum_of(rows: Iterable[tuple[Row, Row]]) -> Sum:
 
 
 class Meta:
-    """Single values, each with a checksum of its own."""
+    """Single values, each with its own checksum."""
 
     def __init__(self, env: lmdb.Environment) -> None:
         self.db = env.open_db(b"meta")
 
     def get(self, txn: lmdb.Transaction, key: bytes) -> bytes | None:
-        """Raises IndexDamaged where the checksum does not match."""
+        """Returns the value. Raises IndexDamaged if the checksum does not match."""
         found = txn.get(key, db=self.db)
         if found is None:
             return None
@@ -107,7 +107,7 @@ class SummedTable:
             txn.delete(key, db=self.db)
 
     def rows(self, txn: lmdb.Transaction) -> Iterator[tuple[Row, Row]]:
-        """Yields every row, in the order of keys. Raises IndexDamaged behind the last where the checksum does not
+        """Yields every row, in the order of keys. Raises IndexDamaged after the last row if the checksum does not
         match."""
         count = hashes = 0
         for key, value in txn.cursor(self.db):
@@ -118,7 +118,7 @@ class SummedTable:
             raise IndexDamaged(f"rows of its table of {self._name.decode()} are lost or changed")
 
     def check(self, txn: lmdb.Transaction) -> None:
-        """Raises IndexDamaged where the rows are not what was written."""
+        """Raises IndexDamaged if the rows are not those that were written."""
         for _ in self.rows(txn):
             pass
 

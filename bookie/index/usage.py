@@ -2,7 +2,7 @@
 
     usage    (segment, ledger) → (bytes of its frames there, its records there that are no frames)
 
-Compaction and collection find segments of mostly dead bytes, or of none alive, without a scan of all frames.
+Compaction and collection use it to find segments of mostly dead bytes, or of none alive, without a scan of all frames.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ VALUE = struct.Struct("<QI")
 
 
 class Usage(NamedTuple):
-    """Bytes of the frames that the index points to, and the number of records that are no frames."""
+    """Bytes of the frames that the index points to, and the number of other records."""
 
     frame_bytes: int
     states: int
@@ -33,17 +33,17 @@ NOTHING = Usage(0, 0)
 
 
 class UsageTable:
-    """An LMDB table of the index. Reads on any thread, changes in a transaction of the caller."""
+    """An LMDB table of the index. Any thread may read it; changes happen in a transaction of the caller."""
 
     def __init__(self, env: lmdb.Environment, meta: Meta) -> None:
         self._env = env
         self.table = SummedTable(env, b"usage", meta)
 
     def totals(self) -> dict[int, Usage]:
-        """What each segment holds, all ledgers together; segments that hold nothing are not in it.
+        """The contents of each segment, all ledgers together; segments without contents are left out.
 
-        Of a ledger's records that are no frames only the last counts, so `states` is a number of ledgers here. Raises
-        IndexDamaged where some of it is lost: a segment that seems to hold nothing would be deleted.
+        Only the last of a ledger's records that are not frames counts, so `states` is a number of ledgers here. Raises
+        IndexDamaged if part of the table is lost: a segment that seems empty would be deleted.
         """
         frame_bytes: Counter[int] = Counter()
         states: Counter[int] = Counter()
@@ -56,7 +56,7 @@ class UsageTable:
         return {segment: Usage(size, states[segment]) for segment, size in frame_bytes.items()}
 
     def of(self, segment: int) -> dict[int, Usage]:
-        """What one segment holds, by ledger."""
+        """The contents of one segment, by ledger."""
         found: dict[int, Usage] = {}
         with readable(), self._env.begin(db=self.table.db) as txn:
             cursor = txn.cursor()
@@ -88,7 +88,7 @@ class UsageTable:
     def _change(self, txn: lmdb.Transaction, key: bytes, frame_bytes: int, states: int) -> None:
         row = self.table.get(txn, key)
         held = Usage(*VALUE.unpack(row)) if row is not None else NOTHING
-        # A ledger that was forgotten may have had frames added since: its row counts from zero again.
+        # A forgotten ledger may have got frames since: its row counts from zero again.
         now = Usage(max(0, held.frame_bytes + frame_bytes), held.states + states)
         if now == NOTHING:
             self.table.delete(txn, key)

@@ -2,8 +2,8 @@
 
 No thread and no queue: the caller decides when to write and when to sync.
 
-States a crash may leave behind one `append`: (a) nothing of it written, (b) parts written, (c) written
-and not synced, (d) synced. Only (d) is durable; `replay` cuts (b) and keeps or cuts (c).
+States that a crash may leave after one `append`: (a) nothing of it written, (b) parts written, (c) written and not
+synced, (d) synced. Only (d) is durable; `replay` cuts (b) and keeps or cuts (c).
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from . import segments
 from .format import SEGMENT_HEADER, Record, encode_record, position_of
 
 SEGMENT_BYTES_MAX = 256 * 1024 * 1024
-"""Size past which a segment is full, and the next one begins."""
+"""Size limit of a segment; past it the segment is full, and the next one begins."""
 
 SMALL_GROUP_BYTES = 64 * 1024
 ZERO_STEP_BYTES = 4 * 1024 * 1024
 RESERVE_STEP_BYTES = 16 * 1024 * 1024
-"""Small groups go to pre-zeroed space: their sync is a third cheaper (95 against 145 µs for 4 KiB).
-Large ones would write everything twice, so their space is only reserved."""
+"""Small groups go to pre-zeroed space: their sync is a third cheaper (95 against 145 µs for 4 KiB). Large ones would
+write everything twice, so their space is only reserved."""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -38,8 +38,8 @@ class DiskFull(Exception):
 class LogAppender:
     """Appends records to the log of one bookie. Not thread-safe.
 
-    An OSError from any method ends the log: what it raised for, and whatever was not synced, may or may not be on
-    disk, and nothing may be retried (rule B1).
+    An OSError from any method ends the log: the records of that call, and any others that were not synced, may or may
+    not be on disk, and the caller must retry nothing (rule B1).
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class LogAppender:
 
     @property
     def position(self) -> int:
-        """Where the next record will stand."""
+        """The next record's position."""
         return position_of(self._segment, self._offset)
 
     def append(self, records: Sequence[Record], sizes: Sequence[int]) -> int:
-        """Writes records one behind the other, and returns where the first begins; they are durable when
+        """Writes records one after the other, and returns the position of the first; they are durable when
         `synced_position` has passed them.
 
-        `sizes`: their `record_bytes`. Raises DiskFull when there is no room for all of them.
+        `sizes`: their `record_bytes`. Raises DiskFull if there is no room for all of them.
         """
         total = sum(sizes)
         try:
@@ -79,7 +79,7 @@ class LogAppender:
         else:
             self._offset += total
             return first
-        self.seal()  # otherwise replay could take those that were written for accepted records
+        self.seal()  # otherwise replay could take the written ones for accepted records
         raise full
 
     def sync(self) -> None:
@@ -126,7 +126,7 @@ class LogAppender:
     def _roll(self) -> None:
         """Seals the segment before the next exists, so that only the newest may ever end early.
 
-        A sealed segment takes nothing more, also where beginning the next one failed.
+        A sealed segment takes no records, even if beginning the next one failed.
         """
         self.seal()
         self._sealed = True

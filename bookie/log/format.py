@@ -1,7 +1,7 @@
 """Encodes and decodes the log's on-disk format: segment headers and records.
 
-A segment file is named by its number, `00000007.log`, and is a header and records one after the
-other, each aligned to 8 bytes, then zeros up to where the file was preallocated.
+A segment file is named by its number, `00000007.log`. It has a header, then records, each aligned
+to 8 bytes, then zeros to the end of the preallocated space.
 
     segment header, 64 bytes
      0  magic        8s  b"bkldgseg"
@@ -9,7 +9,7 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
     12  crc32c       u32  over the header with this field zero
     16  segment      u64  the segment's own number
     24  incarnation  16s  of the bookie that wrote it
-    40  previous_end u64  where the segment before it ended; 0 where there was none, or nobody knew
+    40  previous_end u64  end of the segment before it; 0 if there was none, or it was unknown
     48  zeros        16s
 
     record header, 80 bytes
@@ -33,16 +33,15 @@ other, each aligned to 8 bytes, then zeros up to where the file was preallocated
     body of a fence record:    verifier | identity
     body of a state record:    note | the ledger's whole state, as in the index (`ledger_state.py`)
     body of a lost record:     zeros, in place of bytes that were damaged; its ledger is -1
-    body of a segments record: u32 each, the segments before this one that there are; its ledger is -1
+    body of a segments record: u32 each, the segments before this one that exist; its ledger is -1
 
-The verifier (32 bytes) says who may write to the ledger; a ledger without a password has none. The identity (16
-bytes)
-says which ledger of this id it is (rule W8). A note (u32 bytes,
-then a `FragmentNote`) says what ledger and fragment the entries belong to; it comes with the first ones, or alone.
+The verifier (32 bytes) authorizes writers of the ledger; a ledger without a password has none. The identity (16
+bytes) distinguishes the ledger from others of its id (rule W8). A note (u32 bytes, then a `FragmentNote`) describes
+the ledger and the fragment that the entries belong to; it comes with the first ones, or alone.
 
-Because a record carries its own position, bytes that lie in the wrong place are never taken for
-a record. Because it carries `synced`, a reader can tell a torn tail (never on disk as a whole, so
-never acknowledged) from damage to what was once durable (rule B2): an unreadable place followed
+Because a record carries its own position, bytes in the wrong place are never taken for
+a record. Because it carries `synced`, a reader can distinguish a torn tail (never on disk as a whole, so
+never acknowledged) from damage to durable data (rule B2): an unreadable place followed
 by a record whose `synced` lies beyond it was on disk before, and is damage.
 """
 
@@ -70,7 +69,7 @@ RECORD_MAGIC = 0x6472636B
 RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
 ALIGNMENT = 8
 BODY_BYTES_MAX = 8 * 1024 * 1024
-"""No record's body is larger; a longer length on disk is damage, and bounds what a reader allocates."""
+"""Limit on a record's body: a longer length on disk is damage. Also limits the memory that a reader allocates."""
 
 SEGMENT_HEADER = struct.Struct("<8sIIQ16sQ16x")
 _SEGMENT_HEADER_ZEROS = 16
@@ -115,11 +114,11 @@ class BadRecordBytes(ValueError):
 
 
 class Record(NamedTuple):
-    """One log record without its position. A fence record has no columns and stands alone (rule R1).
+    """One log record without its position. A fence record has no columns and is separate (rule R1).
 
-    Entries and fences carry the ledger's verifier and identity, so none depends on another record for them.
-    `content` is the body of the kinds that have neither columns nor verifier. `note`: of the fragment that the entries
-    belong to, with the first of them, or in a record of its own without any.
+    Entries and fences carry the ledger's verifier and identity, so none depends on another record for them. `content`
+    is the body of the kinds that have neither columns nor verifier. `note`: of the fragment that the entries belong to,
+    with the first of them, or in a record of its own without any.
     """
 
     kind: RecordKind
@@ -199,21 +198,21 @@ def encode_segment_header(header: SegmentHeader) -> bytes:
 
 
 def decode_segment_header(data: bytes) -> SegmentHeader:
-    """Decodes and verifies the header. Raises BadRecordBytes; NewerFormat, so that nobody takes it for damage."""
+    """Decodes and verifies the header. Raises BadRecordBytes, or NewerFormat, which must not be taken for damage."""
     if len(data) < SEGMENT_HEADER.size:
         raise BadRecordBytes("the segment header is cut short")
     magic, version, crc, segment, identity, previous_end = SEGMENT_HEADER.unpack_from(data)
     blank = SEGMENT_HEADER.pack(magic, version, 0, segment, identity, previous_end)
     rest = SEGMENT_HEADER.size - _SEGMENT_HEADER_ZEROS
     if magic != SEGMENT_MAGIC or crc != crc32c(blank) or any(data[rest : SEGMENT_HEADER.size]):
-        raise BadRecordBytes("this is no segment header of ours, or it is damaged")
+        raise BadRecordBytes("this is not a segment header of a bookie, or it is damaged")
     if version != FORMAT_VERSION:
         raise NewerFormat(f"segment {segment:08x} of the log", FORMAT_VERSION)
     return SegmentHeader(segment, str(uuid.UUID(bytes=identity)), previous_end)
 
 
 def record_bytes(record: Record) -> int:
-    """The record's size in the log, header and padding included."""
+    """The record's size in the log, including header and padding."""
     return aligned(_HEADER_BYTES + sum(map(len, _body(record))))
 
 
@@ -257,7 +256,7 @@ def _header_tail(record: Record, body_bytes: int, position: int, synced: int) ->
 
 
 def decode_header(data: Buffer, *, position: int) -> RecordHeader:
-    """Decodes the header at the start of `data`, verified as far as it can be without the body."""
+    """Decodes the header at the start of `data`, verified as far as possible without the body."""
     if len(data) < RECORD_HEADER.size:
         raise BadRecordBytes("the record header is cut short")
     magic, *fields = RECORD_HEADER.unpack_from(data)
@@ -265,7 +264,7 @@ def decode_header(data: Buffer, *, position: int) -> RecordHeader:
     if magic != RECORD_MAGIC:
         raise BadRecordBytes("no record begins here")
     if header.position != position or header.synced > position:
-        raise BadRecordBytes("the record belongs to another place")
+        raise BadRecordBytes("the record belongs to another position")
     if header.body_bytes > BODY_BYTES_MAX:
         raise BadRecordBytes(f"the record claims a body of {header.body_bytes} bytes")
     return header

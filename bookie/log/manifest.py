@@ -1,7 +1,7 @@
-"""Lists the log's segments in the log itself, to tell a dropped segment from a lost one.
+"""Lists the log's segments in the log itself, to distinguish a dropped segment from a lost one.
 
-Before segments are deleted, a SEGMENTS record names all that stay. The newest one counts: of the segments before its
-own, those it names are there, and perhaps some whose deletion a crash interrupted.
+Before segments are deleted, a SEGMENTS record names all that stay. The newest such record counts: of the segments
+before its own, those it names exist, and perhaps some whose deletion a crash interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .records import Found
 from .walk import walk
 
 SEGMENTS_MAX = BODY_BYTES_MAX // 4
-"""Segments that one record can name at most: half a petabyte of them."""
+"""Limit on the segments that one record can name: half a petabyte of them."""
 
 _NUMBERS = "I"
 assert array(_NUMBERS).itemsize == 4
@@ -26,7 +26,7 @@ assert array(_NUMBERS).itemsize == 4
 
 @dataclass(frozen=True, slots=True)
 class LogManifest:
-    """A SEGMENTS record, and the segment that it is written in."""
+    """A SEGMENTS record, and the segment in which it is written."""
 
     written_in: int
     kept: frozenset[int]
@@ -51,7 +51,8 @@ def from_record(record: Record, position: int) -> LogManifest:
 
 
 def newest(disk: Disk) -> LogManifest | None:
-    """Finds the newest SEGMENTS record. Reads segments from the end until there is one, in the worst case all."""
+    """Finds the newest SEGMENTS record. Reads segments from the last one back until it finds one, in the worst case
+    all."""
     for segment in reversed(segments.numbers(disk)):
         found = None
         for one in walk(disk, segment):
@@ -63,7 +64,7 @@ def newest(disk: Disk) -> LogManifest | None:
 
 
 def check_complete(disk: Disk, first: int) -> None:
-    """Raises DamagedLog where a segment from `first` on is missing and was not dropped."""
+    """Raises DamagedLog if a segment from `first` on is missing and was not dropped."""
     known = segments.numbers(disk)
     missing = sorted(set(range(first, known[-1] + 1)).difference(known)) if known else []
     if not missing:

@@ -1,4 +1,4 @@
-"""Reads and verifies one record of a segment, and searches for records behind unreadable bytes."""
+"""Reads and verifies one record of a segment, and searches for records after unreadable bytes."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from .format import (
 )
 
 RECORD_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
-"""Size of the largest record: bounds a read, whatever size the caller names."""
+"""Size of the largest record: limits a read, whatever size the caller passes."""
 
 SEARCH_BYTES = 4 * 1024 * 1024
-"""Step of the search for a valid record behind an unreadable place."""
+"""Step of the search for a valid record after an unreadable place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +37,12 @@ class Found:
 
 
 def position_end(found: Found) -> int:
-    """The position right behind a record."""
+    """The position right after a record."""
     return found.position + found.header.record_bytes
 
 
 def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecordBytes:
-    """Reads the record at this position of an open segment, or says why there is none. A known size saves a read."""
+    """Reads the record at this position of an open segment, or returns why there is none. A known size saves a read."""
     offset = place_of(position)[1]
     try:
         data = file.read(min(size or RECORD_HEADER.size, RECORD_BYTES_MAX), offset)
@@ -55,7 +55,7 @@ def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecor
 
 
 def durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | None:
-    """Finds a record that proves that `bad_offset` was on disk once; its offset, or None."""
+    """Finds a record that proves that `bad_offset` was once on disk; returns its offset, or None."""
     bad_position = position_of(segment, bad_offset)
     for offset in magic_offsets(file, bad_offset + ALIGNMENT):
         found = read_record(file, position_of(segment, offset))
@@ -78,5 +78,5 @@ def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
 
 
 def has_content(file: LogFile, start: int) -> bool:
-    """Whether anything but zeros lies behind `start`, as far as one record can reach."""
+    """Whether anything but zeros lies after `start`, as far as one record can reach."""
     return any(file.read(BODY_BYTES_MAX, start))

@@ -1,20 +1,20 @@
 """Crash recovery: replays the log, cuts a torn tail, refuses damage (rule B2).
 
-What a crash may leave, and what replay does:
+A crash may leave these states; replay handles them as follows:
 
-1. The last segment ends in zeros where it was preallocated: that is its end.
+1. The last segment ends in the zeros of its preallocated space: that is its end.
 2. The last group was torn: some of its records, or parts, are missing. None of it was
    acknowledged as a whole, because its sync had not returned. The records before the first
-   missing one are kept; from there on the file is cut, so that no record behind the gap, which
+   missing one are kept. The file is cut from there on, so that no record after the gap, which
    the bookie has just denied having, can come back after the next restart.
-   The records of that group which are whole are written once more before the sync: if its sync
+   The whole records of that group are written once more before the sync: if its sync
    failed, the kernel may hold them as clean although they never reached the disk.
-3. A record is unreadable and a later one says (`synced`) that the place was on disk once: that is
+3. A record is unreadable and a later one states (`synced`) that the place was once on disk: that is
    damage, and the bookie refuses to start.
-4. The newest segment has no header yet: it was being begun, and is removed.
+4. The newest segment has no header yet: the crash came while it was begun, and it is removed.
 
-Only the newest segment may end early: a segment is cut to its end and synced before the next begins.
-A segment that is missing was dropped with leave (`manifest.py`), or it is damage like any other.
+Only the newest segment may end early: a segment is cut to its end and synced before the next begins. A missing segment
+was either dropped on purpose (`manifest.py`), or it is damage like any other.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 def replay(disk: Disk, incarnation: str, from_position: int) -> Iterator[Found]:
     """Yields every record from `from_position` on, in order; cuts the torn tail of the last segment.
 
-    When the iterator ends, everything it gave is on disk. Raises DamagedLog.
+    When the iterator ends, every yielded record is on disk. Raises DamagedLog.
     """
     first, offset = place_of(from_position)
     known = segments.numbers(disk)
@@ -88,7 +88,7 @@ def _records(file: LogFile, segment: int, start: int) -> Iterator[Found]:
 
 
 def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newest: bool) -> None:
-    """Tells a torn tail from damage at a segment's end: cuts the first, raises DamagedLog for the second.
+    """Distinguishes a torn tail from damage at a segment's end: cuts a tail, raises DamagedLog for damage.
 
     Everything before `last_group` was on disk before the last record was written.
     """
@@ -105,11 +105,11 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
         )
     if has_content(file, end):
         line = (
-            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged since; what is missing "
-            "is fetched from other copies soon, or at once by `bookledger bookie repair`"
+            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged since; missing entries "
+            "are fetched from other copies soon, or at once by `bookledger bookie repair`"
         )
         log.warning(line, segments.name_of(segment), end)
-    # What was replayed will be served: it must not vanish in the next power loss.
+    # The replayed records will be served: they must not vanish in the next power loss.
     file.truncate(end)
     file.write([file.read(end - last_group, last_group)], last_group)
     file.datasync()
@@ -117,7 +117,7 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
 
 def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
     if segments.name_of(segment + 1) not in disk.names():
-        return  # dropped: its header would have told where this one ended
+        return  # dropped: its header would have shown where this one ended
     with closing(disk.open(segments.name_of(segment + 1))) as following:
         if not segments.is_unbegun(following):
             segments.check_end(segment, end, segments.check_header(following, segment + 1, incarnation))

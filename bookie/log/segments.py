@@ -38,9 +38,9 @@ def numbers(disk: Disk) -> list[int]:
 def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
     """Opens a segment without records, its header and name on disk when this returns.
 
-    Uses one again that was begun and never written to. Writes and syncs its header and name even so: whoever began
-    it may have died, or seen a sync fail, before they were on disk. The segment before it, if there is one, is
-    sealed: it ends where its file does.
+    Reuses a segment that was begun and never written to. Writes and syncs its header and name in any case: the process
+    that began it may have died, or seen a sync fail, before they were on disk. The segment before it, if there is one,
+    is sealed: it ends at the end of its file.
     """
     name = name_of(segment)
     file = disk.open(name) if name in disk.names() else disk.create(name)
@@ -50,7 +50,7 @@ def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
         else:
             header = check_header(file, segment, incarnation)
         if file.size() > SEGMENT_HEADER.size:
-            raise DamagedLog(name, SEGMENT_HEADER.size, "a segment to be begun has content")
+            raise DamagedLog(name, SEGMENT_HEADER.size, "a new segment has content")
         file.write([encode_segment_header(header)], 0)
         file.datasync()
         disk.sync_directory()
@@ -61,7 +61,7 @@ def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
 
 
 def header_of(disk: Disk, segment: int) -> SegmentHeader | None:
-    """The segment's header; None where there is no such segment, or its header cannot be read."""
+    """The segment's header; None if there is no such segment, or its header cannot be read."""
     if name_of(segment) not in disk.names():
         return None
     file = disk.open(name_of(segment))
@@ -74,7 +74,7 @@ def header_of(disk: Disk, segment: int) -> SegmentHeader | None:
 
 
 def check_header(file: LogFile, segment: int, incarnation: str | None) -> SegmentHeader:
-    """Raises DamagedLog unless the header is of that segment, written by that bookie (None: any); returns it."""
+    """Returns the header. Raises DamagedLog unless it is of that segment, written by that bookie (None: any)."""
     try:
         header = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
     except BadRecordBytes as error:
@@ -89,7 +89,7 @@ def check_header(file: LogFile, segment: int, incarnation: str | None) -> Segmen
 
 
 def check_end(segment: int, end: int, following: SegmentHeader) -> None:
-    """Raises DamagedLog where the next segment says that this one went on behind `end`.
+    """Raises DamagedLog if the next segment's header states that this one continued after `end`.
 
     A segment that lost whole records at its end looks like one that never had them.
     """
@@ -112,13 +112,13 @@ def _end_of(disk: Disk, segment: int) -> int:
 
 
 def size_of(disk: Disk, segment: int) -> int:
-    """Bytes of a segment's file."""
+    """Size of a segment's file in bytes."""
     with closing(disk.open(name_of(segment))) as file:
         return file.size()
 
 
 def is_unbegun(file: LogFile) -> bool:
-    """Whether a crash left this file before its header was on disk: then nothing can be in it.
+    """Whether a crash left this file before its header was on disk: if so, it cannot contain records.
 
     The header is synced before the file grows, so in a longer file a bad header is damage.
     """

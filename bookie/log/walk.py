@@ -1,7 +1,6 @@
-"""Inspects a segment: yields every record, also behind damage, and every gap. Changes nothing.
+"""Inspects a segment: yields every record, also after damage, and every gap. Changes nothing.
 
-Where `replay` stops at the first unreadable place, this goes on with the next whole record, and says what lies
-between.
+`replay` stops at the first unreadable place; this continues with the next whole record, and reports the gap in between.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Gap(Enum):
         "a torn tail: it was cut short while it was written, so never acknowledged, or was damaged since; "
         "the bookie cuts it when it starts"
     )
-    SPACE = "empty space, prepared for what would have come next"
+    SPACE = "empty space, prepared for the next records"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,11 @@
-"""The log writer: a thread with group commit, one `fdatasync` for all that waited (rule B1).
+"""The log writer: a thread with group commit, one `fdatasync` for all waiting records (rule B1).
 
-The thread takes everything that waits (bounded), writes it with as few calls as the kernel
-allows, syncs once, and only then reports it durable, in order. While it syncs, the next group
-gathers; no timer is involved.
+The thread takes everything that waits (bounded), writes it with as few calls as the kernel allows, syncs once, and only
+then reports it durable, in order. While it syncs, the next group gathers; no timer is involved.
 
-A record whose sync was deferred is reported as written, and again when some later sync has covered
-it: one that another record needs, one after UNSYNCED_BYTES_MAX, or one after DEFERRED_SYNC_SECONDS_MAX.
-One without a ticket is reported once, durable or written, and no sync is made for it.
+A record whose sync was deferred is reported as written, and again when some later sync has covered it: a sync for
+another record, one after UNSYNCED_BYTES_MAX, or one after DEFERRED_SYNC_SECONDS_MAX. A record without a ticket is
+reported once, durable or written, and no sync is made for it.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ from .format import SEGMENT_HEADER, Record, record_bytes
 log = logging.getLogger(__name__)
 
 GROUP_BYTES_MAX = 8 * 1024 * 1024
-"""Bytes of one group at most; bounds how long one sync can take and what a writer waits for."""
+"""Size limit of one group; limits the time of one sync, and therefore the wait of a writer."""
 
 UNSYNCED_BYTES_MAX = 8 * 1024 * 1024
-"""Bytes of records with deferred sync that wait for one, at most."""
+"""Limit on the bytes of records with deferred sync that wait for a sync."""
 
 DEFERRED_SYNC_SECONDS_MAX = 1.0
-"""How long a record with deferred sync waits when nothing else needs a sync."""
+"""How long a record with deferred sync waits if nothing else needs a sync."""
 
 RELEASES_MAX = 8
-"""How often one group may draw on the reserve; more means that another program takes the space."""
+"""How often one group may draw on the reserve; more often means that another program takes the space."""
 
 Ticket = object | None
 
 
 class Written(NamedTuple):
-    """A record in the log, its position, and the ticket it was submitted with."""
+    """A record in the log, its position, and the ticket with which it was submitted."""
 
     record: Record
     position: int
@@ -72,10 +71,9 @@ class LogWriter:
     """Appends records on one thread. The callbacks are called on that thread, never concurrently.
 
     `on_sync(seconds, records, bytes)` after each sync; `on_durable(written, next_position)` then, for every record
-    once; before that `on_written(written)` for records whose sync is deferred; `on_refused(tickets_and_records,
-    error)` when the disk is full (nothing of the group stays in the log, later groups may succeed);
-    `on_failure(error)` once, when a write or sync failed or anything else went wrong: the writer has ended and
-    nothing more will be acknowledged.
+    once; before that `on_written(written)` for records whose sync is deferred; `on_refused(tickets_and_records, error)`
+    when the disk is full (nothing of the group stays in the log, later groups may succeed); `on_failure(error)` once,
+    if a write or sync failed or anything else went wrong: the writer has ended and acknowledges nothing after that.
     """
 
     def __init__(
@@ -101,7 +99,7 @@ class LogWriter:
         self._appender = self._begin(disk, incarnation, first_segment, segment_bytes_max)
         self._unsynced: list[Written] = []
         self._unsynced_since = 0.0
-        self._submitted: SimpleQueue[_Waiting | None] = SimpleQueue()  # None: nothing more comes
+        self._submitted: SimpleQueue[_Waiting | None] = SimpleQueue()  # None: no record follows
         self._taken: deque[_Waiting] = deque()  # submitted, and in no group yet
         self._stopping = False
         self._busy_since: float | None = None
@@ -129,14 +127,14 @@ class LogWriter:
         return size
 
     def stop(self) -> None:
-        """Writes and syncs what waits, then ends the thread. Blocks until it has ended."""
+        """Writes and syncs the waiting records, then ends the thread. Blocks until it has ended."""
         self._submitted.put(None)
         if self._thread.ident is not None:
             self._thread.join()
 
     @property
     def waiting(self) -> int:
-        """Records that are in no group yet."""
+        """Number of records that are in no group yet."""
         return self._submitted.qsize() + len(self._taken)
 
     @property
@@ -151,7 +149,7 @@ class LogWriter:
 
     @property
     def busy_seconds(self) -> float:
-        """For how long the present group has been written and synced; 0 while the log waits for one. For any thread."""
+        """How long the log has been writing and syncing the current group; 0 while it waits for one. For any thread."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
@@ -163,14 +161,14 @@ class LogWriter:
                 self._busy_since = None
             self._appender.seal()
             self._report_durable()
-        except Exception as error:  # any error: nobody may wait for a thread that is gone
+        except Exception as error:  # any error: no caller may wait for a thread that is gone
             log.critical("the log cannot be written: %s", error)
             self._on_failure(error)
         finally:
             self._appender.close()
 
     def _next_group(self) -> list[_Waiting] | None:
-        """Everything that waits, up to GROUP_BYTES_MAX; nothing when a deferred sync is due; None at the end."""
+        """Returns all waiting records, up to GROUP_BYTES_MAX; nothing if a deferred sync is due; None at the end."""
         if not self._taken and not self._stopping:
             try:
                 self._take(self._submitted.get(timeout=self._seconds_to_sync() if self._unsynced else None))
@@ -216,17 +214,18 @@ class LogWriter:
         self._on_sync(time.perf_counter() - began, len(self._unsynced), size)
 
     def _append_what_fits(self, group: Sequence[_Waiting]) -> Sequence[_Waiting]:
-        """Appends the group, or what of it the reserve has room for; refuses the rest. Returns what is in the log."""
+        """Appends the group, or the part for which the reserve has room; refuses the rest. Returns the appended
+        records."""
         releases = 0
         while group:
             try:
                 self._append(group)
                 break
             except DiskFull as full:
-                self._report_durable()  # the rollback of the group has synced what was there before it
+                self._report_durable()  # the rollback of the group has synced everything before it
                 group = self._refuse_but_urgent(group, full.error)
                 if not group:
-                    return []  # the reserve is not for what was refused
+                    return []  # the reserve is not for refused records
                 releases += 1
                 if releases > RELEASES_MAX or not self._reserve.release(sum(w.size for w in group)):
                     self._refuse(group, full.error)
@@ -234,7 +233,7 @@ class LogWriter:
         return group
 
     def _refuse_but_urgent(self, group: Sequence[_Waiting], error: OSError) -> list[_Waiting]:
-        """Refuses all but fences, recovery writes and the like: what is left of the disk is for them (rule B4)."""
+        """Refuses all but fences, recovery writes and the like, which may use the rest of the disk (rule B4)."""
         self._refuse([waiting for waiting in group if not waiting.record.is_urgent], error)
         return [waiting for waiting in group if waiting.record.is_urgent]
 

@@ -1,7 +1,9 @@
-"""A bookie's directory and the metadata name the same cookie, or the bookie does not serve (rule W7).
+"""Checks that a bookie's directory and the metadata name the same cookie; otherwise the bookie does not serve (rule
+W7).
 
-A cookie that is missing in the metadata was taken away by `cluster decommission`, which leaves a record of it, or was
-lost: a key deleted by hand, a store repaired with other tools. What was lost `restore` writes anew from the directory.
+A cookie is missing in the metadata for one of two reasons. `cluster decommission` removed it, and left a record of
+that. Or it was lost: an operator deleted the key by hand, or repaired the store with other tools. `restore_cookie`
+writes a lost cookie again from the directory.
 """
 
 from __future__ import annotations
@@ -33,14 +35,17 @@ FORMAT_A_NEW_ONE = "format an empty directory for a new bookie"
 
 
 async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
-    """The directory's cookie, if the metadata knows the same. Raises DataDirectoryError."""
+    """Returns the directory's cookie if the metadata has the same one. Raises DataDirectoryError."""
     cookie = read_cookie(path)
     known = await cluster.read_cookie(store, cookie.bookie_id)
     await _check_cluster(path, store, cookie)
     if known is None:
         return await _rejoined(path, store, cookie)
     if known.incarnation != cookie.incarnation and await _is_newer_than_metadata(store, cookie, known):
-        log.warning("bookie %s was formatted anew after the metadata that was restored", cookie.bookie_id)
+        log.warning(
+            "bookie %s was formatted again after the restored metadata was saved: it rejoins",
+            cookie.bookie_id,
+        )
         await _join_again(path, store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
         return cookie
     if known.incarnation != cookie.incarnation:
@@ -48,7 +53,7 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
             f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
             f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
             "metadata is older than this disk and was restored with other tools: then use `bookledger metadata`. Or, "
-            "where the disk does not say what was there before it and you know that it is the newer one, add "
+            "if the disk does not name its predecessor and you know that it is the newer one, add "
             f'"{known.incarnation}" to the predecessors in {path / COOKIE}.)'
         )
     return cookie
@@ -59,7 +64,7 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
     if there is None:
         raise DataDirectoryError(
             f"{path} belongs to bookie {cookie.bookie_id} of cluster {cookie.cluster_id}, and there is none under this "
-            "--metadata: check it. If the metadata is gone, put a backup in its place: `bookledger metadata restore`"
+            "--metadata: check it. If the metadata is gone, restore a backup: `bookledger metadata restore`"
         )
     if there != cookie.cluster_id:
         raise DataDirectoryError(
@@ -68,31 +73,29 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
 
 
 async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: Cookie) -> bool:
-    """Whether this directory was formatted in place of the one that the metadata knows, which is older therefore."""
+    """Whether this directory replaced the one that the metadata knows: the metadata is then the older of the two."""
     if known.incarnation not in cookie.predecessors or not await hold.may_be_older(store):
         return False
     return await decommissioned.read(store, cookie.incarnation) is None
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
-    """A bookie that was formatted after the backup from which the metadata came is one of its cluster again."""
+    """Lets a bookie that was formatted after the restored backup was made rejoin its cluster."""
     if not await hold.may_be_older(store) or await decommissioned.read(store, cookie.incarnation) is not None:
         raise await _missing(path, store, cookie)
-    log.warning(
-        "bookie %s was formatted after the backup that was restored: it joins again", cookie.bookie_id
-    )
+    log.warning("bookie %s was formatted after the restored backup was made: it rejoins", cookie.bookie_id)
     await _join_again(path, store, cookie, None)
     return cookie
 
 
 async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
-    """Raises DataDirectoryError where the bookie's user may write no cookies."""
+    """Raises DataDirectoryError if the bookie's user may not write cookies."""
     try:
         await take_name(store, cookie, known)
     except StoreRefused as error:
         raise DataDirectoryError(
             f"the restored metadata does not have bookie {cookie.bookie_id}, and its user may not write cookies there "
-            f"({error}): give `bookledger bookie restore-cookie --data {path}` as a user of the role admin"
+            f"({error}): run `bookledger bookie restore-cookie --data {path}` as a user with the role admin"
         ) from error
 
 
@@ -102,25 +105,26 @@ async def _missing(path: Path, store: MetadataStore, cookie: Cookie) -> DataDire
         return _was_decommissioned(path, gone)
     return DataDirectoryError(
         f"the metadata has no cookie of bookie {cookie.bookie_id}, and no record that it was decommissioned: the "
-        f"cookie was lost. `bookledger bookie restore-cookie --data {path}` writes it anew, where {path} is this "
+        f"cookie was lost. `bookledger bookie restore-cookie --data {path}` writes it again, if {path} is this "
         "bookie's own, newest directory"
     )
 
 
 def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
     return DataDirectoryError(
-        f"{path} belongs to bookie {gone.bookie_id}, which was decommissioned at {gone.at}: what it held was copied to "
-        f"others, and no ledger refers to it any more; {FORMAT_A_NEW_ONE}"
+        f"{path} belongs to bookie {gone.bookie_id}, which was decommissioned at {gone.at}: its entries were copied to "
+        f"others, and no ledger refers to it; {FORMAT_A_NEW_ONE}"
     )
 
 
-# --- a cookie that was lost --------------------------------------------------------------------
+# --- restoring a lost cookie -------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class RestoredCookie:
-    """`was_missing`: it was written just now. `must_accept_loss`: the metadata has lost, too, how far the bookie's log
-    had got. Whether its directory is the newest cannot be told then, and the next start takes `--accept-loss`."""
+    """`was_missing`: the cookie was written just now. `must_accept_loss`: the metadata has also lost the record of how
+    far the bookie's log had got. It cannot show then whether this directory is the newest, and the next start requires
+    `--accept-loss`."""
 
     cookie: Cookie
     was_missing: bool
@@ -128,10 +132,10 @@ class RestoredCookie:
 
 
 async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
-    """Writes the directory's cookie into the metadata, where it is missing there and was not taken away on purpose.
+    """Writes the directory's cookie into the metadata if it is missing there and was not removed on purpose.
 
-    The bookie may be running. Raises DataDirectoryError, and changes nothing, where the directory is not whole or not
-    of this cluster, where another directory has the name, and where the bookie was given up or decommissioned.
+    The bookie may be running. Raises DataDirectoryError, and changes nothing, if the directory is incomplete or belongs
+    to another cluster, if another directory has the name, or if the bookie was or is being decommissioned.
     """
     cookie = read_cookie(path)
     check_parts(path)
@@ -146,7 +150,7 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
     if unsure:
         await _check_is_referred_to(path, store, cookie)
         started = directory_generation.starts_of(path)
-        # One ahead of the directory: an older copy, as far as anybody knows, until limbo has accounted for it.
+        # One ahead of the directory, which counts as an older copy until limbo has accounted for it.
         await directory_generations.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
     await take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)) if is_replaced else None)
     return RestoredCookie(cookie, was_missing=True, must_accept_loss=unsure)
@@ -159,7 +163,7 @@ async def _check_name_is_free(path: Path, store: MetadataStore, cookie: Cookie, 
     )
     if other is not None and other != cookie.incarnation:
         raise DataDirectoryError(
-            f"the name {cookie.bookie_id} is another directory's now (incarnation {other}), and {path} holds "
+            f"the name {cookie.bookie_id} now belongs to another directory (incarnation {other}), and {path} holds "
             f"incarnation {cookie.incarnation}: start the bookie on that directory; to use this disk, "
             f"{FORMAT_A_NEW_ONE}"
         )
@@ -172,14 +176,14 @@ async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) 
     order = await operator_requests.read(store, cookie.bookie_id)
     if order is not None and order.kind is OrderKind.GIVEN_UP:
         raise DataDirectoryError(
-            f"bookie {cookie.bookie_id} was given up: where it shall stay after all, take that back first: bookledger "
+            f"bookie {cookie.bookie_id} is being decommissioned: to keep it, cancel that first: bookledger "
             f"cluster decommission {cookie.bookie_id} --cancel; else {FORMAT_A_NEW_ONE}"
         )
 
 
 async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -> bool:
-    """Whether the metadata says nothing of this bookie's starts although there were some. A bookie that lives, and is
-    not known to have started, is the newest there is."""
+    """Whether the metadata has no record of this bookie's starts although there were some. A live bookie whose starts
+    are not recorded is the newest one."""
     if directory_generation.starts_of(path) == 0:
         return False
     alive = await find_bookie(store, cookie.bookie_id)
@@ -190,8 +194,8 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """The record of a decommissioning may be lost, too; but then no ledger refers to the bookie. Metadata that went
-    back may be older than all that it holds."""
+    """Raises DataDirectoryError if no ledger refers to the bookie: the record of its decommissioning may be lost, too.
+    Does not check metadata that may have gone back, because it may be older than everything the bookie holds."""
     if await hold.may_be_older(store):
         return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)
@@ -199,8 +203,8 @@ async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie
         if any(me in fragment.ensemble for fragment in found.record.fragments):
             return
     raise DataDirectoryError(
-        f"no ledger refers to bookie {cookie.bookie_id} as {path} has it, and the metadata says nothing of its starts: "
-        "it was decommissioned, or never held anything, or the metadata is older than what it "
-        f"holds. Keep {path} if the metadata was ever set back or restored, for ledgers in it may be nowhere else; and "
+        f"no ledger refers to bookie {cookie.bookie_id} in {path}, and the metadata has no record of its starts: "
+        "it was decommissioned, or never held anything, or the metadata is older than the entries it "
+        f"holds. Keep {path} if the metadata was ever set back or restored, because it may hold the only copies; and "
         f"{FORMAT_A_NEW_ONE}"
     )

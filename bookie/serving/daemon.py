@@ -1,10 +1,10 @@
 """The bookie daemon: composes its parts, and starts and stops them in order.
 
 Start: lock and check the directory, bind the port, register; only then open the index, replay the log, which may cut
-its tail, and serve. The lock keeps a second process of this machine away from the directory; the registration keeps
-one on any machine away, also where a shared file system does not share locks (rule M2). Stop (SIGTERM, SIGINT):
-unregister, stop taking requests, answer what was accepted, sync, checkpoint, exit 0. A failed log ends the process
-non-zero with nothing acknowledged after the failure.
+its tail, and serve. The lock keeps a second process on this machine away from the directory. The registration keeps
+away a process on any machine, even if a shared file system does not share locks (rule M2). Stop (SIGTERM, SIGINT):
+unregister, stop taking requests, answer the accepted ones, sync, checkpoint, exit 0. If the log fails, the process
+exits non-zero and acknowledges nothing after the failure.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ from .stopping import until_stopped
 log = logging.getLogger(__name__)
 
 PeersOf = Callable[[MetadataStore, BookieKey], Peers]
-"""Makes the client by which a bookie repairs itself from others; the key authenticates its reads."""
+"""Makes the client with which a bookie repairs itself from others; the key authenticates its reads."""
 
 
 def no_peers(store: MetadataStore, key: BookieKey) -> Peers:
-    """For a bookie without others to repair it from."""
+    """Used by a bookie that has no others to repair it from."""
     del store, key
     return NoPeers()
 
@@ -88,11 +88,11 @@ class RunningBookie:
     registrar: Registrar
     health: BookieHealth
     own: OwnBookie
-    """For clients in its process."""
+    """For clients in the bookie's process."""
 
 
 Work = Callable[[RunningBookie], Coroutine[object, object, None]]
-"""What goes on beside a bookie as long as it serves, and ends before it does."""
+"""A task that runs beside a bookie while it serves, and ends before the bookie does."""
 
 
 async def run(
@@ -106,8 +106,8 @@ async def run(
 ) -> None:
     """Serves until SIGTERM or SIGINT, or the end of standard input with `until_stdin_closes`.
 
-    `on_stop` is called when it begins to end, for whatever reason. Waits for metadata that does not answer. Raises
-    BookieError or MetadataError when it cannot serve, or cannot go on.
+    Calls `on_stop` when the bookie begins to end, for any reason. Waits for metadata that does not answer. Raises
+    BookieError or MetadataError if it cannot serve, or cannot go on.
     """
     work = _serve(config, on_ready, peers_of, beside)
     await until_stopped(work, on_stop=on_stop, until_stdin_closes=until_stdin_closes)
@@ -130,7 +130,7 @@ async def _serve(
 
 
 async def until_one_fails(*running: RunningBookie) -> NoReturn:
-    """Waits until a bookie's log fails, and raises that error."""
+    """Waits until the log of one of these bookies fails, and raises its error."""
     failures = [one.bookie.failed for one in running]
     done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
     raise done.pop().result()
@@ -142,7 +142,7 @@ async def serving(
 ) -> AsyncIterator[RunningBookie]:
     """A bookie that serves inside the `async with` block and is stopped cleanly after it.
 
-    `peers_of` makes the client by which it repairs itself from others.
+    `peers_of` makes the client with which it repairs itself from others.
     """
     async with AsyncExitStack() as stack:
         with lines_of(directory.name_in(config.data_directory)):
@@ -166,7 +166,7 @@ async def _serving(
             remembered = await directory_generation.look(locked.path, cookie, store)
             await StoreComparison(
                 store, remembered
-            ).went_back()  # then nothing is done before that is accepted
+            ).went_back()  # if it did, nothing happens until an operator accepts that
             async with _registered(config, store, registration) as registrar:
                 await check_cookie(config.data_directory, store)  # it may have been forgotten meanwhile
                 lived = await directory_generation.look(locked.path, cookie, store)
@@ -184,7 +184,7 @@ async def _serving(
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
-                # First of all: it fails where the directory is gone, and then no coroutine waits to be awaited.
+                # First of all, because it fails if the directory is gone: no coroutine must be left unawaited then.
                 intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
@@ -223,7 +223,7 @@ def _told(running: RunningBookie, config: BookieConfig, seconds: float) -> Itera
         yield
     finally:
         stored, seconds = bookie.metrics.counters.entries_added, time.monotonic() - began
-        why = f"since {bookie.failed.result()}" if bookie.failed.done() else "as it is told"
+        why = f"because {bookie.failed.result()}" if bookie.failed.done() else "as requested"
         LIFE.info(
             "stops, %s; it served %.0f s, and stored %d entries",
             why,
@@ -247,7 +247,7 @@ async def _listening(config: BookieConfig) -> AsyncIterator[Listener]:
 async def _registered(
     config: BookieConfig, store: MetadataStore, registration: Registration
 ) -> AsyncIterator[Registrar]:
-    """Holds the name's registration inside the block, and renews its lease, also while the log is replayed."""
+    """Holds the name's registration inside the block, and renews its lease, also during the log's replay."""
     registrar = Registrar(
         store, registration, config.lease_seconds, lock_identity=lock_identity(config.data_directory)
     )
@@ -284,7 +284,7 @@ def _own(cookie: Cookie, listener: Listener) -> OwnBookie:
 
 
 def _kind_of(config: BookieConfig) -> type[Bookie]:
-    """The class of the bookie; imports OpenTelemetry only where tracing is configured."""
+    """Returns the bookie's class; imports OpenTelemetry only if tracing is configured."""
     if config.tracing is None:
         return Bookie
     from ..storage.traced_bookie import TracedBookie
@@ -293,7 +293,7 @@ def _kind_of(config: BookieConfig) -> type[Bookie]:
 
 
 async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
-    """Opens index and log, with directory and name locked. Raises DataDirectoryError for a refused older copy."""
+    """Opens index and log, with directory and name locked. Raises DataDirectoryError if it refuses an older copy."""
 
     def is_lacking(log_end: int) -> bool:
         if not config.accept_loss:
@@ -312,7 +312,7 @@ async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Co
 
 
 async def _close(bookie: Bookie) -> None:
-    """Closes the bookie. Raises LogFailed, also where the very last sync failed, or it is cancelled meanwhile (B1)."""
+    """Closes the bookie. Raises LogFailed, also if the very last sync failed or is cancelled meanwhile (B1)."""
     try:
         await bookie.close()
     finally:
@@ -321,7 +321,7 @@ async def _close(bookie: Bookie) -> None:
 
 
 async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
-    """Puts all that the bookie may have lost into limbo."""
+    """Puts every ledger of which the bookie may have lost something into limbo."""
     if bookie.has_lost:
         me = BookieRef(lived.cookie.bookie_id, lived.cookie.incarnation)
         await enter_limbo(bookie, LedgerStore(lived.store), me)
@@ -354,7 +354,7 @@ def _service(
 
 @asynccontextmanager
 async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Runs coroutines beside the block: cancels the block when one fails, and them when it ends."""
+    """Runs coroutines beside the block: cancels the block if one fails, and cancels them when the block ends."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]

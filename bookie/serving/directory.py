@@ -4,7 +4,8 @@
     log/          segment files
     index/        LMDB
 
-The cookie stands here and in the metadata under `cookies/<bookie id>`; both must agree (rule W7): `cookie_check.py`.
+The cookie is in this directory and in the metadata, under `cookies/<bookie id>`; both must agree (rule W7):
+`cookie_check.py`.
 """
 
 from __future__ import annotations
@@ -44,25 +45,25 @@ from .preflight import (
 log = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
-"""Of the cookie's file, and with it of the whole directory."""
+"""Format version of the cookie's file and of the whole directory."""
 COOKIE = "cookie.json"
 UNFINISHED = COOKIE + ".new"
 LOG = "log"
 INDEX = "index"
 
 LEASES_TO_WAIT = 3
-"""How many times a lease may last longer than it said: in a store that was restarted, or had still to renew it for the
-dead bookie."""
+"""A lease may last this many times longer than stated: if the store was restarted, or still had to renew the lease for
+the dead bookie."""
 
 LEASE_LOOK_SECONDS = 0.2
 
 LEASE_GRACE_SECONDS = 1.0
-"""How much longer a lease may last than it said, as stores count in whole seconds."""
+"""A lease may last this much longer than stated, because stores count in whole seconds."""
 
 COOKIE_BYTES_MAX = 4096
-"""A longer file is no cookie, and is not read further."""
+"""Size limit of a cookie file; a longer file is not a cookie, and is not read further."""
 
-_ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "given up"}
+_ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "decommissioned"}
 _CANCEL = {
     OrderKind.DRAIN: "bookledger bookie drain",
     OrderKind.GIVEN_UP: "bookledger cluster decommission",
@@ -72,7 +73,7 @@ NAMES = ("bookie_id", "cluster_id", "incarnation")
 
 
 class LockedDirectory:
-    """A data directory this process holds the lock of; the lock ends with `close` or the process."""
+    """A data directory that this process has locked; `close` or the end of the process releases the lock."""
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path = path
@@ -98,7 +99,7 @@ class LockedDirectory:
 
 
 def lock(path: Path) -> LockedDirectory:
-    """Takes the directory's lock. Raises DataDirectoryError where it is unformatted or in use."""
+    """Takes the directory's lock. Raises DataDirectoryError if the directory is unformatted or in use."""
     check_is_directory(path)
     if not (path / COOKIE).is_file():
         raise _no_cookie(path)
@@ -119,12 +120,12 @@ def _no_cookie(path: Path) -> DataDirectoryError:
         return not_formatted(path)
     return DataDirectoryError(
         f"{path / COOKIE} is gone, and the log of a bookie is there: put the file back (it says which cluster and "
-        "bookie this is), or give the bookie up; a directory that holds anything is not formatted"
+        "bookie this is), or decommission the bookie; only an empty directory can be formatted"
     )
 
 
 def read_cookie(path: Path) -> Cookie:
-    """The cookie of a formatted directory. Raises DataDirectoryError."""
+    """Reads the cookie of a formatted directory. Raises DataDirectoryError."""
     try:
         return _cookie_in(path / COOKIE)
     except FileNotFoundError:
@@ -136,15 +137,15 @@ def read_cookie(path: Path) -> Cookie:
 
 
 def name_in(path: Path) -> str:
-    """The bookie id of a directory, for log lines; "" where it cannot be read."""
+    """The bookie id of a directory, for log lines; "" if it cannot be read."""
     try:
         return read_cookie(path).bookie_id
-    except (DataDirectoryError, OSError):  # whoever needs the cookie reports it in full
+    except (DataDirectoryError, OSError):  # the code that needs the cookie reports it in full
         return ""
 
 
 def _cookie_in(file: Path) -> Cookie:
-    """Parses a cookie file. Raises ValueError for what is no cookie, DataDirectoryError for one of another version."""
+    """Parses a cookie file. Raises ValueError if it is not a cookie, DataDirectoryError if it has another version."""
     found = _json_in(file)
     if isinstance(found, dict) and "format_version" in found:
         raise DataDirectoryError(
@@ -161,10 +162,10 @@ def _cookie_in(file: Path) -> Cookie:
         raise ValueError(f"it does not name {', '.join(NAMES)}")
     keys.check_name(found["bookie_id"])
     if not isinstance(predecessors, list) or len(predecessors) > PREDECESSORS_MAX:
-        raise ValueError(f"its predecessors are no list of {PREDECESSORS_MAX} at most")
+        raise ValueError(f"its predecessors are not a list of at most {PREDECESSORS_MAX}")
     for incarnation in (found["incarnation"], *predecessors):
         if not isinstance(incarnation, str) or str(uuid.UUID(incarnation)) != incarnation:
-            raise ValueError(f"{incarnation} is no incarnation")
+            raise ValueError(f"{incarnation} is not an incarnation")
     return Cookie(**found, predecessors=tuple(predecessors))
 
 
@@ -185,13 +186,13 @@ async def format_directory(
 ) -> Cookie:
     """Formats an empty directory for a bookie, with a new incarnation, and registers its cookie.
 
-    With `replace` the name may be that of a bookie which is gone for good: its incarnation is refused from then on,
-    and what the metadata places on it stays there until a repair has the new one take it over (rule W7), and a
-    request to drain it or to give it up ends. A killed bookie stays registered until its lease runs out; `wait`
-    waits for that. Raises DataDirectoryError, and changes nothing, where the directory holds anything or the name is
-    taken. A format that a crash interrupted is finished by formatting again:
+    With `replace` the name may belong to a bookie that is gone for good. From then on its incarnation is refused. Its
+    positions in the metadata stay until a repair has the new bookie take them over (rule W7), and a request to drain or
+    decommission it ends. A killed bookie stays registered until its lease runs out; `wait` waits for that. Raises
+    DataDirectoryError, and changes nothing, if the directory is not empty or the name is taken. To finish a format that
+    a crash interrupted, format again:
 
-    1. The identity is written to `cookie.json.new`. Nothing else knows it yet.
+    1. The identity is written to `cookie.json.new`. It is known nowhere else yet.
     2. The cookie goes into the metadata. From here on the name belongs to this directory.
     3. Log and index are made, and `cookie.json.new` becomes `cookie.json`.
     """
@@ -231,7 +232,7 @@ async def _predecessors(store: MetadataStore, bookie_id: str, known: Versioned |
 async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool, wait: bool) -> None:
     if not replace:
         raise DataDirectoryError(
-            f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, where its disk is "
+            f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, if its disk is "
             "lost for good, format with --replace"
         )
     key = keys.bookie(bookie_id)
@@ -252,7 +253,7 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
 
 
 async def _end_order(store: MetadataStore, bookie_id: str) -> None:
-    """Withdraws requests to drain or give up the former bookie's disk; maintenance is the host's, and stays."""
+    """Withdraws orders to drain or decommission the former bookie's disk; maintenance concerns the host, and stays."""
     order = await operator_requests.read(store, bookie_id)
     if order is None or order.kind is OrderKind.MAINTENANCE:
         return
@@ -264,7 +265,7 @@ async def _end_order(store: MetadataStore, bookie_id: str) -> None:
             f"end that ({error}): have an operator run `{_CANCEL[order.kind]} {bookie_id} --cancel`, and format again"
         ) from None
     log.warning(
-        "the order that bookie %s is to be %s ends: it was for its former disk",
+        "withdrew the order that bookie %s be %s: it concerned the former disk",
         bookie_id,
         _ORDERED[order.kind],
     )
@@ -278,7 +279,8 @@ async def _until_gone(store: MetadataStore, key: str, seconds_max: float) -> Non
 
 
 async def take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
-    """Writes this cookie to the metadata; recognises a lost answer by the incarnation (rule M1)."""
+    """Writes this cookie to the metadata; recognises its own earlier write by the incarnation if the answer was lost
+    (rule M1)."""
     key, value = keys.cookie(cookie.bookie_id), cookie.encode()
     if known is not None and known.value == value:
         return
@@ -292,9 +294,9 @@ async def take_name(store: MetadataStore, cookie: Cookie, known: Versioned | Non
 
 
 def _interrupted_format(path: Path) -> Cookie | None:
-    """The identity that an interrupted format left; None for an empty or missing directory.
+    """Returns the identity that an interrupted format left; None for an empty or missing directory.
 
-    Raises DataDirectoryError where the directory holds anything else.
+    Raises DataDirectoryError if the directory holds anything else.
     """
     names = set(os.listdir(path)) if path.is_dir() else set()
     interrupted = UNFINISHED in names and names <= {UNFINISHED, LOG, INDEX}
@@ -307,7 +309,7 @@ def _interrupted_format(path: Path) -> Cookie | None:
     try:
         return _cookie_in(path / UNFINISHED)
     except ValueError:
-        return None  # a crash interrupted the write: nothing else knows that identity
+        return None  # a crash interrupted the write: that identity is known nowhere else
 
 
 def _write_unfinished(path: Path, cookie: Cookie) -> None:
@@ -332,23 +334,23 @@ def _finish(path: Path, cookie: Cookie) -> None:
 
 
 def check_parts(path: Path) -> None:
-    """Raises DataDirectoryError where log or index directory is gone, or the log has lost all its segments.
+    """Raises DataDirectoryError if the log or index directory is gone, or the log has lost all its segments.
 
-    A bookie that has lost its log must not come up empty and say "no such entry" (rule R6).
+    A bookie that has lost its log must not come up empty and answer "no such entry" (rule R6).
     """
     for part in (path / LOG, path / INDEX):
         check_part(part)
     if not segments.numbers(OsDisk(path / LOG)):
         raise DataDirectoryError(
-            f"{path / LOG} holds no segment: what this bookie stored is lost. Put the files back, or give this bookie "
-            "up and format a new one on an empty directory"
+            f"{path / LOG} holds no segment: this bookie's entries are lost. Put the files back, or decommission "
+            "this bookie and format a new one on an empty directory"
         )
 
 
 def check_part(part: Path) -> None:
-    """Raises DataDirectoryError where log or index directory is gone."""
+    """Raises DataDirectoryError if the log or index directory is gone."""
     if not part.is_dir():
         raise DataDirectoryError(
-            f"{part} is missing from a formatted bookie directory; put it back, or give this bookie up and "
+            f"{part} is missing from a formatted bookie directory; put it back, or decommission this bookie and "
             "format a new one on an empty directory"
         )

@@ -1,7 +1,7 @@
 """Standard gRPC services: health checks (grpc.health.v1) and server reflection.
 
-Both are for probes and people, so calls are short: a health check is one answer, and a reflection is bounded. There
-is no health watch, as each watcher would hold a call for ever; probes check again instead.
+Both are for probes and people, so calls are short: a health check is one answer, and a reflection is bounded. There is
+no health watch, because each watcher would hold a call for ever; probes check again instead.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ..wire.trust.identity import Peer
 from ..wire.trust.roles import METHODS
 
 REFLECTIONS_MAX = 4
-"""Concurrent reflection calls."""
+"""Limit on concurrent reflection calls."""
 
 REFLECTION_REQUESTS_MAX = 100
 REFLECTION_SECONDS_MAX = 10.0
-"""Bounds of one reflection: a tool asks a handful of questions at once."""
+"""Limits of one reflection: a tool asks a handful of questions at once."""
 
-NO_WATCH = "health is not watched here: ask Check again"
+NO_WATCH = "health watches are not supported: call Check again"
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class GrpcTools:
-    """Health and reflection of one bookie. `why_not_ready`: why clients should not use it, "" while they should."""
+    """Health and reflection of one bookie. `why_not_ready`: why clients should not use it; "" if they should."""
 
     def __init__(self, who_is: Callable[[str], Peer], why_not_ready: Callable[[], str]) -> None:
         self._who_is = who_is
@@ -60,7 +60,7 @@ class GrpcTools:
     async def _check(self, request: Any, context: Context) -> Any:
         await self._check_right(rpc.HEALTH, context)
         if request.service not in ("", rpc.SERVICE):
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"no service {request.service} is here")
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service} here")
         status = health_pb2.HealthCheckResponse
         return status(status=status.NOT_SERVING if self._why_not_ready() else status.SERVING)
 
@@ -72,7 +72,7 @@ class GrpcTools:
     async def _reflect(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
         await self._check_right(rpc.REFLECTION, context)
         if self._reflections >= REFLECTIONS_MAX:
-            why = f"{REFLECTIONS_MAX} reflections are under way, and no more may be: ask again later"
+            why = f"{REFLECTIONS_MAX} reflections are in progress, which is the limit: try again later"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
         self._reflections += 1
         try:
@@ -90,7 +90,7 @@ class GrpcTools:
 
 
 async def check_right(who: Peer, method: str, context: Context) -> None:
-    """Ends a call that takes a right which the caller does not have, and audits that."""
+    """Ends and audits a call that requires a right which the caller does not have."""
     if why := who.may_not(METHODS[method]):
         who.tell(Act.REFUSED, why)
         await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)

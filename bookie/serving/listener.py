@@ -1,7 +1,7 @@
-"""Listens on a bookie's port: data protocol and gRPC; refuses calls until the log is replayed.
+"""Listens on a bookie's port for the data protocol and gRPC; refuses calls until the log is replayed.
 
 A bound port and a registered name together keep a second process of the same bookie away, so both come before the
-log is replayed, which can take a minute. Clients that call meanwhile are told so at once: a writer that probes the
+replay of the log, which can take a minute. Clients that call meanwhile get a refusal at once: a writer that probes the
 bookie takes another one instead of waiting.
 """
 
@@ -42,23 +42,23 @@ from .requests import Requests
 from .service import BookieService
 
 STOP_SECONDS_MAX = 10.0
-"""How long open calls may take to end when the bookie stops."""
+"""Time limit for open calls to end when the bookie stops."""
 
 IN_PROCESS = "in-process"
-"""The address of clients in the bookie's own process; it has a share of the limits as every address has."""
+"""The address of clients in the bookie's own process; it has a share of the limits like every address."""
 
 ABORT_SECONDS_MAX = 1.0
-"""How long to wait until cut connections report that they are lost."""
+"""Time limit for cut connections to report that they are lost."""
 
 
 log = logging.getLogger(__name__)
 
 
 class Listener:
-    """One bookie's port: its data protocol, and gRPC behind it. Serves nothing until `serve`."""
+    """One bookie's port: the data protocol, and gRPC behind it. Serves nothing until `serve`."""
 
     def __init__(self, config: BookieConfig) -> None:
-        """Binds the port. Raises BookieError where that fails."""
+        """Binds the port. Raises BookieError if that fails."""
         mine = (descriptors.allow_most() - config.descriptors_elsewhere) // config.bookies_in_process
         self.certificates = _certificates(config)
         self.guard = Guard(config.limits, mine, asyncio.get_running_loop().time)
@@ -110,7 +110,7 @@ class Listener:
         in_process.join(client, self._new_session(entered), self.address)
 
     async def stop(self) -> None:
-        """Answers what was accepted, takes nothing more, and closes the port."""
+        """Answers the accepted requests, takes no others, and closes the port."""
         self._is_stopping = True
         if self._service is not None:
             self._service.stop()
@@ -128,7 +128,7 @@ class Listener:
         self.guard.close()
 
     def why_distrusted(self, days: int = 0) -> str:
-        """Why no new connection is made, now or so many days later, and what to do; "" where they are."""
+        """Why new connections fail, now or in this many days, and what to do; "" if they do not."""
         return "" if self.certificates is None else self.certificates.why_expired(datetime.now(UTC), days)
 
     # ------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ class Listener:
         return forwarding
 
     def who_is(self, grpc_peer: str) -> Peer:
-        """Who is behind a connection of the gRPC proxy: NOBODY, who may do nothing, if it bypassed our port."""
+        """Identifies the peer of a gRPC proxy connection; NOBODY, which has no rights, if it bypassed our port."""
         return self._tools.get(grpc_peer.removeprefix("unix-abstract:"), NOBODY)
 
     def _gone(self, other: ProtocolDetection | GrpcProxy) -> None:
@@ -201,7 +201,7 @@ class Listener:
 
 
 class _Gate(grpc.GenericRpcHandler):
-    """Routes gRPC calls to the bookie's handlers, once it serves."""
+    """Routes gRPC calls to the bookie's handlers once it serves."""
 
     handlers: tuple[grpc.GenericRpcHandler, ...] = ()
 
@@ -231,10 +231,12 @@ def _certificates(config: BookieConfig) -> Certificates | None:
     if not _is_loopback(config.host):
         if not config.insecure:
             raise BookieError(
-                f"{config.host} is reached from other machines, and without certificates whoever reaches it may do "
-                "anything: give --certs (bookledger certs makes them), or --insecure to serve all the same"
+                f"{config.host} is reached from other machines, and without certificates any client may do "
+                "anything: give --certs (bookledger certs makes them), or --insecure to serve anyway"
             )
-        log.warning("INSECURE: whoever reaches %s may read, write and maintain this bookie", config.host)
+        log.warning(
+            "INSECURE: any client that reaches %s may read, write and maintain this bookie", config.host
+        )
     return None
 
 

@@ -1,4 +1,4 @@
-"""Prometheus metrics read from a bookie's state at scrape time, beside what `storage/counting` counts."""
+"""Prometheus metrics read from a bookie's state at scrape time, in addition to those counted in `storage/counting`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from ..upkeep.upkeep import Upkeep
 from .listener import Listener
 from .registration import Registrar
 
-METRICS = MetricTable("bookie", "A bookie: its state, its disk, and what peers make it hold")
+METRICS = MetricTable("bookie", "A bookie: its state, its disk, and the resources its peers hold")
 
 ABOUT = METRICS.info("Which bookie this is.", "bookie_id", "incarnation", "cluster_id", "version")
 LEASE_AGE = METRICS.gauge("lease_age_seconds", "Time since its lease was renewed.")
 CERTIFICATE = METRICS.gauge(
     "certificate_left_seconds",
-    "Time until its certificate runs out, and nobody connects any more; +Inf without one.",
+    "Time until its certificate expires and new connections fail; +Inf without one.",
 )
 QUEUE = METRICS.gauge(
     "log_queue_bytes",
@@ -36,34 +36,32 @@ QUEUE = METRICS.gauge(
 )
 QUEUE_LIMIT = METRICS.gauge(
     "log_queue_limit_bytes",
-    "Bound of the log's queue: past it nothing is read from clients.",
+    "Limit of the log's queue: past it the bookie stops reading from clients.",
     bookkeeper="bookie_journal_JOURNAL_MEMORY_MAX",
 )
 BUSY = METRICS.gauge(
     "log_busy_seconds",
-    "Time for which the log has been writing and syncing its present group: a disk that hangs shows here.",
+    "How long the log has been writing and syncing its current group; this grows while the disk hangs.",
 )
 DISK = METRICS.gauge("disk_bytes", "Size of the bookie's disk.")
-DISK_FREE = METRICS.gauge("disk_free_bytes", "Free space on the disk, when it was looked at last.")
+DISK_FREE = METRICS.gauge("disk_free_bytes", "Free space on the disk, as of the last check.")
 RESERVE = METRICS.gauge("reserve_bytes", "Disk space kept back for fences and recovery writes.")
-RESERVE_LEFT = METRICS.gauge("reserve_left_bytes", "What is left of the reserve.")
-RESERVE_IN_USE = METRICS.gauge("reserve_in_use", "1 while some of the reserve is given out.")
+RESERVE_LEFT = METRICS.gauge("reserve_left_bytes", "Unused part of the reserve.")
+RESERVE_IN_USE = METRICS.gauge("reserve_in_use", "1 while part of the reserve is in use.")
 INDEX = METRICS.gauge("index_bytes", "Size of the index.")
-INDEX_LIMIT = METRICS.gauge("index_limit_bytes", "Bound of the index.")
+INDEX_LIMIT = METRICS.gauge("index_limit_bytes", "Size limit of the index.")
 LEDGERS = METRICS.gauge(
     "ledgers", "Ledgers in the index, as of its last checkpoint.", bookkeeper="bookie_ledgers_count"
 )
 LEDGERS_IN_MEMORY = METRICS.gauge("ledgers_in_memory", "Ledgers whose state is held in memory.")
-HELD = METRICS.gauge("limit_held", "How many of something peers make it hold now.", "limit")
-HELD_MAX = METRICS.gauge("limit_max", "How many of it they may make it hold.", "limit")
-HELD_BYTES = METRICS.gauge("limit_held_bytes", "Memory that peers make it hold now.", "limit")
-HELD_BYTES_MAX = METRICS.gauge("limit_max_bytes", "Memory that peers may make it hold.", "limit")
-PAST = METRICS.counter(
-    "limit_past", "Times that somebody came past a limit: who waited, or was refused.", "limit"
-)
+HELD = METRICS.gauge("limit_held", "How many connections or calls peers hold now.", "limit")
+HELD_MAX = METRICS.gauge("limit_max", "Limit on how many of them peers may hold.", "limit")
+HELD_BYTES = METRICS.gauge("limit_held_bytes", "Memory that peers hold now.", "limit")
+HELD_BYTES_MAX = METRICS.gauge("limit_max_bytes", "Limit on the memory that peers may hold.", "limit")
+PAST = METRICS.counter("limit_past", "How often a peer reached a limit, and waited or was refused.", "limit")
 
 BYTES = "_bytes"
-"""So ends the name of a limit that bounds bytes."""
+"""Suffix of the name of a limit on bytes."""
 
 
 class Lookups(Collector):
@@ -92,7 +90,7 @@ class Lookups(Collector):
         }
 
     def describe(self) -> list[Metric]:
-        """Empty: registration must not collect from a bookie that is not complete yet."""
+        """Returns nothing: registration must not collect from a bookie that is not complete yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,4 +1,4 @@
-"""Applies operator requests: a bookie that is drained or given up takes nothing new."""
+"""Applies operator requests: a bookie that is drained or decommissioned takes nothing new."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from ..disk.space_guard import SpaceGuard
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""Time between two looks at the orders for this bookie."""
+"""Interval between reads of the orders for this bookie."""
 
 WHY_READ_ONLY = {
     OrderKind.DRAIN: "the bookie is being drained",
-    OrderKind.GIVEN_UP: "the bookie was given up; `bookledger cluster decommission NAME --cancel` takes that back",
+    OrderKind.GIVEN_UP: "the bookie is being decommissioned; cancel: `bookledger cluster decommission NAME --cancel`",
 }
 
 
 async def obey_operator_requests(store: MetadataStore, bookie_id: str, space: SpaceGuard) -> None:
-    """Polls the requests until cancelled. The last one holds while the metadata does not answer."""
+    """Polls the requests until cancelled. The last one applies while the metadata does not answer."""
     stands: OrderKind | None = None
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Checks a daemon's environment: clock, etcd, directories, permissions. Each error says what is missing, what to do."""
+"""Checks a daemon's environment: clock, etcd, directories, permissions. Each error names the problem and the remedy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..log.appender import DISK_FULL
 log = logging.getLogger(__name__)
 
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
-"""This program is younger: an earlier clock was never set."""
+"""This program is newer than this date: a clock that shows an earlier one was never set."""
 
 
 def check_clock() -> None:
@@ -33,8 +33,8 @@ def check_clock() -> None:
 
 
 async def check_keeps_writes(store: MetadataStore, *, accept_unsafe: bool) -> None:
-    """Raises StoreTooOld for an etcd that may lose confirmed writes; if that is accepted, it is only logged. One that
-    lacks what is needed is refused all the same."""
+    """Raises StoreTooOld for an etcd that may lose confirmed writes; only logs that if `accept_unsafe`. Always refuses
+    an etcd that lacks a required feature."""
     doubt = (await store.health()).doubt
     if not doubt:
         return
@@ -44,7 +44,7 @@ async def check_keeps_writes(store: MetadataStore, *, accept_unsafe: bool) -> No
 
 
 def check_is_directory(path: Path) -> None:
-    """Raises DataDirectoryError unless it is a directory that this user can access."""
+    """Raises DataDirectoryError unless the path is a directory that this user can access."""
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -52,18 +52,18 @@ def check_is_directory(path: Path) -> None:
     except PermissionError:
         raise DataDirectoryError(
             f"{path} cannot be reached: a directory above it does not let user {os.geteuid()} through "
-            f"(`namei -l {path}` tells which)"
+            f"(`namei -l {path}` shows which)"
         ) from None
     except OSError as error:
         raise DataDirectoryError(f"{path} cannot be used: {error.strerror}") from None
     if not path.is_dir():
-        raise DataDirectoryError(f"{path} is a file, and no directory; {_how_to_format(path)}")
+        raise DataDirectoryError(f"{path} is a file, not a directory; {_how_to_format(path)}")
     if not os.access(path, os.R_OK | os.X_OK):
         raise DataDirectoryError(f"{path} cannot be read; {_who_needs(path)}")
 
 
 def check_is_writable(*paths: Path) -> None:
-    """Raises DataDirectoryError for the first path that exists and this user may not write."""
+    """Raises DataDirectoryError for the first path that exists and that this user may not write."""
     for path in paths:
         if path.exists() and not _may_write(path):
             raise DataDirectoryError(f"{path} cannot be written; {_read_only(path) or _who_needs(path)}")
@@ -83,7 +83,7 @@ def disk_is_not_full(path: Path) -> Iterator[None]:
 def make_directory(path: Path) -> None:
     """Creates a directory with its parents, if it does not exist.
 
-    Raises DataDirectoryError where it cannot be made, or written, OSError for a full disk.
+    Raises DataDirectoryError if it cannot be created or written, OSError for a full disk.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -105,7 +105,8 @@ def _how_to_format(path: Path) -> str:
 
 
 def _why_not_made(path: Path, error: OSError) -> str:
-    """Nothing above it is ours: whoever administers the machine makes it, and gives it to us."""
+    """Advice for a directory that cannot be created: its parents are not ours, so the machine's administrator must
+    create it and give it to us."""
     if not isinstance(error, PermissionError):
         return error.strerror or str(error)
     return f"{error.filename2 or error.filename}: {error.strerror}; {_how_to_own(path)}"
@@ -116,16 +117,16 @@ def _may_write(path: Path) -> bool:
 
 
 def _read_only(path: Path) -> str:
-    """What to do where nobody may write; "" where somebody may."""
+    """Advice for a file system that is mounted read-only; "" if it is writable."""
     is_mounted_so = os.statvfs(path).f_flag & os.ST_RDONLY
     return "its file system is mounted read-only: mount it for writing" if is_mounted_so else ""
 
 
 def _how_to_own(path: Path) -> str:
-    """The advice for a directory that holds nothing of ours yet: what else is in it keeps its owner."""
+    """Advice for a directory that holds nothing of ours yet: its other contents keep their owner."""
     return f"as root: install -d -o {os.geteuid()} {path}"
 
 
 def _who_needs(path: Path) -> str:
-    """The advice for what is a bookie's: files that another user made, such as root once, are changed, too."""
+    """Advice for a bookie's files: it also changes the owner of files that another user made, such as root."""
     return f"the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {path}, or run it as the owner"

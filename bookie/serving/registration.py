@@ -1,8 +1,9 @@
-"""Registers a bookie in the metadata under a lease, while it is alive (rule M2).
+"""Registers a bookie in the metadata under a lease while it is alive (rule M2).
 
-It never takes a living bookie's name. It takes over at once what its own last process left, if that has certainly
-ended: it registered under the very lock that we now hold. The same directory locked on another machine, through a file
-system that does not share locks, is another lock, and such a bookie waits for the lease.
+It never takes a living bookie's name. It takes over the registration of its own last process at once if that process
+has certainly ended: it registered under the very lock that this process now holds. If the same directory is locked on
+another machine, through a file system that does not share locks, that is another lock, and this bookie waits for the
+lease.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 def lock_identity(data_directory: Path) -> bytes:
     """Identifies the lock that a bookie of this directory holds: of this running kernel, on this very file.
 
-    Two processes cannot hold the same one at once. b"" where the kernel has no boot id.
+    Two processes cannot hold the same lock at once. b"" if the kernel has no boot id.
     """
     try:
         boot = BOOT_ID.read_text().strip()
@@ -37,9 +38,8 @@ def lock_identity(data_directory: Path) -> bytes:
 
 
 class Registrar(HeldName):
-    """Keeps one registration. A caller that gives a `lock_identity` holds that lock from before `take` until after
-    `give_up`.
-    """
+    """Keeps one registration. A caller that passes a `lock_identity` holds that lock from before `take` until after
+    `give_up`."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Registrar(HeldName):
 
     @property
     def registration(self) -> Registration:
-        """As it is, or is about to be published, without its session."""
+        """The current registration, or the one about to be published, without its session."""
         return self._registration
 
     def set_read_only(self, read_only: bool) -> None:
@@ -67,7 +67,7 @@ class Registrar(HeldName):
         self._set(replace(self._registration, disk_bytes_total=total_bytes, disk_bytes_free=free_bytes))
 
     def set_amiss(self, amiss: Mapping[str, str]) -> None:
-        """Has `keep` publish what is wrong with the bookie, by the names of facts, where that has changed."""
+        """Has `keep` publish the bookie's problems, by the names of facts, if they have changed."""
         self._set(replace(self._registration, amiss=amiss))
 
     def _set(self, registration: Registration) -> None:

@@ -1,4 +1,4 @@
-"""Authorizes and answers a bookie's requests, whatever the protocol. Refusals are statuses in the reply."""
+"""Authorizes and answers a bookie's requests, independent of the protocol. Refusals are statuses in the reply."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ LONG_POLL_SECONDS_MAX = 60.0
 
 TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
 
-HAS_A_PASSWORD = "the ledger has a password, and what was shown does not prove that it is known"
+HAS_A_PASSWORD = "the ledger has a password, and the request does not prove knowledge of it"
 
 
 class Proofs(Protocol):
-    """Verifies the proofs that one peer brings."""
+    """Verifies the proofs that one peer presents."""
 
     async def may_read(self, ledger_id: int, credential: Credential) -> bool:
         """Whether the credential is proven for reading this ledger."""
@@ -95,7 +95,7 @@ class Requests:
     async def last_add_confirmed(
         self, request: LacRequest, proofs: Proofs, hurried: asyncio.Future[None] | None = None
     ) -> LacReply:
-        """The last-add-confirmed, with a long poll if asked for, which `hurried` ends early."""
+        """Returns the last-add-confirmed, after a long poll if requested; `hurried` ends the poll early."""
         if request.incarnation != self.bookie.incarnation:
             return LacReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         if request.ledger_id < 0 or request.wait_ms > LONG_POLL_SECONDS_MAX * 1000:
@@ -120,12 +120,13 @@ class Requests:
         return await self.bookie.holdings(request)
 
     async def notes(self, request: NotesRequest) -> NotesReply:
-        """A page of what is kept of ledgers besides entries; the first covers all that came before it was asked for."""
+        """Returns a page of the bookie's notes of ledgers; the first page covers every note that arrived before the
+        request."""
         if request.incarnation != self.bookie.incarnation:
             return NotesReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         try:
             if request.is_first:
-                # What waits for the disk may be acknowledged next, and what is being looked up may wait there next.
+                # Frames that wait for the disk may be acknowledged next; frames being looked up may wait for it next.
                 if self.verifiers is not None:
                     self.verifiers.look_again()
                 await self.bookie.intake.settled(self.bookie.failed)
@@ -177,7 +178,7 @@ class Requests:
     async def _refuses_now(
         self, request: ReadRequest | LacRequest, proofs: Proofs, status: Status
     ) -> tuple[Status, str] | None:
-        """Authorizes a read again before the reply: the first frame, with the verifier, may have come meanwhile."""
+        """Authorizes a read again before the reply, because the first frame may have brought the verifier meanwhile."""
         if request.fence or status is not Status.OK:
             return None
         return await self._refuses_reading(request, proofs)
@@ -197,7 +198,7 @@ class Requests:
 
 
 def too_large(frame: Frame) -> bool:
-    """Whether the frame or an entry of it is over its limit; looks into large frames only."""
+    """Whether the frame or one of its entries exceeds its limit; inspects the entries of large frames only."""
     columns = frame.columns
     if len(columns) > FRAME_ENTRIES_MAX:
         return True

@@ -1,7 +1,7 @@
-"""gRPC service of a bookie, for rare calls and tools: info, maintenance, what it keeps of its ledgers.
+"""gRPC service of a bookie, for rare calls and tools: info, maintenance, notes of its ledgers.
 
-Refusals are statuses in the reply. A gRPC error code only means that the call did not happen: a message that cannot
-be decoded, or a bookie that is stopping. Entries, reads and fences go over the data protocol (`data`).
+Refusals are statuses in the reply. A gRPC error code only means that the call did not happen: the message cannot be
+decoded, or the bookie is stopping. Entries, reads and fences use the data protocol (`data`).
 """
 
 from __future__ import annotations
@@ -31,11 +31,9 @@ from .grpc_tools import Context, check_right
 from .requests import Requests
 
 MAINTENANCE_MAX = 4
-"""Acts of maintenance at a time: operators order them one after the other, and each reads the whole disk."""
+"""Limit on concurrent maintenance calls: operators issue them one after the other, and each reads the whole disk."""
 
-TOO_MUCH_MAINTENANCE = (
-    "{} acts of maintenance are under way at this bookie, and no more may be: ask again later"
-)
+TOO_MUCH_MAINTENANCE = "this bookie already serves {} maintenance calls, which is the limit: try again later"
 NO_MAINTENANCE = "this bookie does no maintenance"
 STOPPING = "the bookie is stopping"
 
@@ -47,9 +45,9 @@ Request = TypeVar("Request")
 class BookieService:
     """Serves one bookie. `handlers` is for a gRPC server.
 
-    `maintain` does what an operator asks for, and is cancelled when the operator waits no longer or the bookie
-    stops; its BookieError, MetadataError and OSError are the answer. At most MAINTENANCE_MAX at a time. `who_is`:
-    identity of a connection, by its gRPC peer.
+    `maintain` does the maintenance that an operator requests. It is cancelled when the operator stops waiting or the
+    bookie stops; its BookieError, MetadataError and OSError are the answer. At most MAINTENANCE_MAX run at a time.
+    `who_is` identifies a connection by its gRPC peer.
     """
 
     def __init__(

@@ -20,10 +20,10 @@ START_PAUSE_SECONDS_MAX = 5.0
 
 
 async def started(start: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncExitStack) -> T:
-    """Calls `start` until the metadata answers; what it made is closed with the stack.
+    """Calls `start` until the metadata answers; the stack closes the resources that it made.
 
-    It is called again, too, where the machine was so busy that a lease ran out before anything was written under it.
-    Other errors are raised at once, also of metadata that answers and refuses.
+    Also calls it again if the machine was so busy that a lease ran out before anything was written under it. Raises
+    other errors at once, also those of metadata that answers and refuses.
     """
     async for attempt in AsyncRetrying(
         retry=retry_if_exception(_passes),
@@ -51,4 +51,4 @@ def _say(state: RetryCallState) -> None:
     assert state.outcome is not None
     error = state.outcome.exception()
     hint = error.what_to_do if isinstance(error, StoreUnavailable) and state.attempt_number == 1 else ""
-    log.warning("waiting for the metadata, to serve when it answers: %s%s", error, hint and f". {hint}")
+    log.warning("waiting for the metadata to answer before serving: %s%s", error, hint and f". {hint}")

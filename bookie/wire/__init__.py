@@ -1,4 +1,4 @@
-"""The protocol between clients and bookies: the part of `bookie` that others may import."""
+"""The protocol between clients and bookies: the part of `bookie` that other packages may import."""
 
 from .attachments import BadMessage
 from .columns import (

@@ -1,12 +1,12 @@
-"""Message bytes on the wire: a checksum, a protobuf message, and attachments (columns of entries) behind it.
+"""Message bytes on the wire: a checksum, a protobuf message, and attachments (columns of entries) after it.
 
     checksum      u32 little-endian: CRC32C over all that follows
     header_bytes  u32 little-endian
     header        a protobuf message, see bookie.proto; or fields of fixed width (codec/appends.py)
     columns       of each frame in turn: entry ids, lengths, digests, payload, as they are in memory
 
-The checksum rejects damaged messages before anything is decoded. Payloads are attached because protobuf copies what
-it carries many times: most of the time of reading went there. Nothing is encrypted.
+The checksum rejects damaged messages before anything is decoded. Payloads are attached because protobuf copies its
+fields many times, which took most of the time of a read. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _BEGINNING = struct.Struct("<II")
 _CHECKSUM_BYTES, _BEGINNING_BYTES = _CHECKSUM.size, _BEGINNING.size
 
 JOINED_BYTES_MAX = 4 * 1024
-"""Columns with a payload of at most so many bytes are copied next to each other: less work than to pass each on."""
+"""Columns with a payload of at most this size are copied next to each other, which costs less than passing on each."""
 
 _SEED = crc32c(b"bookledger message 1")
-"""Tells this layout from others; change it with the layout."""
+"""Distinguishes this layout from others; change it with the layout."""
 
 
 Sealed = list[bytes | memoryview]
@@ -39,16 +39,16 @@ DAMAGED = "checksum mismatch in a message that arrived"
 
 
 class BadMessage(ValueError):
-    """Bytes from the network that are no message of this protocol."""
+    """Bytes from the network that are not a message of this protocol."""
 
 
 def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
-    """Encodes a message with its attachments, behind a checksum."""
+    """Encodes a message with its attachments, after a checksum."""
     return sealed_bytes(message.SerializeToString(), columns)
 
 
 def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
-    """The same with a header that is encoded already."""
+    """Same as `sealed`, with a header that is already encoded."""
     parts: Sealed = []
     small: Sealed = [_HEADER_BYTES.pack(len(header)), header]
     for one in columns:
@@ -67,12 +67,12 @@ def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
 def unsealed_alone(data: bytes | bytearray) -> bytes | bytearray:
     """The header of a message without attachments. Raises BadMessage."""
     if (left := len(data) - _header_end(data)) > 0:
-        raise BadMessage(f"{left} bytes are left over behind a message")
+        raise BadMessage(f"{left} bytes are left over after a message")
     return data[_BEGINNING_BYTES:]
 
 
 def _header_end(data: bytes | bytearray) -> int:
-    """Where the header ends. Raises BadMessage for a wrong checksum or length."""
+    """Returns the end of the header. Raises BadMessage for a wrong checksum or length."""
     if len(data) < _BEGINNING_BYTES:
         raise BadMessage(DAMAGED)
     checksum, header_bytes = _BEGINNING.unpack_from(data)
@@ -98,7 +98,7 @@ class Unsealed:
         self._body, self._at = view, end
 
     def columns(self, entries: int, digests_bytes: int, payload_bytes: int) -> Columns:
-        """Takes the next columns. Raises BadMessage where they do not fit together, or the message is too short."""
+        """Takes the next columns. Raises BadMessage if they do not fit together, or the message is too short."""
         body, ids = self._body, self._at
         lengths = ids + ID_BYTES * entries
         digests = lengths + LENGTH_BYTES * entries
@@ -119,6 +119,6 @@ class Unsealed:
         return columns
 
     def end(self) -> None:
-        """Raises BadMessage for bytes behind the last attachment."""
+        """Raises BadMessage for bytes after the last attachment."""
         if (left := len(self._body) - self._at) > 0:
-            raise BadMessage(f"{left} bytes are left over behind a message")
+            raise BadMessage(f"{left} bytes are left over after a message")

@@ -5,8 +5,8 @@
     digests    count × width bytes, width by the ledger's digest type
     payload    the entries' bytes, one after the other
 
-The first three are plain `bytes`; the payload may be a part of what was received or read, and keeps that alive.
-Splitting and joining is work per batch, done in C.
+The first three are plain `bytes`. The payload may be a slice of the received or read buffer, and keeps that buffer
+alive. Batches are split and joined as a whole, in C.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ ENTRY_BYTES_MAX = 4 * 1024 * 1024
 """Largest entry; the client refuses a larger one before it sends anything."""
 
 FRAME_BYTES_MAX = 1024 * 1024
-"""A frame takes no further entry once its columns would pass this; one larger entry is a frame alone."""
+"""A frame takes no further entry if its columns would exceed this; a single larger entry is a frame alone."""
 
 FRAME_ENTRIES_MAX = 16 * 1024
-"""Most entries of one frame; also bounds how many ids a frame can span in a striped ledger."""
+"""Most entries of one frame; also limits how many ids a frame can span in a striped ledger."""
 
 
 Payload = bytes | memoryview
-"""Read-only either way."""
+"""Read-only in either form."""
 
 
 class BadColumns(ValueError):
-    """Columns that do not fit together; nothing of them can be used."""
+    """Columns that do not fit together; none of them can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Columns:
 
     @property
     def offsets(self) -> Sequence[int]:
-        """Where each entry begins in the payload, and behind them where the last one ends."""
+        """Start of each entry in the payload, followed by the end of the last one."""
         return array("q", list(accumulate(self.sizes, initial=0)))
 
     @property
@@ -80,7 +80,7 @@ class Columns:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all four columns: what the entries take in a message, in memory and on disk."""
+        """Bytes of all four columns: the size of the entries in a message, in memory and on disk."""
         return len(self.entry_ids) + len(self.lengths) + len(self.digests) + len(self.payload)
 
     @property
@@ -88,7 +88,7 @@ class Columns:
         return len(self.digests) // len(self) if len(self) else 0
 
     def check(self) -> None:
-        """Raises BadColumns unless the four columns agree (done once, where bytes come from outside)."""
+        """Raises BadColumns unless the four columns agree (done once, when bytes come from outside)."""
         if len(self.entry_ids) == ID_BYTES and len(self.lengths) == LENGTH_BYTES:  # an entry alone
             (first,), (size,) = _ID.unpack(self.entry_ids), _LENGTH.unpack(self.lengths)
             if first >= 0 and size == len(self.payload):
@@ -104,13 +104,13 @@ class Columns:
             raise BadColumns("entry ids are not strictly ascending from 0 or more")
 
     def _lengths_sum(self, count: int) -> int:
-        """The sum of all lengths; that of entries of one length, which are usual, is found at C speed."""
+        """The sum of all lengths; computed at C speed in the usual case of entries of one length."""
         if count and self.lengths == self.lengths[:LENGTH_BYTES] * count:
             return count * self.sizes[0]
         return sum(self.sizes)
 
     def _are_ascending(self, count: int) -> bool:
-        """Whether ids rise strictly from 0 or more; the usual run without gaps is checked at C speed."""
+        """Whether ids rise strictly from 0 or more; checked at C speed in the usual case of a run without gaps."""
         first, last = self.first_entry, self.last_entry
         if first < 0 or count == 1:
             return first >= 0
@@ -139,7 +139,7 @@ class Columns:
         return self.cut(start, bisect_left(ids, last_entry + 1, start))
 
     def run_from(self, first_entry: int) -> Columns:
-        """The entries from `first_entry` on to the first gap; none if the batch does not begin with it."""
+        """The entries from `first_entry` on, up to the first gap; none if the batch does not begin with it."""
         if not len(self) or self.first_entry != first_entry:
             return NO_ENTRIES
         if self.last_entry - first_entry == len(self) - 1:
@@ -147,13 +147,13 @@ class Columns:
         return self.cut(0, next(n for n, entry_id in enumerate(self.ids) if entry_id != first_entry + n))
 
     def start_of(self, bytes_max: int) -> Columns:
-        """As many entries from the first on as take `bytes_max` together; at least one, if there is any."""
+        """The first entries that together take at most `bytes_max`; at least one, if there is any."""
         fixed = ID_BYTES + LENGTH_BYTES + self.digest_width
         ends = [end + fixed * count for count, end in enumerate(accumulate(self.sizes), 1)]
         return self.cut(0, max(bisect_right(ends, bytes_max), min(1, len(self))))
 
     def where(self, wanted: Callable[[int], bool]) -> Columns:
-        """The entries whose id is wanted (work per entry: for the client of a striped ledger only)."""
+        """The entries whose id is wanted (work per entry: only for the client of a striped ledger)."""
         chosen = [index for index, entry_id in enumerate(self.ids) if wanted(entry_id)]
         return self if len(chosen) == len(self) else self.pick(chosen)
 
@@ -185,7 +185,7 @@ NO_ENTRIES = Columns(b"", b"", b"", b"")
 
 
 def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, head: bytes = b"") -> Columns:
-    """Consecutive entries from `first_entry` on; `digests` holds theirs in order. Each begins with `head`."""
+    """Consecutive entries from `first_entry` on; `digests` holds theirs in order. Each entry begins with `head`."""
     if len(payloads) == 1 and not head:
         payload = payloads[0]
         return Columns(_ID.pack(first_entry), _LENGTH.pack(len(payload)), digests, payload)
@@ -198,17 +198,17 @@ def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, hea
 
 
 def consecutive(first_entry: int, count: int) -> bytes:
-    """A column of ids without a gap. `struct` takes a quarter of the time in which `array` takes a range."""
+    """A column of ids without a gap. `struct` takes a quarter of the time that `array` takes for a range."""
     return struct.pack(f"<{count}q", *range(first_entry, first_entry + count))
 
 
 def _lengths(payloads: Sequence[bytes], head_bytes: int) -> list[int]:
-    """A list, since `array` takes an iterator four times as slowly."""
+    """Returns a list because `array` takes an iterator four times as slowly."""
     return [head_bytes + len(payload) for payload in payloads] if head_bytes else list(map(len, payloads))
 
 
 def _joined(payloads: Sequence[bytes], head: bytes) -> bytes:
-    """In one copy: a head in front of each would be a copy more."""
+    """Joins in one copy: putting a head before each payload would cost another copy."""
     return head.join((b"", *payloads)) if head else b"".join(payloads)
 
 
@@ -225,7 +225,7 @@ def join(parts: Sequence[Columns]) -> Columns:
 
 
 def merge(parts: Iterable[Columns]) -> Columns:
-    """All entries of `parts` by ascending id, each once, whatever order and overlap they come in."""
+    """All entries of `parts` by ascending id, each once, in whatever order and overlap they come."""
     found = sorted((part for part in parts if len(part)), key=lambda part: part.first_entry)
     if not found:
         return NO_ENTRIES

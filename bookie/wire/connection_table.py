@@ -1,4 +1,4 @@
-"""Connection table: caps connections, in total and per peer; evicts unidentified or idle ones for newcomers."""
+"""Connection table: limits connections, in total and per peer; evicts unidentified or idle ones for newcomers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..addresses import peer_of
 from .trust.identity import Identity, Peer
 
 STRANGER_SECONDS_MIN = 1.0
-"""Least time that an unidentified connection has to identify itself, however many come behind it."""
+"""Least time that an unidentified connection has to identify itself, however many newcomers wait."""
 
 
 @dataclass(eq=False, slots=True)
 class ClientConnection:
-    """One connection. `cut` ends it; `is_idle` says whether no request is under way. `identity`: by certificate."""
+    """One connection. `cut` ends it; `is_idle`: whether no request is in progress. `identity`: by certificate."""
 
     peer: str
     came_at: float
@@ -30,16 +30,16 @@ class ClientConnection:
 
 
 def part_of(whole: int, peer_share: float, least: int = 1) -> int:
-    """What one address may have of a limit of all."""
+    """One address's share of a total limit."""
     return max(least, int(whole * peer_share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Caps of a port: all connections, unidentified ones, those that speak gRPC.
+    """Limits of a port: on all connections, unidentified ones, and those that speak gRPC.
 
-    `own_idle_go`: at its own cap an address loses its oldest idle connection, and the new one is admitted.
-    `busy_go`: for a newcomer of another address the one with most connections loses a busy one, where none is idle.
+    `own_idle_go`: an address at its own limit loses its oldest idle connection, and the new one is admitted. `busy_go`:
+    if no connection is idle, the address with the most connections loses a busy one to a newcomer of another address.
     """
 
     connections_max: int
@@ -55,7 +55,7 @@ class Places:
     def shared(
         cls, peer_share: float, *, connections_max: int, strangers_max: int, tools_max: int = 0, **ends: bool
     ) -> Places:
-        """Caps of which one address may have `peer_share` each. `ends`: who makes way."""
+        """Makes limits of which one address may have `peer_share` each. `ends`: which connections make way."""
         return cls(
             connections_max=connections_max,
             connections_a_peer_max=part_of(connections_max, peer_share),
@@ -68,7 +68,7 @@ class Places:
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """Peer address of a connection, by which it is counted; "" if unknown."""
+    """Peer address by which a connection is counted; "" if unknown."""
     name = transport.get_extra_info("peername")
     return peer_of(str(name[0])) if name else ""
 
@@ -97,7 +97,7 @@ class ConnectionTable:
         return len(self._tools)
 
     def enter(self, peer: str, cut: Callable[[str], None]) -> ClientConnection | str:
-        """Admits a new connection, or says why it is refused."""
+        """Admits a new connection, or returns why it is refused."""
         if why := self._full(peer):
             self.refused += 1
             return why
@@ -147,10 +147,12 @@ class ConnectionTable:
         return ""
 
     def _own_makes_way(self, peer: str) -> bool:
-        return self._places.own_idle_go and self._ends_idle(self._all[peer], "another of its address came")
+        return self._places.own_idle_go and self._ends_idle(
+            self._all[peer], "a newer connection of its address took its place"
+        )
 
     def _make_way(self, mine: int) -> bool:
-        """Evicts a connection of the peer with most, if it has more than the newcomer will."""
+        """Evicts a connection of the peer with the most, if that peer has more than the newcomer will."""
         largest = max(self._all.values(), key=len)
         if len(largest) <= mine + 1:
             return False
@@ -168,7 +170,7 @@ class ConnectionTable:
         return idle is not None
 
     def _make_strangers_way(self, newcomer: ClientConnection) -> None:
-        """Evicts the oldest unidentified connection past the cap, if it has had the time to identify itself."""
+        """Evicts the oldest unidentified connection past the limit, if it has had the time to identify itself."""
         of_peer = [one for one in self._strangers if one.peer == newcomer.peer]
         if len(of_peer) >= self._places.strangers_a_peer_max:
             oldest = of_peer[0]
@@ -177,7 +179,7 @@ class ConnectionTable:
         else:
             return
         if newcomer.came_at - oldest.came_at >= STRANGER_SECONDS_MIN:
-            self._end(oldest, "it did not say what it is while others came")
+            self._end(oldest, "it did not identify itself while others waited")
 
     def _end(self, visitor: ClientConnection, why: str) -> None:
         self.made_way += 1

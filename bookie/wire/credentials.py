@@ -1,17 +1,17 @@
 """Proofs that a client knows a ledger's password, by Ed25519 signatures, and their verification.
 
 A ledger with a password has an Ed25519 key pair that is derived from the password and the ledger's id
-(`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and metadata know the
-public one, the ledger's *verifier*. A proof is a signature over
+(`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and metadata know the public one,
+the ledger's *verifier*. A proof is a signature over
 
     purpose | ledger id | nonce of the append stream | incarnation of the bookie
 
-so it cannot be replayed for another ledger or at another bookie, nor a proof for appending on another stream.
-Fencing has no nonce: a fence sent again changes nothing. Nor has reading: who can see another's proof sees what is
-read with it too, and TLS shows neither.
+so it cannot be replayed for another ledger or at another bookie; nor can a proof for appending on another stream. A
+fence has no nonce because a repeated fence changes nothing. A read has none because a listener who can see a proof can
+also see the data that is read with it, and TLS shows neither.
 
-A bookie that re-replicates reads with a key of its own (`BookieKey`). The public half stands in its registration,
-which bookies alone may write.
+A bookie that re-replicates reads with a key of its own (`BookieKey`). Its registration has the public half, and only
+bookies may write registrations.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from .messages import NO_CREDENTIAL, PROOF_BYTES, VERIFIER_BYTES, Credential
 
 NONCE_BYTES = 16
-"""A bookie sends one with the server hello of each connection."""
+"""Size of the nonce that a bookie sends with the server hello of each connection."""
 
 PROOFS_KEPT_MAX = 16_384
-"""Ledgers of one stream whose verified proof is cached; past it all are verified again."""
+"""Limit on the ledgers of one stream whose verified proof is cached; past it all are verified again."""
 
 _LEDGER = struct.Struct("<q")
 
 
 class Purpose(Enum):
-    """What a proof authorizes."""
+    """The action that a proof authorizes."""
 
     APPEND = b"bookledger append"
     FENCE = b"bookledger fence."
@@ -69,7 +69,7 @@ class BookieKey:
 
     @property
     def verifier(self) -> bytes:
-        """Public key, for its registration."""
+        """Public key for its registration."""
         return self._private.public_key().public_bytes_raw()
 
     def credential(self, ledger_id: int, incarnation: str) -> Credential:

@@ -10,9 +10,9 @@ from ..errors import BookieError
 class PeersFailed(BookieError):
     """The other bookies, or the metadata, could not help with a ledger. `str()` says what to do next.
 
-    It lost and decided nothing: the same call may be made again, and has to be where the ledger is still to be
-    repaired. `entry_id` is the first entry that no replica could give, None where it is no entry that failed;
-    `answers` holds what each of the other replicas said of it.
+    Nothing was lost or decided: the caller may repeat the call, and must do so if the ledger is still to be repaired.
+    `entry_id` is the first entry that no replica could provide, None if no entry failed; `answers` holds the answer of
+    each other replica for it.
     """
 
     def __init__(

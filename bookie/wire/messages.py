@@ -13,25 +13,25 @@ from .columns import NO_ENTRIES, Columns
 from .named_tuples import made_of
 
 NO_ENTRY = -1
-"""Last-add-confirmed of a ledger in which nothing is confirmed."""
+"""Last-add-confirmed of a ledger without confirmed entries."""
 
 
 VERIFIER_BYTES = 32
 PROOF_BYTES = 64
 
 NO_IDENTITY = b""
-"""Where no identity is named; a ledger has one of `IDENTITY_BYTES`, in its record (rule W8)."""
+"""Used if no identity is named; a ledger's record has one of `IDENTITY_BYTES` (rule W8)."""
 
 
 NO_NOTE = b""
-"""Of a frame that brings no note of its fragment (`FragmentNote`, encoded)."""
+"""Used if a frame brings no note of its fragment (`FragmentNote`, encoded)."""
 
 
 class Credential(NamedTuple):
-    """Proves that the sender knows a ledger's password, without revealing it; blank where there is none.
+    """Proves that the sender knows a ledger's password, without revealing it; blank if there is none.
 
-    `verifier` is the ledger's public key, `proof` a signature made with the private one over what is asked
-    of which bookie (`ledger_keys`). A bookie remembers a ledger's first verifier and refuses any other.
+    `verifier` is the ledger's public key. `proof` is a signature, made with the private key, over the requested action
+    and the bookie's incarnation (`ledger_keys`). A bookie remembers a ledger's first verifier and refuses any other.
     """
 
     verifier: bytes = b""
@@ -68,14 +68,14 @@ class LacStatement(NamedTuple):
 
 
 NO_TRACE = b""
-"""A message that belongs to no trace; `tracing` encodes the others."""
+"""Used if a message belongs to no trace; `tracing` encodes the others."""
 
 
 class Frame(NamedTuple):
     """Entries of one ledger for one bookie, with the writer's last-add-confirmed at the time of sending.
 
-    Without columns it only carries the last-add-confirmed (an explicit LAC), or a `note`. With `deferred_sync` it may
-    be answered WRITTEN; the next frame without that is answered when all before it is on disk.
+    Without columns it only carries the last-add-confirmed (an explicit LAC), or a `note`. With `deferred_sync` the
+    bookie may answer WRITTEN; it answers the next frame without that when everything before it is on disk.
     """
 
     ledger_id: int
@@ -92,7 +92,7 @@ class Frame(NamedTuple):
 class AppendRequest(NamedTuple):
     """Frames for the bookie of this incarnation; `first_sequence` numbers frames[0], the rest follow by one.
 
-    `told`: frames of nothing but a note. They are not answered, and may be lost.
+    `told`: frames with only a note. The bookie does not answer them, and they may be lost.
     """
 
     incarnation: str
@@ -102,7 +102,7 @@ class AppendRequest(NamedTuple):
 
     @property
     def every_frame(self) -> tuple[Frame, ...]:
-        """Those that are answered, and those that are told."""
+        """`frames`, which are answered, followed by `told`."""
         return self.frames + self.told
 
 
@@ -137,11 +137,11 @@ class EntryRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """A page of entries from first_entry on, not past last_entry, about `bytes_max` of payload.
+    """Asks for a page of entries from first_entry on, not past last_entry, about `bytes_max` of payload.
 
-    With `fence` the bookie refuses the ledger's writer from then on, and answers only after the
-    fence is on disk (rules R1, R3). With `whole_frames` the page ends where a frame of the log does,
-    before `bytes_max` unless it is one frame alone: what is read is sent as it lies.
+    With `fence` the bookie refuses the ledger's writer from then on, and answers only after the fence is on disk (rules
+    R1, R3). With `whole_frames` the page ends at the end of a frame of the log, before `bytes_max` unless it is one
+    frame alone, so that the bookie sends the bytes as they lie in the log.
     """
 
     incarnation: str
@@ -158,8 +158,9 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadReply:
-    """A page of entries. For ids through `covered_through`, what is neither in `columns` nor inside a `damaged` range
-    is not on this bookie; beyond it, nothing is said. `detail`: with OK, why the first `damaged` one was not read."""
+    """A page of entries. An id through `covered_through` that is neither in `columns` nor in a `damaged` range is not
+    on this bookie; the page says nothing about later ids. `detail`: with OK, why the first `damaged` one was not read.
+    """
 
     status: Status
     columns: Columns = NO_ENTRIES
@@ -170,16 +171,16 @@ class ReadReply:
 
     @property
     def why_unreadable(self) -> str:
-        """What to say of an entry that is in `damaged`."""
+        """The reason to report for an entry that is in `damaged`."""
         return f"its copy could not be read: {self.detail}" if self.detail else "its copy is damaged"
 
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """The entries first_entry … last_entry, one page of whole frames after the other, each answered as a read.
+    """Asks for the entries first_entry … last_entry in pages of whole frames, each answered as a read.
 
-    The next page is sent once what the client has not taken leaves `page_bytes` of `window_bytes`, or nothing is left
-    untaken. A page that `ends` the scan is the last one. Never fences.
+    The bookie sends the next page when the untaken bytes leave room for `page_bytes` in `window_bytes`, or when the
+    client has taken everything. A page that `ends` the scan is the last one. Never fences.
     """
 
     incarnation: str
@@ -197,7 +198,7 @@ class ScanRequest:
         return ReadRequest(*asked, credential=self.credential, whole_frames=True, identity=self.identity)
 
     def ends(self, reply: ReadReply) -> bool:
-        """Whether this page ends the scan: it is the last, or something that it covers is damaged or refused."""
+        """Whether this page ends the scan: it is the last, or part of its range is damaged or refused."""
         return (
             reply.status is not Status.OK or bool(reply.damaged) or reply.covered_through >= self.last_entry
         )
@@ -226,10 +227,10 @@ class LacRequest:
 @dataclass(frozen=True, slots=True)
 class LacReply:
     """`vouched_since`: to a fence, the revision since which the metadata store has not gone back to an older copy of
-    itself without the cluster holding back (rule W8); 0 where the bookie cannot tell. `latest`, to a fence, too: what
-    the bookie has noted of the ledger's last fragment; None for nothing. `writer_address`: the peer address, with its
-    port, of the connection over which the ledger's writer sent last; "" where it has sent nothing since the bookie
-    started, or that is forgotten."""
+    itself without the cluster holding back (rule W8); 0 if the bookie does not know. `latest`, also to a fence: the
+    bookie's note of the ledger's last fragment; None if it has none. `writer_address`: the peer address and port of the
+    connection over which the ledger's writer last sent; "" if it has sent nothing since the bookie started, or the
+    bookie has forgotten it."""
 
     status: Status
     last_add_confirmed: LacStatement | None = None
@@ -240,15 +241,15 @@ class LacReply:
 
 
 HOLDINGS_MAX = 4096
-"""Extents of one reply at most."""
+"""Limit on the extents of one reply."""
 
 HOLDINGS_BYTES_MAX = 256 * 1024
-"""Size of one reply: four numbers for each extent, of nine bytes at most, and what is around them."""
+"""Size limit of one reply: four numbers for each extent, of nine bytes at most, and overhead."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldingsRequest:
-    """Asks for a ledger's extents on a bookie: of all frames that begin in this range of entries.
+    """Asks a bookie for a ledger's extents: for all frames that begin in this range of entries.
 
     Successive frames make one extent, of `step_bytes` at most unless it is a single frame.
     """
@@ -262,7 +263,8 @@ class HoldingsRequest:
 
 
 class Holding(NamedTuple):
-    """An extent, a run of frames: the entries they span, how many they hold, and about how many bytes of payload.
+    """An extent, a run of frames: the range of their entries, their number, and about how many bytes of payload they
+    have.
 
     Entries that were stored twice count twice.
     """
@@ -275,7 +277,7 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HoldingsReply:
-    """Extents in order of their first entries. Frames that begin past `covered_through` are left out."""
+    """Extents in order of their first entries. Frames that begin past `covered_through` are not included."""
 
     status: Status
     holdings: tuple[Holding, ...] = ()
@@ -285,7 +287,7 @@ class HoldingsReply:
 
 @dataclass(frozen=True, slots=True)
 class NotesRequest:
-    """Asks what a bookie keeps of its ledgers besides entries, from this ledger, and this entry of it, on."""
+    """Asks for a bookie's notes of its ledgers, beginning with this ledger, and with this entry of it."""
 
     incarnation: str
     first_ledger: int = 0
@@ -297,9 +299,9 @@ class NotesRequest:
 
 
 class HeldNote(NamedTuple):
-    """A ledger that a bookie holds, and its note of the fragment that begins here (`FragmentNote`, encoded).
+    """A ledger on a bookie, and the bookie's note of the fragment that begins here (`FragmentNote`, encoded).
 
-    The note is empty where only entries are here.
+    The note is empty if the bookie has only entries.
     """
 
     ledger_id: int
@@ -320,15 +322,15 @@ class NotesReply:
 
 @dataclass(frozen=True, slots=True)
 class InfoRequest:
-    """Asks who a bookie is, and how it fares."""
+    """Asks for a bookie's identity and status."""
 
 
 @dataclass(frozen=True, slots=True)
 class InfoReply:
     """A bookie's status; counters since it started.
 
-    `append_counts`: frames of entries that took at most `append_seconds_bounds` until they were on disk, and one
-    count more for the slower ones.
+    `append_counts`: the number of frames that took at most `append_seconds_bounds` until they were on disk, and as a
+    last count the number of slower ones.
     """
 
     bookie_id: str
@@ -356,18 +358,17 @@ class MaintenanceAction(StrEnum):
     SUSPEND = "suspend"  # pauses its own collections, until RESUME
     RESUME = "resume"
     SCRUB = "scrub"  # verify everything on its disk
-    REPAIR = "repair"  # fetch what it should hold and does not from the other replicas
+    REPAIR = "repair"  # fetch missing copies from the other replicas
 
 
 REPORT_BYTES_MAX = 1024 * 1024
-"""Size of a maintenance report at most, in UTF-8."""
+"""Size limit of a maintenance report, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class MaintainRequest:
-    """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions it shall take over.
-    `retired`, with COLLECT: an operator says that ledgers without a record, with ids below those retired, were deleted.
-    """
+    """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions it takes over. `retired`,
+    with COLLECT: an operator confirms that ledgers without a record, with ids below those retired, were deleted."""
 
     action: MaintenanceAction
     adopt: str = ""

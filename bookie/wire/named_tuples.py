@@ -1,4 +1,4 @@
-"""Makes named tuples without a call of Python: where an append is alone, such calls are most of what it costs."""
+"""Makes named tuples without a Python call: for a single append, such calls are most of the cost."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def made_of(kind: type[T]) -> Callable[[tuple[Any, ...]], T]:
-    """A function from all fields, in order, to the named tuple. Annotate what it is assigned to with their types."""
+    """Returns a function from all fields, in order, to the named tuple. Annotate the variable it is assigned to."""
     return partial(tuple.__new__, kind)

@@ -14,10 +14,10 @@ REFLECTION = f"/{REFLECTION_SERVICE}/ServerReflectionInfo"
 """Standard gRPC services: health checks and reflection."""
 
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
-"""Largest message of either direction: the largest entry, or a full frame and one entry more, with room."""
+"""Size limit of a message in either direction: the largest entry, or a full frame and one entry more, with room."""
 
 KEEPALIVE_MS = 10_000
-"""An idle connection is probed this often; the server allows what the client does."""
+"""An idle connection is probed this often; the server allows the same rate as the client uses."""
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),

@@ -52,7 +52,7 @@ class TlsAccept:
         visitor = self._table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
             tell(Act.REFUSED, visitor, where=peer)
-            connection.close()  # before the handshake nothing could be sent that it understands
+            connection.close()  # before the handshake the peer would understand no message
             return
         protocol = self._protocol(visitor)
         task = asyncio.get_running_loop().create_task(self._handshake(connection, visitor, protocol))

@@ -129,10 +129,10 @@ async def test_what_a_role_may_not_is_a_problem_or_a_page(tmp_path: Path) -> Non
     tls = Certificates(authority.of(Role.CLIENT)).client
     async with answering(Certificates(authority.bookie("b1"))) as address:
         answer = await asked(address, "/metrics", ssl=tls)
-        await check_is_problem(answer, HTTPStatus.FORBIDDEN, "may not read what is told to operators")
+        await check_is_problem(answer, HTTPStatus.FORBIDDEN, "may not read operator data")
         page = await asked(address, "/", ssl=tls, headers={"Accept": BROWSER})
         assert (page.status, page.content_type) == (403, "text/html")
-        assert "may not read what is told to operators" in await page.text()
+        assert "may not read operator data" in await page.text()
 
 
 async def raw(address: str, *pieces: bytes) -> tuple[bytes, dict[str, Any]]:

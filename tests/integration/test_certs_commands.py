@@ -150,7 +150,7 @@ def test_plain_text_is_for_one_machine_unless_it_is_asked_for(tmp_path: Path) ->
     uri = f"sqlite://{tmp_path}/metadata.db"
     bookie = BookieProcess("b1", tmp_path / "b1", uri, options=["--host=0.0.0.0", "--insecure"])
     with started([bookie]):
-        assert "INSECURE: whoever reaches 0.0.0.0" in bookie.log.read_text()
+        assert "INSECURE: any client that reaches 0.0.0.0" in bookie.log.read_text()
     places = (f"--metadata={uri}", f"--data={tmp_path / 'b1'}", "--port=0")
     done = command("bookie", "run", *places, "--host=0.0.0.0")
     assert done.returncode == 1 and "give --certs" in done.stderr and "--insecure" in done.stderr

@@ -96,7 +96,7 @@ def test_a_directory_that_is_none_is_told_with_the_command_that_makes_it(
     for name, why in (
         ("missing", "does not exist"),
         ("empty", "is not a formatted bookie directory"),
-        ("file", "is a file, and no directory"),
+        ("file", "is a file, not a directory"),
     ):
         path = tmp_path / name
         line = fails_with_one_line(*run_on(path, uri))
@@ -199,7 +199,7 @@ def test_an_index_that_the_system_does_not_open_is_not_told_as_damaged(formatted
     )
     for done, why in (
         (forbidden, "Permission denied"),
-        (limited, "Cannot allocate memory; let the process have more address space"),
+        (limited, "Cannot allocate memory; give the process more address space"),
     ):
         said = done.stderr.decode().splitlines()[-1]
         assert done.returncode == 1
@@ -249,7 +249,7 @@ def first_line_of(*arguments: str) -> str:
 def test_a_bookie_waits_for_etcd_says_what_to_do_and_stops_when_told(formatted: Path) -> None:
     away = f"etcd://127.0.0.1:{free_port()}/x?timeout=1"
     line = first_line_of(*run_on(formatted, away))
-    assert "waiting for the metadata, to serve when it answers: etcd did not answer" in line
+    assert "waiting for the metadata to answer before serving: etcd did not answer" in line
     assert '"etcd is away"' in line
 
 
@@ -271,7 +271,7 @@ def test_a_port_that_is_taken_is_told_with_how_to_see_by_whom(
 ) -> None:
     line = fails_with_one_line(*command(formatted, uri, taken))
     assert line.startswith(
-        f"cannot listen on {what}127.0.0.1:{taken}: another process has that port (`ss -ltnp` tells which): "
+        f"cannot listen on {what}127.0.0.1:{taken}: another process has that port (`ss -ltnp` shows which): "
         "stop it, or choose another port"
     )
 
@@ -279,7 +279,7 @@ def test_a_port_that_is_taken_is_told_with_how_to_see_by_whom(
 def test_an_address_that_is_not_ours_is_told(formatted: Path, uri: str) -> None:
     done = bookledger(*run_on(formatted, uri), "--host=192.0.2.1", "--insecure")
     assert done.returncode == 1
-    assert "this machine has no such address: `ip address` tells those it has" in done.stderr.decode()
+    assert "this machine has no such address: `ip address` lists those it has" in done.stderr.decode()
 
 
 def test_too_few_descriptors_are_told_with_how_to_have_more(formatted: Path, uri: str) -> None:
@@ -291,7 +291,7 @@ def test_too_few_descriptors_are_told_with_how_to_have_more(formatted: Path, uri
     assert done.returncode == 1
     (line,) = done.stderr.decode().splitlines()
     assert (
-        "may open 100 files, a bookie needs 336 at least: raise the limit (`ulimit -Hn`, or LimitNOFILE="
+        "may open 100 files, but a bookie needs at least 336: raise the limit (`ulimit -Hn`, or LimitNOFILE="
         in line
     )
 

@@ -144,7 +144,7 @@ def test_limits_for_a_peer_count_the_prefix_of_an_ipv6_address(host: str, peer: 
 
 
 UNREACHABLE = {
-    "no host name or address": ("", "b1,b2", "b1 b2"),
+    "not a host name or address": ("", "b1,b2", "b1 b2"),
     "has a port": ("b1:3181", "[::1]:3181"),
     "a URL": ("http://x",),
     "every address": ("0.0.0.0", "0", "0x0", "0.0", "*", "::", "[::]", "0:0::0"),

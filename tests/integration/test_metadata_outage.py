@@ -113,7 +113,7 @@ async def test_a_bookie_that_starts_while_etcd_is_away_waits_says_so_and_serves_
         late.kill()
         own_etcd.kill()
         late.launch()
-        while "waiting for the metadata, to serve when it answers" not in late.log.read_text():
+        while "waiting for the metadata to answer before serving" not in late.log.read_text():
             assert late.child.is_alive
             await asyncio.sleep(0.05)
         own_etcd.restart()

@@ -1,7 +1,7 @@
 """Serves a connection's appends: takes frames, acknowledges in batches.
 
-Back-pressure: nothing more is read from the connection while the bookie's log queue is full, nor while the client
-does not take its answers, and TCP holds the client back. What a large message takes before that is counted against
+Back-pressure: the bookie stops reading from the connection while its log queue is full, or while the client does not
+take its answers; TCP then holds the client back. Until a large message is in the queue, its bytes count against
 `memory`.
 """
 
@@ -29,7 +29,7 @@ from ..requests import TOO_LARGE, Requests, too_large
 STOPPING = "the bookie is stopping"
 
 ACK_BYTES = 16
-"""About what an acknowledgement takes in a message, besides its detail."""
+"""Approximate size of an acknowledgement in a message, without its detail."""
 
 TAKES = "an earlier message waits for the log, for a proof, or for a verifier"
 
@@ -37,7 +37,7 @@ Refused = Mapping[int, tuple[Status, str]]
 
 
 class Appends:
-    """Appends of one connection. Calls `on_answered` after each message of answers."""
+    """Serves the appends of one connection. Calls `on_answered` after each message of answers."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Appends:
         self._loop = asyncio.get_running_loop()
         self._acks: list[Ack] = []
         self._will_tell = False
-        # Messages that came while an earlier one is looked up, with the bytes that they take of the memory.
+        # Messages that arrived during an earlier one's look-up, with the memory that they take.
         self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
         self._sender = who.address, str(who.identity or ""), connection.peer_address
         self._working: asyncio.Task[None] | None = None
@@ -68,7 +68,7 @@ class Appends:
 
     @property
     def are_answered(self) -> bool:
-        """Whether nothing waits, neither for the log nor for this connection."""
+        """Whether no frame waits for the log or for this connection."""
         return not (self._unanswered or self._acks or self._waiting)
 
     def received(self, body: Body) -> None:
@@ -76,7 +76,7 @@ class Appends:
         self._received(codec.decode(AppendRequest, body), len(body) if isinstance(body, bytearray) else 0)
 
     def received_message(self, request: AppendRequest) -> None:
-        """Handles one that a client in this process passed as it is: its bytes are the client's, which counts them."""
+        """Handles a message that a client in this process passed as an object: the client owns and counts its bytes."""
         self._received(request, 0)
 
     def _received(self, request: AppendRequest, large_bytes: int) -> None:
@@ -91,18 +91,18 @@ class Appends:
             self._work()
 
     def end(self) -> None:
-        """Stops working for a lost connection: later answers are dropped."""
+        """Stops working for a lost connection, and drops later answers."""
         if self._working is not None:
             self._working.cancel()
 
     # ------------------------------------------------------------------------------------------
 
     def _is_ready_for(self, request: AppendRequest) -> bool:
-        """Whether it can be submitted now, without a wait or a look-up."""
+        """Whether the message can be submitted now, without a wait or a look-up."""
         return self._bookie.intake.has_room and all(map(self._knows, _claims(request)))
 
     def _knows(self, frame: Frame) -> bool:
-        """Whether a frame's proof, owner and verifier are known already."""
+        """Whether the frame's proof, owner and verifier are known."""
         ledger_id, requests = frame.ledger_id, self._requests
         if not self._proofs.knows(ledger_id, frame.credential):
             return False
@@ -126,7 +126,7 @@ class Appends:
             self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
-        """Refuses everything from the first false proof on: it ends the stream."""
+        """Refuses everything from the first false proof on, because that ends the stream."""
         every = request.every_frame
         for number, frame in enumerate(every):
             if not await self._proofs.may_append(frame.ledger_id, frame.credential):
@@ -144,7 +144,7 @@ class Appends:
                 return {**refused, **others}
 
     async def _of_others(self, ledger_ids: Sequence[int]) -> Refused:
-        """Refuses ledgers of other owners, where the client is confined to one owner's."""
+        """Refuses ledgers of other owners if the client is confined to one owner's."""
         if not self._who.owner:
             return {}
         assert self._requests.owners is not None
@@ -200,27 +200,27 @@ class Appends:
             self._bookie.answers.tell_soon(self._tell)
 
     def _tell(self) -> None:
-        """Sends all acknowledgements that came together in one message."""
+        """Sends all acknowledgements that are ready in one message."""
         self._will_tell = False
         if not self._connection.is_writable and not self._connection.is_lost:
-            return  # nothing more is read from it until it is writable
+            return  # the connection is not read from until it is writable
         acks, self._acks = tuple(self._acks), []
         self._connection.send_message(FrameKind.ACKS, new_reply((acks,)), _size_of, codec.encode)
         self._on_answered()
 
     def writable(self) -> None:
-        """Sends answers that waited."""
+        """Sends the answers that waited."""
         if self._acks and not self._will_tell:
             self._tell()
 
 
 def _claims(request: AppendRequest) -> tuple[Frame, ...]:
-    """What the sender claims to have changed in the metadata, and does. The end of a ledger is told in passing."""
+    """The frames to check against the metadata. A note of a ledger's end is only a notice, and is not checked."""
     if not request.told:
         return request.frames
     return request.frames + tuple([frame._replace(note=NO_NOTE) for frame in request.told])
 
 
 def _size_of(reply: AppendReply) -> int:
-    """About the bytes of the message."""
+    """Approximate size of the message in bytes."""
     return sum([ACK_BYTES + len(ack.detail) for ack in reply.acks])

@@ -38,13 +38,13 @@ Reply = TypeVar("Reply", ReadReply, LacReply)
 AnyReply = TypeVar("AnyReply", ReadReply, LacReply, HoldingsReply)
 
 CALL_BYTES_MAX = 2 * 1024
-"""Largest call; real ones need less than a tenth of it."""
+"""Size limit of a call; real ones need less than a tenth of it."""
 
 CALLS_A_CONNECTION_MAX = 4096
-"""Calls of one connection under way, most of them long polls: each is a task."""
+"""Limit on concurrent calls of one connection, most of them long polls: each is a task."""
 
 READS_A_CONNECTION_MAX = 16
-"""Pages of one connection in memory: for who takes none of them no more is read."""
+"""Limit on pages of one connection in memory: if the client takes none of them, the bookie reads no further page."""
 
 REQUESTS = {
     FrameKind.READ: Request.READ,
@@ -52,14 +52,16 @@ REQUESTS = {
     FrameKind.LAST_ADD_CONFIRMED: Request.LAST_ADD_CONFIRMED,
     FrameKind.HOLDINGS: Request.HOLDINGS,
 }
-"""As what a call is counted that is refused before it is looked into."""
+"""The kind of request under which a call is counted if it is refused before it is decoded."""
 
 TOO_MANY = "too many calls of this connection are under way"
-TOO_MANY_OF_ALL = "too many calls of this bookie's clients are under way; ask again later, or another bookie"
+TOO_MANY_OF_ALL = (
+    "too many calls of this bookie's clients are under way; try again later, or ask another bookie"
+)
 
 
 class Calls:
-    """Calls of one connection. Invokes `on_answered` after each answer."""
+    """Serves the calls of one connection. Invokes `on_answered` after each answer."""
 
     def __init__(
         self,
@@ -110,7 +112,7 @@ class Calls:
             task.add_done_callback(lambda _: self._ended(call))
 
     def stop(self) -> None:
-        """Ends scans where they are; all other calls are answered."""
+        """Ends scans at their current page; answers all other calls."""
         self._is_stopping = True
         for call in list(self._scans):
             self._running[call].cancel()
@@ -243,7 +245,7 @@ class Calls:
     async def _fencing(
         self, ledger_id: int, ask: Callable[[], Awaitable[Reply]], refusal: Callable[[str], Reply]
     ) -> Reply:
-        """Fences a ledger, and audits that once: a recovery's later reads find it fenced."""
+        """Fences a ledger, and audits that once: when a recovery reads on, the ledger is already fenced."""
         if why := self._may_not(Right.FENCE, ledger_id):
             return refusal(why)
         before = self._requests.bookie.is_fenced(ledger_id)
@@ -269,7 +271,7 @@ class Calls:
         return why
 
     async def _of_others(self, ledger_id: int) -> tuple[Status, str] | None:
-        """Refuses ledgers of others to a client that is confined to one owner's."""
+        """Refuses other owners' ledgers to a client that is confined to one owner's."""
         if not self._who.owner:
             return None
         assert self._requests.owners is not None
@@ -279,7 +281,7 @@ class Calls:
         return why
 
     async def _room(self) -> None:
-        """Back-pressure: waits until the client has taken what was sent to it."""
+        """Back-pressure: waits until the client has taken the bytes sent to it."""
         while not self._connection.is_writable and not self._connection.is_lost:
             self._writable.clear()
             await self._writable.wait()
@@ -287,7 +289,7 @@ class Calls:
     async def _answer_large(
         self, kind: FrameKind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
     ) -> int:
-        """Makes and sends a reply once there is memory, counted until the kernel has it; returns its size."""
+        """Makes and sends a reply once there is memory; the reply counts until the kernel has it. Returns its size."""
         await self._room()
         reserved = await self._untaken.reserve(bytes_max)
         try:

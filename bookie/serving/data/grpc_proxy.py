@@ -1,6 +1,6 @@
 """Proxies gRPC connections to the bookie's gRPC server: copies bytes both ways, with back-pressure.
 
-Rate-limited from client to server: gRPC clients are tools that say little, and a flood of it must disturb nobody.
+Rate-limited from client to server: gRPC clients are tools that send little, and a flood must not slow other clients.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import cast
 from ...wire.data import sockets
 from ..limits.rate import Rate
 
-FULL, CONNECTING, TOO_FAST = "the other end is full", "there is no other end yet", "it says too much"
+FULL, CONNECTING, TOO_FAST = "the other end is full", "there is no other end yet", "it sends too much"
 
 
 class _End(asyncio.Protocol):
-    """One of a proxy's two connections: copies what it receives to the other, and closes with it."""
+    """One of a proxy's two connections: copies received bytes to the other, and closes with it."""
 
     other: _End
 
@@ -25,7 +25,7 @@ class _End(asyncio.Protocol):
         self._holds: set[str] = set()
 
     def hold(self, reason: str) -> None:
-        """Pauses reading until `go_on` was called for every reason."""
+        """Pauses reading until `go_on` has been called for every reason."""
         if not self._holds and self.transport is not None and not self.transport.is_closing():
             self.transport.pause_reading()
         self._holds.add(reason)
@@ -67,11 +67,11 @@ class _Inner(_End):
 
 
 class GrpcProxy(_End):
-    """The client's connection. `path`: Unix socket of the gRPC server, abstract or not. `on_lost` is called once at the
+    """The client's connection. `path`: Unix socket of the gRPC server, abstract or not. Calls `on_lost` once, at the
     end.
 
-    `name`: address that the inner connection binds, so that the server knows whose it is. `rate`: shared rate limit.
-    `on_inner_lost` is called before that name is free again.
+    `name`: address that the inner connection binds, which identifies the client to the server. `rate`: shared rate
+    limit. `on_inner_lost` is called before that name is free again.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class GrpcProxy(_End):
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     def feed(self, data: bytes) -> None:
-        """Takes bytes that came before this was the connection's protocol."""
+        """Takes bytes that arrived before this became the connection's protocol."""
         self._early += data
 
     def data_received(self, data: bytes) -> None:
@@ -120,7 +120,7 @@ class GrpcProxy(_End):
         self._on_lost(self)
 
     def abort(self, why: str = "") -> None:
-        """Cuts the connection, without a reason: HTTP/2 has no words for it."""
+        """Cuts the connection without a reason, because HTTP/2 cannot carry one."""
         del why
         if self.transport is not None:
             self.transport.abort()

@@ -1,8 +1,7 @@
-"""Protocol detection: tells the data protocol from gRPC by a connection's first bytes.
+"""Protocol detection: distinguishes the data protocol from gRPC by a connection's first bytes.
 
-So a bookie has one port, for its clients and for gRPC clients, whose connections go through a proxy (`grpc_proxy`).
-Where there are certificates, both speak inside of TLS (`tls_accept`), and a certificate without a valid identity is
-refused.
+A bookie therefore has one port for both. gRPC connections go through a proxy (`grpc_proxy`). If there are certificates,
+both protocols run inside TLS (`tls_accept`), and a certificate without a valid identity is refused.
 """
 
 from __future__ import annotations
@@ -25,13 +24,14 @@ from .session import HELLO_SECONDS_MAX
 log = logging.getLogger(__name__)
 
 GRPC_BEGINS = b"PRI "
-"""HTTP/2 begins with this; as a frame of the data protocol it would be larger than any may be."""
+"""HTTP/2 begins with these bytes; as the header of a data protocol frame they would exceed every size limit."""
 
 
 class ProtocolDetection(asyncio.Protocol):
-    """Handles a connection until its protocol is known, then hands it on; calls `on_known` then, or when it is lost.
+    """Handles a connection until its protocol is known, then hands it on.
 
-    Refuses connections past the limits with a goodbye that clients of the data protocol understand.
+    Calls `on_known` then, or when the connection is lost. Refuses connections past the limits with a goodbye that
+    clients of the data protocol understand.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class ProtocolDetection(asyncio.Protocol):
         self._on_known(self)
 
     def abort(self, why: str = "") -> None:
-        """Cuts the connection, without a reason: the client's protocol is unknown."""
+        """Cuts the connection without a reason, because the client's protocol is unknown."""
         peer = "" if self._visitor is None else self._visitor.peer
         log.debug("closed a connection: %s", why, extra={"peer": peer})
         if self._transport is not None:

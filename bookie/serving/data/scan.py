@@ -1,4 +1,4 @@
-"""Flow control of a scan: a window of bytes sent and not yet taken by the client."""
+"""Flow control of a scan: a window of bytes that were sent and that the client has not yet taken."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import asyncio
 from ...wire.messages import ReadReply, ScanRequest
 
 UNTAKEN_SECONDS_MAX = 60.0
-"""A client that takes nothing for so long has its scan ended, and may start another."""
+"""Time limit: if a client takes nothing for this long, the bookie ends its scan; the client may start another."""
 
-NOT_TAKEN = f"nothing of it was taken for {UNTAKEN_SECONDS_MAX:.0f} s"
+NOT_TAKEN = f"the client took nothing of it for {UNTAKEN_SECONDS_MAX:.0f} s"
 
 
 class Scan:
@@ -24,7 +24,7 @@ class Scan:
         self._changed = asyncio.Event()
 
     async def has_room(self) -> bool:
-        """Returns when a page may be sent; False when the client has taken nothing for too long."""
+        """Waits until a page may be sent; False if the client has taken nothing for too long."""
         while self._untaken_bytes and self._untaken_bytes + self._page_bytes > self._window_bytes:
             self._changed.clear()
             try:
@@ -35,7 +35,7 @@ class Scan:
         return True
 
     def was_read(self, reply: ReadReply) -> None:
-        """Moves on past a page, and keeps none of it: a scan that waits for its client holds no entries."""
+        """Moves on past a page and keeps none of it, so that a scan that waits for its client holds no entries."""
         self.has_ended = self._ends(reply)
         self.next_entry = reply.covered_through + 1
 
@@ -43,7 +43,7 @@ class Scan:
         self._sent += size_bytes
 
     def taken(self, through_bytes: int) -> None:
-        """Moves the window to what the client says it took; ignores more than was sent, or less than before."""
+        """Moves the window to the count that the client reports; ignores more than was sent, or less than before."""
         if self._taken < through_bytes <= self._sent:
             self._taken = through_bytes
             self._changed.set()

@@ -1,4 +1,4 @@
-"""Session of one data protocol client, from the handshake to the end."""
+"""Session of one client of the data protocol, from the handshake to the end."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ HELLO_SECONDS_MAX = 5.0
 """Handshake timeout, until the client hello."""
 
 UNTAKEN_BYTES_MAX = 16 * 1024
-"""Backlog of answers past which a client is not read from. Pages count apart (`Limits`)."""
+"""Backlog of answers past which the bookie stops reading from a client. Pages are counted separately (`Limits`)."""
 
 LARGE_KINDS = frozenset({FrameKind.APPEND})
 """Kinds of large messages that a client may send."""
 
 SILENCE_SECONDS_MAX = 60.0
-"""Idle timeout: clients send something every ten seconds; one stopped for less than this stays connected."""
+"""Idle timeout: clients send something every ten seconds; a client stopped for less than this stays connected."""
 
-PENALTY = "its address brought false proofs"
+PENALTY = "its address sent false proofs"
 
 STARTING = "the bookie is starting: it reads its log"
 
@@ -70,7 +70,7 @@ class Session:
         self._calls: Calls | None = None
         self._is_stopping = self._has_ended = False
         self._handshake_timer = asyncio.get_running_loop().call_later(
-            HELLO_SECONDS_MAX, self.connection.abort, "it did not say hello"
+            HELLO_SECONDS_MAX, self.connection.abort, "it sent no client hello"
         )
 
     def received(self, kind: FrameKind, call: int, body: Body) -> None:
@@ -106,7 +106,7 @@ class Session:
         self._on_lost(self)
 
     def stop(self) -> None:
-        """Answers what has come, takes nothing more, and ends the connection."""
+        """Answers the requests received so far, takes no others, and ends the connection."""
         self._is_stopping = True
         if self._appends is not None and self._calls is not None:
             self._appends.is_stopping = True
@@ -160,7 +160,7 @@ class Session:
         self.connection.send(FrameKind.SERVER_HELLO, 0, [hello.encode()])
 
     def _answered(self) -> None:
-        """Ends the session after a false proof, or when stopping, once all is answered."""
+        """Ends the session after a false proof, or when stopping, once everything is answered."""
         if self._proofs is not None and self._proofs.is_false:
             if FALSE_PROOF not in self.connection.holds:
                 self._visitor.who.tell(Act.REFUSED, FALSE_PROOF)
@@ -180,13 +180,13 @@ class Session:
         )
 
     def _received(self) -> int | None:
-        """Bytes received so far, to detect stalled peers; None unless the client has a message to finish."""
+        """Bytes received so far, to detect stalled peers; None unless the client has an unfinished message."""
         connection = self.connection
         return (
             connection.received_bytes if connection.reader.is_under_way and not connection.is_held else None
         )
 
     def _cut(self, why: str) -> None:
-        """Cuts the connection now: a stalled peer takes no goodbye either."""
+        """Cuts the connection now, without a goodbye: a stalled peer would not take it."""
         self.connection.send(FrameKind.GOODBYE, 0, [why.encode()])
         self.connection.abort(why)

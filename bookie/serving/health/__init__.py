@@ -1,1 +1,1 @@
-"""What a bookie finds of its own health."""
+"""Checks a bookie's own health."""

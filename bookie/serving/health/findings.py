@@ -1,4 +1,5 @@
-"""What a bookie finds of itself, fact by fact: whether clients should come to it, and what its registration says."""
+"""The health findings of a bookie, one for each fact: they decide whether clients should use it, and its registration
+publishes some of them."""
 
 from __future__ import annotations
 
@@ -15,17 +16,17 @@ from ...upkeep.scrubbing.scrubber import Scrubber
 from ..registration import Registrar
 
 LOOK_SECONDS = 5.0
-"""Time between two looks at what the registration says."""
+"""Interval between updates of the registration."""
 
 WHY_CHARACTERS_MAX = 500
-"""Of one reason in a registration, which every client reads."""
+"""Length limit of one reason in a registration, which every client reads."""
 
 NOT_SCRUBBED = "it has not been scrubbed since it started"
 
 
 class BookieHealth:
-    """Belongs to the bookie's event loop. `why_distrusted`: why no new connection is made to it so many days from now;
-    "" where they are."""
+    """Belongs to the bookie's event loop. `why_distrusted`: why new connections to it will fail in a given number of
+    days; "" if they will not."""
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class BookieHealth:
         self._why_distrusted = why_distrusted
 
     def findings(self) -> list[Finding]:
-        """Of all facts of a bookie, in their order."""
+        """Returns a finding for each fact of a bookie, in order."""
         failed, read_only = self._bookie.failed, self._bookie.space.why_read_only
         held = self._registrar.held
         why_unregistered = f"it is not registered: {held.why_lost}" if held.why_lost else ""
@@ -56,11 +57,11 @@ class BookieHealth:
         ]
 
     def why_not_ready(self) -> str:
-        """Why clients should not use it for now; "" where they should."""
+        """Why clients should not use it for now; "" if they should."""
         return facts.why_not_ready(self.findings())
 
     async def publish(self) -> None:
-        """Keeps what only the bookie can measure in its registration, until cancelled."""
+        """Keeps the findings that only the bookie can measure in its registration, until cancelled."""
         while True:
             self._registrar.set_amiss(
                 {
@@ -72,7 +73,7 @@ class BookieHealth:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _certificate(self) -> Iterator[Finding]:
-        """Only the most urgent one is amiss."""
+        """Returns a finding for each certificate fact; only the most urgent one reports a problem."""
         why = ""
         for fact, days in facts.CERTIFICATE_DAYS.items():
             yield fact.found("" if why else (why := self._why_distrusted(days)))

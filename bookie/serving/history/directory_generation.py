@@ -4,13 +4,13 @@ life    in the data directory, in a line each: the number of starts, the number 
         metadata, the store's revision as seen last, and after which acceptance of older metadata the bookie
         came back, if it did (`metadata_watch.py`); 20 digits each
 
-The same numbers stand in the metadata, and the position in the log up to which everything was on disk when the key was
-written. A directory that is behind was restored from a backup or a snapshot, and lacks what the bookie stored since.
-What it stored after the last renewal before it died is not noticed as missing. The number of writes is raised here
-first: the metadata is behind it by one at most, or is an older copy itself.
+The metadata has the same numbers, and the log position up to which everything was on disk when the key was written. A
+directory that is behind was restored from a backup or a snapshot, and lacks everything stored after that. This does not
+detect the loss of entries that were stored after the last renewal before the bookie died. The number of writes is
+raised here first: the metadata is behind it by one at most, or is an older copy itself.
 
-A start raises the directory's number first, then the metadata's, when nothing is lost, or every ledger that may be
-concerned is in limbo on disk. A crash in between leaves the directory one ahead.
+A start raises the directory's number first. It raises the metadata's number when nothing is lost, or when every ledger
+that may be affected is in limbo on disk. A crash in between leaves the directory one ahead.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ NUMBERS_MAX = 4
 
 @dataclass(slots=True)
 class Lives:
-    """Generations of one bookie: what its directory says, and what the metadata says.
+    """Generations of one bookie, in its directory and in the metadata.
 
-    `renewals`: writes of the metadata's record, with the one that is about to be made; `settled`: those that have
-    succeeded for certain. `version`: of the record as seen last. `revision`: of the store, as seen last.
+    `renewals`: writes of the metadata's record, including the one about to be made; `settled`: those known to have
+    succeeded. `version`: the last known version of the record. `revision`: the last known revision of the store.
     `returned`: the acceptance of older metadata (`Accepted.number`) after which the bookie came back; 0 for none.
-    `registered_as`: what the bookie is registered as, which stands in the record for when it is absent.
+    `registered_as`: the bookie's registration, which the record keeps for the time when the bookie is absent.
     """
 
     path: Path
@@ -58,7 +58,7 @@ class Lives:
     registered_as: Callable[[], Registration | None] = lambda: None
 
     def is_older_copy(self, position: int) -> bool:
-        """Whether the metadata has a later generation, or in this one a log beyond `position`."""
+        """Whether the metadata has a later generation, or a log position of this one beyond `position`."""
         return self.here < self.known.number or position < self.known.position
 
     def refuse_older_copy(self, position: int) -> None:
@@ -67,19 +67,19 @@ class Lives:
             raise DataDirectoryError(
                 f"{self.path} is an older copy of this bookie's directory, or its newest files are gone (life "
                 f"{self.here}, log through {position}; the cluster has seen life {self.known.number}, log through "
-                f"{self.known.position}): what was stored since is missing. Bring the newest copy back; or start with "
-                f"--accept-loss, and run: bookledger bookie repair {self.cookie.bookie_id}"
+                f"{self.known.position}): everything stored since is missing. Bring the newest copy back; or start "
+                f"with --accept-loss, and run: bookledger bookie repair {self.cookie.bookie_id}"
             )
 
     async def begin(self, position: int) -> int:
-        """Begins the next generation; the version of the metadata's record. The directory is locked, the name
-        registered, and no loss unaccounted for."""
+        """Begins the next generation, and returns the version of the metadata's record. The caller has locked the
+        directory, registered the name, and accounted for every loss."""
         self.here = max(self.here, self.known.number) + 1
         return await self.renew(position, create=True)
 
     async def renew(self, position: int, *, create: bool = False) -> int:
-        """Writes the metadata's record, after the directory says so; its version. Raises MetadataError."""
-        if self.renewals == self.settled:  # else the last write may have been made, or may still be
+        """Writes the directory, then the metadata's record; returns the record's version. Raises MetadataError."""
+        if self.renewals == self.settled:  # otherwise the last write may have succeeded, or may still succeed
             self.renewals += 1
         await in_thread(self.keep, create=create)
         me = self.cookie.bookie_id, self.cookie.incarnation
@@ -90,13 +90,13 @@ class Lives:
         return self.version
 
     def keep(self, *, create: bool = False) -> None:
-        """Saves what is known to the directory; on disk when it returns. Raises OSError, also where the file is gone: a
-        directory that is taken away under the bookie gets nothing new."""
+        """Saves the numbers to the directory; they are on disk when it returns. Raises OSError, also if the file is
+        gone: it writes nothing new into a directory that was taken away under the bookie."""
         _write(self.path, self.here, self.renewals, self.revision, self.returned, create=create)
 
 
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
-    """Reads the generations. Raises DataDirectoryError where the directory's number cannot be read."""
+    """Reads the generations. Raises DataDirectoryError if the directory's number cannot be read."""
     known = await directory_generations.read(store, cookie.bookie_id, cookie.incarnation)
     here, renewals, revision, returned = _read(path)
     settled = max(renewals - 1, 0)
@@ -104,7 +104,7 @@ async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
 
 
 def starts_of(path: Path) -> int:
-    """How often the bookie of this directory has started. Raises DataDirectoryError where that cannot be read."""
+    """How often the bookie of this directory has started. Raises DataDirectoryError if that cannot be read."""
     return _read(path)[0]
 
 
@@ -119,7 +119,7 @@ def _read(path: Path) -> tuple[int, int, int, int]:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
     if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # one: an operator wrote it
         raise DataDirectoryError(
-            f"{path / NAME} cannot be read; where nothing else is damaged, write into it how often this bookie has "
+            f"{path / NAME} cannot be read; if nothing else is damaged, write into it how often this bookie has "
             "started"
         )
     here, renewals, revision, returned = [int(line) for line in lines] + [0] * (4 - len(lines))

@@ -1,20 +1,21 @@
 """Watches whether the metadata store went back to an older copy of itself, and vouches to recoveries that it did not.
 
-An etcd restored from a snapshot, or an older SQLite file in its place, lacks what came after it: it gives ids out
-twice, would have bookies collect newer ledgers, and names ensembles that ledgers have left. Each bookie renews a key of
-its own, as often as its lease, and counts the renewals in its directory first (`directory_generation.py`). A store in
-which the key is behind that went back, whatever its revision is; so did one whose revision fell. A bookie compares
-before it registers, at each renewal, and for each fence that it answers. If the store went back it has the cluster hold
-back as after a restore (`metadata/backup/hold.py`), before it renews or answers anything more.
+An etcd restored from a snapshot, or an older SQLite file put in place of the current one, lacks the later changes. It
+would assign ids twice, have bookies collect newer ledgers, and name ensembles that ledgers have left. Each bookie
+renews a key of its own as often as its lease, and counts the renewals in its directory first
+(`directory_generation.py`). If the key in the store is behind that count, the store went back, whatever its revision
+is. It also went back if its revision fell. A bookie compares before it registers, at each renewal, and for each fence
+that it answers. If the store went back, the bookie has the cluster hold back as after a restore
+(`metadata/backup/hold.py`), before it renews or answers anything else.
 
-A bookie vouches for the time since it returned: of what happened before, while nobody renewed its key, it can tell
-nothing. Once all that are registered have renewed theirs after that, and nobody holds the cluster back, it vouches for
-all time: who was there meanwhile would have noticed. It was away if it could not renew for longer than its lease lasts.
+A bookie vouches for the time since it returned. It cannot vouch for the time before, when it did not renew its key. It
+vouches for all time once every registered bookie has renewed its key after that and no hold exists, because a bookie
+that was there meanwhile would have noticed. A bookie was away if it could not renew for longer than its lease lasts.
 
 A bookie that was away when an operator accepted older metadata compares its notes with the records before it serves,
-and has these brought up to them: the others need not hold back once more.
+and brings the records up to date with them. The other bookies need not hold back again.
 
-Not noticed is a store that went back to a copy which was made since this bookie's last renewal.
+The watch does not notice a store that went back to a copy made after this bookie's last renewal.
 """
 
 from __future__ import annotations
@@ -46,20 +47,21 @@ from .directory_generation import Lives
 log = logging.getLogger(__name__)
 
 COMPARED_SECONDS_MAX = 2.0
-"""A fence is answered without vouching for the store if it gives no answer within this time."""
+"""Time limit of a comparison: if the store does not answer within it, a fence is answered without vouching for the
+store."""
 
 NEVER = 0
-"""A bookie that vouches for nothing."""
+"""The revision of a bookie that vouches for nothing."""
 
 ALWAYS = 1
 """The first revision of any store."""
 
 
 class StoreComparison:
-    """Compares the store with what one bookie remembers of it.
+    """Compares the store with the state that one bookie remembers.
 
-    `accepted`: an operator accepted older metadata while the bookie was away: not all of the cluster need hold back,
-    but only this bookie, until the records have what it has noted.
+    `accepted`: an operator accepted older metadata while the bookie was away. Then only this bookie holds back, not the
+    cluster, until the records include its notes.
     """
 
     def __init__(self, store: MetadataStore, lives: Lives, *, is_start: bool = True) -> None:
@@ -70,7 +72,7 @@ class StoreComparison:
         self._key = keys.life(lives.cookie.bookie_id)
 
     async def went_back(self) -> bool:
-        """Whether the store did, after having the cluster hold back. Raises MetadataError."""
+        """Whether the store went back; if so, the cluster holds back when this returns. Raises MetadataError."""
         lives = self._lives
         revision, mine, life = await self._look()
         renewals = 0 if mine is None or not life else life.renewals or (life.number and mine.version)
@@ -81,19 +83,21 @@ class StoreComparison:
             noticed = self.noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
         self.accepted = None if noticed is None else await self._accepted_meanwhile()
         if self.accepted is not None:
-            return False  # nothing of it is remembered: after a crash the bookie is to find the same
+            return False  # remember nothing of it: after a crash the bookie must find the same
         if noticed is not None:
             await self.hold_back(noticed)
-            lives.renewals = renewals  # only once that succeeded: until then it is noticed again
+            lives.renewals = renewals  # only after that succeeded: until then the bookie notices it again
         lives.renewals = max(lives.renewals, renewals)
         lives.settled = renewals
         lives.revision, lives.version = revision, 0 if mine is None else mine.version
-        if noticed is not None:  # or it would be noticed once more after a crash, and after it was accepted
+        if (
+            noticed is not None
+        ):  # otherwise the bookie would notice it again after a crash, and after it was accepted
             await in_thread(lives.keep)
         return noticed is not None
 
     async def _look(self) -> tuple[int, Versioned | None, Life | None]:
-        """The store's revision, the bookie's key there, and what that says."""
+        """Returns the store's revision, the bookie's key in it, and the value of that key."""
         page = await self._store.list_page(self._key, limit=1)
         mine = next((one for one in page.items if one.key == self._key), None)
         life = None if mine is None else life_in(mine, self._lives.cookie.incarnation)
@@ -103,8 +107,8 @@ class StoreComparison:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
 
     async def _accepted_meanwhile(self) -> Accepted | None:
-        """The acceptance for which this bookie was away. A store that went back after its return from that is another
-        one; who hung holds back as ever."""
+        """The acceptance of older metadata during which this bookie was away. If the store went back after the bookie
+        returned, that is another case, and a bookie that hung holds back as usual."""
         if not self.is_start or await self._store.get(keys.RESTORED) is not None:
             return None
         one, cookie = await hold.accepted(self._store), self._lives.cookie
@@ -113,7 +117,7 @@ class StoreComparison:
         return one if one.is_without(BookieRef(cookie.bookie_id, cookie.incarnation)) else None
 
     async def came_back(self) -> None:
-        """The records have what the bookie has noted: from here on it remembers the store as it is."""
+        """Remembers the store's current state, now that the records include the bookie's notes."""
         assert self.accepted is not None
         lives, lives.returned = self._lives, self.accepted.number
         lives.revision, mine, life = await self._look()
@@ -122,7 +126,7 @@ class StoreComparison:
         await in_thread(lives.keep)
 
     async def _has_left(self) -> bool:
-        """Whether this bookie was decommissioned while it hung: its key is gone for that reason."""
+        """Whether this bookie was decommissioned while it hung, which would explain the missing key."""
         return await decommissioned.read(self._store, self._lives.cookie.incarnation) is not None
 
     async def hold_back(self, noticed: Noticed) -> None:
@@ -136,7 +140,7 @@ class StoreComparison:
 
 
 class MetadataWatch:
-    """Renews one bookie's key, and tells since which revision the bookie vouches for the store."""
+    """Renews one bookie's key, and knows the revision since which the bookie vouches for the store."""
 
     def __init__(self, store: MetadataStore, bookie: Bookie, lives: Lives, lease_seconds: float) -> None:
         self._store = store
@@ -162,9 +166,9 @@ class MetadataWatch:
         self._renewed_at = lease_clock.now()
 
     async def _bring_up(self) -> None:
-        """Has the records say what this bookie has noted, as if it had been there when older metadata was accepted.
-        Nobody else waits for that, unless there are segments of logs or journals among them: their records have to be
-        brought up, too, before anybody writes to them."""
+        """Brings the records up to this bookie's notes, as if it had been there when older metadata was accepted.
+        Nothing else waits for that, unless there are segments of logs or journals among them: their records must be
+        brought up before any client writes to them."""
         cookie, notes = self._lives.cookie, self._bookie.index.notes
         await self._bookie.checkpoint()
         me = BookieRef(cookie.bookie_id, cookie.incarnation)
@@ -179,7 +183,7 @@ class MetadataWatch:
         if has_doubts:
             return
         log.warning(
-            "older metadata was accepted while this bookie was away: %d records were brought up to what it has noted; "
+            "older metadata was accepted while this bookie was away: %d records were brought up to its notes; "
             "copies that are placed elsewhere are kept here until: bookledger metadata check --accept",
             made,
         )
@@ -200,7 +204,7 @@ class MetadataWatch:
             went_back = await self._compare()
             try:
                 version = await self._lives.renew(position)
-            except KeyConflict:  # nobody else writes it: the store went back just now
+            except KeyConflict:  # no other process writes the key: the store went back just now
                 went_back |= await self._compare()
                 raise
             if self._was_away() or self._since == NEVER:
@@ -220,7 +224,7 @@ class MetadataWatch:
         return went_back
 
     async def saw_older(self, what: str) -> None:
-        """Has the cluster hold back, for the metadata has something older than it said before. Raises MetadataError."""
+        """Has the cluster hold back because the metadata has an older state than before. Raises MetadataError."""
         async with self._one_at_a_time:
             await self._comparison.hold_back(self._comparison.noticed(what))
             self._distrust()
@@ -231,8 +235,9 @@ class MetadataWatch:
             self._since = NEVER  # until the next renewal: revisions are counted from an earlier one again
 
     async def _give_no_id_twice(self) -> None:
-        """Is tried again until it is done: until then a sick disk is not to keep what was noticed from counting. A
-        store without a cluster was emptied, or a backup is being restored: it gives no ids."""
+        """Moves the id counter past the ledgers that this bookie holds. The caller tries again until it succeeds, so
+        that a failing disk does not hide that the store went back. Skips a store without a cluster: it was emptied, or
+        a backup is being restored, and it assigns no ids."""
         if await cluster_id(self._store) is None:
             return
         await self._bookie.checkpoint()
@@ -243,8 +248,8 @@ class MetadataWatch:
     # --- vouching ----------------------------------------------------------------------------
 
     async def vouched_since(self) -> int:
-        """The revision since which the store has not gone back without a hold, by a comparison that began after this
-        call; NEVER if the store does not answer. All that call while one is under way share the next."""
+        """Returns the revision since which the store has not gone back without a hold, by a comparison that began after
+        this call; NEVER if the store does not answer. Calls made during a comparison share the next one."""
         if self._next is None:
             self._next = asyncio.create_task(self._after(self._now))
         return await asyncio.shield(self._next)
@@ -265,7 +270,8 @@ class MetadataWatch:
             return NEVER
 
     async def _all_have_compared(self) -> bool:
-        """Whether all that are registered have compared since this bookie returned, and nobody noticed anything."""
+        """Whether every registered bookie has compared since this bookie returned, and none noticed that the store went
+        back."""
         registered = [one.key.removeprefix(keys.BOOKIES) async for one in list_all(self._store, keys.BOOKIES)]
         renewed = await directory_generations.last_renewed(self._store)
         is_unanimous = all(renewed.get(name, self._since) >= self._since for name in registered)

@@ -1,1 +1,1 @@
-"""Admission control: limits, quotas and rate limits for what peers use of a bookie."""
+"""Admission control: limits, quotas and rate limits on the resources of a bookie that peers use."""

@@ -16,22 +16,23 @@ from .shared_quota import Account, Budget
 from .stalled_peers import StalledPeers
 
 STRANGERS_MAX = 512
-"""Connections that have not said what they are; the oldest make room, so more would keep nobody out."""
+"""Limit on connections that have not identified themselves. The oldest make room for new ones, so a higher limit would
+help no one."""
 
 TOOLS_MAX = 64
-"""Connections that speak gRPC: commands of operators, which come and go."""
+"""Limit on gRPC connections: operators' commands, which connect briefly."""
 
 TOOLS_BYTES_A_SECOND = 16 * 1024
-"""What all tools together may say over gRPC: each call costs a millisecond that appends would have."""
+"""Rate limit on gRPC bytes from all tools together: each call takes a millisecond that appends would have used."""
 
 STILL_SECONDS_MAX = 30.0
-"""A client with unfinished messages or untaken pages that moves nothing for so long is cut."""
+"""Time limit: a client with unfinished messages or untaken pages is cut if it moves nothing for this long."""
 
 
 class Guard:
-    """All limits. `descriptors`: how many the process may have open; `now`: the loop's clock.
+    """All limits. `descriptors`: how many descriptors the process may open; `now`: the loop's clock.
 
-    Raises BookieError for too few descriptors.
+    Raises BookieError if there are too few descriptors.
     """
 
     def __init__(self, limits: Limits, descriptors: int, now: Callable[[], float]) -> None:
@@ -63,7 +64,7 @@ class Guard:
         self.standstill.end()
 
     def report(self) -> dict[str, Any]:
-        """Each limit: what is held now, the most that was held, and how often it was exceeded."""
+        """For each limit: the amount held now, the highest amount held, and how often the limit was exceeded."""
         table, limits = self.table, self.limits
         told = {
             "connections": _told(table.count, table.held_max, table.connections_max, table.refused),

@@ -7,13 +7,14 @@ from collections.abc import Callable
 
 PENALTY_SECONDS = 0.1
 PENALTY_SECONDS_MAX = 2.0
-"""Less than clients wait for a server hello: others behind the same address are slowed down, not kept out."""
+"""Longest delay. Shorter than the time that clients wait for a server hello: others behind the same address are slowed
+down, not kept out."""
 
 FORGIVEN_SECONDS = 60.0
-"""So long after its last false proof a peer's count starts anew."""
+"""A peer's count is reset this long after its last false proof."""
 
 SUSPECTS_MAX = 1024
-"""Peers that are remembered; the one whose last false proof is oldest is forgotten first."""
+"""Limit on remembered peers; the one whose last false proof is oldest is forgotten first."""
 
 
 class AuthBackoff:
@@ -34,7 +35,7 @@ class AuthBackoff:
             self._false.popitem(last=False)
 
     def penalty_seconds(self, peer: str) -> float:
-        """Delay of the peer's next handshake."""
+        """Returns the delay of the peer's next handshake."""
         count = self._count(peer)
         return min(PENALTY_SECONDS_MAX, PENALTY_SECONDS * 2.0 ** min(count - 1, 16)) if count else 0.0
 

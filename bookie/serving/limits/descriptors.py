@@ -1,4 +1,4 @@
-"""File descriptor limits: raises the soft limit, and reserves what a bookie needs for itself."""
+"""File descriptor limits: raises the soft limit, and reserves the descriptors that the bookie itself needs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import resource
 from ...errors import BookieError
 
 DESCRIPTORS_KEPT = 192
-"""Reserved for the log, segments that are read, the index, the metadata, and connections to other bookies."""
+"""Descriptors reserved for the log, open segments, the index, the metadata, and connections to other bookies."""
 
 CONNECTIONS_MIN = 16
-"""With fewer connections a bookie refuses to start."""
+"""A bookie refuses to start if it can have fewer connections."""
 
 UNLIMITED = 1 << 30
 
 DESCRIPTORS_A_TOOL = 2
-"""Descriptors of a proxied gRPC connection besides its own: both ends of the inner one."""
+"""Extra descriptors of a proxied gRPC connection: both ends of the inner one."""
 
 
 def allow_most() -> int:
@@ -27,12 +27,12 @@ def allow_most() -> int:
 
 
 def connections_that_fit(descriptors: int, tools: int) -> int:
-    """How many connections fit into so many descriptors. Raises BookieError for too few."""
+    """How many connections this number of descriptors allows. Raises BookieError if there are too few."""
     left = descriptors - DESCRIPTORS_KEPT - DESCRIPTORS_A_TOOL * tools
     if left < CONNECTIONS_MIN:
         least = DESCRIPTORS_KEPT + DESCRIPTORS_A_TOOL * tools + CONNECTIONS_MIN
         raise BookieError(
-            f"this process may open {descriptors} files, a bookie needs {least} at least: raise the limit "
+            f"this process may open {descriptors} files, but a bookie needs at least {least}: raise the limit "
             f"(`ulimit -Hn`, or LimitNOFILE= in its unit)"
         )
     return left

@@ -1,4 +1,4 @@
-"""Caps long polls. Past the bound the oldest one is answered at once, with what there is."""
+"""Limits long polls. Past the limit, the oldest one is answered at once, with the current state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 
 class LongPolls:
-    """Long polls by peer, the oldest first. Belongs to one event loop."""
+    """Long polls by peer, oldest first. Belongs to one event loop."""
 
     def __init__(self, in_all: int, a_peer: int) -> None:
         self._in_all, self._a_peer = in_all, a_peer
@@ -14,7 +14,7 @@ class LongPolls:
         self.held = self.held_max = self.hurried = 0
 
     def begin(self, peer: str) -> asyncio.Future[None]:
-        """Registers a long poll until `end`. When the returned future is done it must be answered, to make room."""
+        """Registers a long poll until `end`. Once the returned future is done, the caller must answer, to make room."""
         if len(self._waiting.get(peer, ())) >= self._a_peer:
             self._hurry(peer)
         elif self.held >= self._in_all:
@@ -26,7 +26,7 @@ class LongPolls:
         return hurried
 
     def end(self, peer: str, hurried: asyncio.Future[None]) -> None:
-        """Removes a long poll that was answered or given up."""
+        """Removes a long poll that was answered or cancelled."""
         mine = self._waiting.get(peer, {})
         if hurried not in mine:
             return

@@ -1,4 +1,5 @@
-"""Verifies one connection's proofs of passwords, a bounded number per loop iteration; the first false one ends it."""
+"""Verifies one connection's password proofs, a bounded number per loop iteration; the first false one ends the
+connection."""
 
 from __future__ import annotations
 
@@ -6,11 +7,11 @@ from ...wire.credentials import Purpose, StreamProofs, is_proven
 from ...wire.messages import NO_CREDENTIAL, Credential
 from .admission import Guard
 
-FALSE_PROOF = "a proof that it brought is false"
+FALSE_PROOF = "a proof that it sent is false"
 
 
 class PeerProofs:
-    """Proofs of one connection. `is_false` once one was: the connection ends as soon as that is answered."""
+    """Proofs of one connection. `is_false` after a false one: the connection ends as soon as that is answered."""
 
     def __init__(self, guard: Guard, peer: str, incarnation: str, nonce: bytes) -> None:
         self._guard = guard
@@ -20,7 +21,7 @@ class PeerProofs:
         self.is_false = False
 
     def knows(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether an append with it needs no check."""
+        """Whether an append with this credential needs no check."""
         return credential == NO_CREDENTIAL or self._stream.knows(ledger_id, credential)
 
     async def may_append(self, ledger_id: int, credential: Credential) -> bool:

@@ -1,4 +1,4 @@
-"""A rate limit (token bucket): who spends more pauses until it is earned again."""
+"""A rate limit (token bucket): a peer that overspends pauses until its balance is positive again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Rate:
-    """Earns `a_second`, and keeps a second's worth at most. `now` is the loop's clock."""
+    """Earns `a_second` each second, and keeps at most one second's worth. `now` is the loop's clock."""
 
     def __init__(self, a_second: float, now: Callable[[], float]) -> None:
         self._a_second = a_second
@@ -15,7 +15,7 @@ class Rate:
         self._earned_at = now()
 
     def spend(self, amount: float) -> float:
-        """Spends the amount in any case; returns the seconds to pause until something is left again."""
+        """Spends the amount in any case; returns the seconds to pause until the balance is positive again."""
         now = self._now()
         earned = (now - self._earned_at) * self._a_second
         self._left = min(self._a_second, self._left + earned) - amount

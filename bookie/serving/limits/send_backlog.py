@@ -1,4 +1,4 @@
-"""Send backlog: memory of a connection's pages, from before they are read until the kernel has taken them."""
+"""Send backlog: memory for a connection's pages, from before they are read until the kernel has taken them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .admission import Guard
 
 
 class SendBacklog:
-    """Send backlog of one connection. A page larger than reserved counts as it is."""
+    """Send backlog of one connection. A page larger than its reservation counts with its real size."""
 
     def __init__(self, connection: Connection, guard: Guard, visitor: ClientConnection) -> None:
         self._connection = connection
@@ -19,7 +19,7 @@ class SendBacklog:
         self._ends: deque[tuple[int, int]] = deque()
 
     async def reserve(self, bytes_max: int) -> int:
-        """Waits until there is memory for a reply of about so many bytes; returns what was reserved."""
+        """Waits until there is memory for a reply of about this many bytes; returns the amount reserved."""
         self.settle()
         reserved = max(1, min(bytes_max, ENTRY_BYTES_MAX))
         await self._account.take(reserved)
@@ -30,13 +30,13 @@ class SendBacklog:
         self._account.change(-reserved)
 
     def sent(self, reserved: int, size_bytes: int) -> None:
-        """Counts a reply that was given to the connection."""
+        """Counts a reply that was handed to the connection."""
         self._account.change(size_bytes - reserved)
         self._ends.append((self._connection.sent_bytes, size_bytes))
         self.settle()
 
     def settle(self) -> None:
-        """Frees what the kernel has taken."""
+        """Frees the bytes that the kernel has taken."""
         taken = self._connection.taken_bytes
         while self._ends and self._ends[0][0] <= taken:
             self._account.change(-self._ends.popleft()[1])

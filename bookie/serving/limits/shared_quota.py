@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 LITTLE_SHARE = 48
-"""A peer holds little if it holds less than this part of all: of 64 MiB, a writer's message of a whole frame (1 MiB and
-what goes with it). With less, peers that send halves of messages would make every writer wait."""
+"""A peer holds little if it holds less than this part of the quota. Of 64 MiB, that is a writer's message with a full
+frame (1 MiB plus overhead). With a smaller share, peers that send halves of messages would make every writer wait."""
 
 
 class _Wish(NamedTuple):
@@ -23,8 +23,8 @@ class _Wish(NamedTuple):
 class Budget:
     """A quota of `in_all` for all peers, `a_peer` for each address. Belongs to one event loop.
 
-    `held_max`: the most that was held; `waits`: how often a request waited or was refused; `on_short` is called when
-    one begins to wait.
+    `held_max`: the highest amount held; `waits`: how often a request waited or was refused. Calls `on_short` when a
+    request begins to wait.
     """
 
     def __init__(self, in_all: int, a_peer: int, on_short: Callable[[], None] = lambda: None) -> None:
@@ -42,7 +42,8 @@ class Budget:
         return bool(self._lines)
 
     def is_short_for(self, peer: str) -> bool:
-        """Whether a request waits for what this peer holds: another peer's for the total, or its own for its share."""
+        """Whether a request waits for an amount that this peer holds: another peer's request for the total, or its own
+        for its share."""
         return peer in self._lines or any(
             self._fits_peer(other, line[0].amount) for other, line in self._lines.items()
         )
@@ -56,7 +57,7 @@ class Budget:
         return True
 
     async def take(self, peer: str, amount: int) -> None:
-        """Waits until the amount is taken; it is at most `a_peer`."""
+        """Waits until the amount is taken; the amount is at most `a_peer`."""
         if peer not in self._lines and self._fits(peer, amount):
             self.force(peer, amount)
             return
@@ -73,7 +74,7 @@ class Budget:
             raise
 
     def force(self, peer: str, amount: int) -> None:
-        """Takes the amount even past the quota: it is in memory already."""
+        """Takes the amount even past the quota, because it is already in memory."""
         self.held += amount
         self.held_max = max(self.held_max, self.held)
         self._by_peer[peer] = self._by_peer.get(peer, 0) + amount
@@ -104,7 +105,7 @@ class Budget:
         self._serve_lines()  # requests behind it may be smaller
 
     def _serve_lines(self) -> None:
-        """Grants waiting requests, one of each peer in turn, least holder first, as long as any fits."""
+        """Grants waiting requests, one of each peer in turn, smallest holder first, as long as any fits."""
         found = bool(self._lines)
         while found:
             found = False
@@ -125,10 +126,10 @@ class Budget:
 
 
 class Account:
-    """What one connection holds of a quota. `close` frees all of it, and nothing is taken afterwards.
+    """One connection's share of a quota. `close` frees all of it; afterwards nothing can be taken.
 
-    `moved` returns how many bytes have moved so far, or None while it is not the peer's turn to move something;
-    `cut` ends the connection; `on_held` is called when it begins to hold something.
+    `moved` returns how many bytes have moved so far, or None while the peer has nothing to move. `cut` ends the
+    connection. `on_held` is called when it begins to hold something.
     """
 
     def __init__(
@@ -159,7 +160,7 @@ class Account:
         self._note(amount)
 
     def change(self, amount: int) -> None:
-        """Corrects the amount held, upwards or downwards."""
+        """Corrects the amount held, up or down."""
         if self._is_closed:
             return
         if amount > 0:

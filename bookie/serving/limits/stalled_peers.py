@@ -1,6 +1,6 @@
-"""Cuts stalled peers, which hold memory and make no progress: at once where others wait for it, or after a time limit.
+"""Cuts stalled peers, which hold memory and make no progress: at once if others wait for it, or after a time limit.
 
-Progress is sending the rest of a message, or taking what was sent.
+A peer makes progress if it sends the rest of a message, or takes bytes sent to it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ SHORT_LOOK_SECONDS = 0.05
 """Check interval while a request waits."""
 
 SLOW_SECONDS_MAX = 0.2
-"""A peer that is slow for so long is cut if others wait for what it holds."""
+"""A peer that is slow for this long is cut if others wait for the memory it holds."""
 
 PAUSE_SECONDS = 1.0
-"""A check so late comes after a pause of our own: no peer counts as stalled, what they sent has not been read."""
+"""A check this late means that our own process paused. No peer counts as stalled then, because their bytes have not
+been read."""
 
 PACE_BYTES_A_SECOND_MIN = 64 * 1024
-"""A peer with less progress is slow."""
+"""A peer that makes less progress is slow."""
 
 
 class StalledPeers:
-    """Checks the accounts of some quotas. Call `begin` whenever one begins to hold something."""
+    """Checks the accounts of some quotas. Call `begin` whenever an account begins to hold something."""
 
     def __init__(self, budgets: Sequence[Budget], still_seconds_max: float) -> None:
-        """`still_seconds_max`: a peer without progress for so long is cut even if nobody waits."""
+        """`still_seconds_max`: a peer without progress for this long is cut even if no request waits."""
         self._still_seconds_max = still_seconds_max
         self.cuts = 0
         self._budgets = budgets
@@ -87,11 +88,11 @@ class StalledPeers:
             account.held,
             extra={"peer": account.peer},
         )
-        account.cut("it did not move while others waited, or for too long")
+        account.cut("it made no progress while others waited, or for too long")
 
 
 def _note_pace(account: Account, seconds: float) -> None:
-    """Updates for how long it has been slow, and for how long without any progress."""
+    """Updates how long the peer has been slow, and how long it has made no progress."""
     moved, before = account.moved(), account.seen
     account.seen = moved
     if moved is None or before is None or not seconds:

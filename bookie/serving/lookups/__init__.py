@@ -1,1 +1,1 @@
-"""Looks up in the metadata what authorizes clients: verifiers, owners, keys of bookies."""
+"""Looks up in the metadata the data that authorizes clients: verifiers, owners, keys of bookies."""

@@ -1,7 +1,7 @@
-"""Authorizes clients that are confined to one owner's ledgers: custom metadata `owner` of a record names it.
+"""Authorizes clients that are confined to one owner's ledgers: custom metadata `owner` of a record names the owner.
 
-An owner's are also those of owners below it, as in `team-a/billing`. Custom metadata never changes, nor is an id
-given twice: a cached owner stays true.
+An owner also owns the ledgers of owners below it, as in `team-a/billing`. Custom metadata never changes, and no id is
+assigned twice, so a cached owner stays true.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ...wire.messages import Status
 from .verifiers import LOOKUP_SECONDS_MAX, LOOKUPS_AT_ONCE_MAX
 
 OWNERS_KEPT_MAX = 65_536
-"""Ledgers whose owner is cached; past it the cache is cleared."""
+"""Limit on ledgers whose owner is cached; past it the cache is cleared."""
 
 Refused = dict[int, tuple[Status, str]]
 
@@ -31,11 +31,11 @@ class Owners:
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
 
     def knows(self, ledger_id: int, owner: str) -> bool:
-        """Whether the ledger is known to be this owner's."""
+        """Whether the cache shows that the ledger belongs to this owner."""
         return is_of(self._known.get(ledger_id), owner)
 
     async def refused(self, ledger_ids: Iterable[int], owner: str) -> Refused:
-        """Those that are not this owner's, or whose owner cannot be looked up, and why."""
+        """Returns the ledgers that do not belong to this owner, or whose owner cannot be looked up, and why."""
         asked = [n for n in dict.fromkeys(ledger_ids) if not self.knows(n, owner)]
         refused: Refused = {}
         for first in range(0, len(asked), LOOKUPS_AT_ONCE_MAX):
@@ -50,17 +50,22 @@ class Owners:
         its = self._known.get(ledger_id)
         if is_of(its, owner):
             return None
-        whose = "not there" if its is None else f"of {its.decode(errors='replace')!r}" if its else "nobody's"
-        wanted = f"custom metadata {OWNER!r} says {owner!r}"
-        return Status.UNAUTHORIZED, f"the ledger is {whose}; this certificate is for those whose {wanted}"
+        whose = (
+            "not there" if its is None else f"of {its.decode(errors='replace')!r}" if its else "of no owner"
+        )
+        wanted = f"custom metadata {OWNER!r} is {owner!r}"
+        return (
+            Status.UNAUTHORIZED,
+            f"the ledger is {whose}; this certificate covers only those whose {wanted}",
+        )
 
     async def _look_up(self, ledger_id: int) -> str:
-        """Looks the owner up; returns why that failed, or ""."""
+        """Looks up the owner; returns why that failed, or ""."""
         try:
             async with self._lookups, asyncio.timeout(LOOKUP_SECONDS_MAX):
                 found = await self._ledgers.read(ledger_id) if ledger_id >= 0 else None
         except (MetadataError, TimeoutError) as error:
-            return f"the metadata does not tell whose it is: {error}"
+            return f"cannot look up its owner: {error}"
         if found is not None:
             if len(self._known) >= OWNERS_KEPT_MAX:
                 self._known.clear()

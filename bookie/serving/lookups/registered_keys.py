@@ -1,4 +1,4 @@
-"""Authenticates other bookies by the keys in their registrations, which bookies alone may write."""
+"""Authenticates other bookies by the keys in their registrations, which only bookies may write."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from metadata.store import MetadataStore
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS_MIN = 1.0
-"""Rate limit: registrations are read no more often, however many unknown keys come."""
+"""Rate limit: least time between reads of the registrations, however many unknown keys arrive."""
 
 LOOK_SECONDS_MAX = 3.0
-"""Time limit for reading them; then the key counts as unknown."""
+"""Time limit of a read; past it the key counts as unknown."""
 
 KNOWN_SECONDS_MAX = 60.0
-"""Age at which cached registrations are no longer believed: a bookie may have gone."""
+"""Age limit of cached registrations: past it a bookie may have gone."""
 
 
 class RegisteredKeys:
@@ -33,12 +33,12 @@ class RegisteredKeys:
         self._looking = asyncio.Lock()
 
     async def hold(self, key: bytes) -> bool:
-        """Whether a live bookie has this key; reads the registrations for one that has just started."""
+        """Whether a live bookie has this key; reads the registrations for a bookie that has just started."""
         if self._knows(key):
             return True
         asked_at = self._now()
         async with self._looking:
-            if self._looked_at < asked_at:  # else a read that began since serves this call, too
+            if self._looked_at < asked_at:  # otherwise a read that began since serves this call, too
                 await asyncio.sleep(max(0.0, self._looked_at + LOOK_SECONDS_MIN - self._now()))
                 await self._look()
         return self._knows(key)
@@ -57,7 +57,7 @@ class RegisteredKeys:
             async with asyncio.timeout(LOOK_SECONDS_MAX):
                 found = await list_bookies(self._store)
         except (MetadataError, TimeoutError) as error:
-            log.log(weight(error), "cannot look up the key of a bookie that asks to copy: %s", error)
-            return  # the cached keys stand, as long as they are fresh
+            log.log(weight(error), "cannot look up the key of a bookie that re-replicates: %s", error)
+            return  # the cached keys stay valid while they are fresh
         self._seen_at = began
         self._keys = [one.reading_key for one in found if one.reading_key]

@@ -1,14 +1,14 @@
-"""Looks up in the metadata who may write to a ledger that this bookie has not seen yet, and whether a fragment stands
-there of which it hears for the first time.
+"""Looks up in the metadata who may write to a ledger that this bookie has not seen yet, and whether the record has a
+fragment that is new to this bookie.
 
-If the first client were believed, one without the password that comes before the writer would own the ledger at this
-bookie. After the first request what is in the log counts, and the metadata is asked again only after an ensemble
-change. A writer changes the record first (F6): where it has a fragment that the metadata has not, the metadata went
-back to an older copy since, and nobody would look here for what is confirmed with this bookie's help (W8).
+If the bookie believed the first client, a client without the password that arrives before the writer would own the
+ledger here. After the first request the log decides, and the bookie asks the metadata again only after an ensemble
+change. A writer changes the record first (F6). So if a writer has a fragment that the metadata lacks, the metadata went
+back to an older copy, and no reader would look on this bookie for entries confirmed with its help (W8).
 
-A bookie remembers what the metadata said. Where a request names another identity than the ledger here has, and at each
-fence, it looks again, and has the cluster hold back where the metadata has gone back meanwhile. What clients say proves
-nothing of that.
+A bookie remembers the metadata's answers. It looks again at each fence, and if a request names another identity than
+the ledger here has. If the metadata has gone back meanwhile, the bookie has the cluster hold back. Claims of clients
+are no proof of that.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from ...storage.bookie import Bookie
 from ...wire.messages import Frame, Status
 
 LOOKUP_SECONDS_MAX = 3.0
-"""How long a stream waits for the metadata before its new ledgers are refused for now."""
+"""Time limit for the metadata: past it a stream's new ledgers are refused for now."""
 
 LOOKUPS_AT_ONCE_MAX = 16
-"""Concurrent look-ups of all messages. A message may bring a thousand new ledgers: one by one they would take as many
-round trips, and without a bound clients that name made-up ledgers would flood the metadata through us."""
+"""Limit on concurrent look-ups of all messages. A message may bring a thousand new ledgers: one by one they would take
+as many round trips, and without a limit clients could flood the metadata with made-up ledgers through the bookie."""
 
 REMEMBERED_MAX = 10_000
-"""Ledgers of which a bookie remembers what the metadata said; those that were looked up last."""
+"""Limit on ledgers whose last look-up a bookie remembers; the oldest look-up is forgotten first."""
 
 OLDER = "the metadata, which may be an older copy, has no such fragment of it"
 
 
 class Verifiers:
-    """Looks up the verifiers of ledgers that the bookie does not know, and fragments that it has no note of."""
+    """Looks up the verifiers of ledgers that the bookie does not know, and fragments for which it has no note."""
 
     def __init__(
         self,
@@ -56,31 +56,32 @@ class Verifiers:
         self._round = 0
 
     def look_again(self) -> None:
-        """Frames that are being looked up are looked up once more: an older copy of the metadata may be accepted next,
-        by notes to which theirs do not belong yet (W8). What was remembered is none of that copy's."""
+        """Has frames that are being looked up looked up once more, and forgets remembered answers. An operator may
+        accept an older copy of the metadata next, by notes that do not include theirs yet (W8), and the answers do not
+        come from it."""
         self._round += 1
         self._remembered.clear()
 
     def knows(self, frame: Frame) -> bool:
-        """Whether nothing has to be looked up for this frame."""
+        """Whether this frame needs no look-up."""
         state = self._bookie.states.peek(frame.ledger_id)
         if state.verifier is None or state.is_another(frame.identity):
             return False
         return not (frame.note and self._news_of(frame))
 
     def _news_of(self, frame: Frame) -> Headline | None:
-        """The fragment that the frame's note is of; None where the bookie has that note."""
+        """The fragment that the frame's note describes; None if the bookie has that note."""
         try:
             told = fragment_note.headline(frame.note)
         except (DecodeError, ValueError):
-            return None  # whoever takes it refuses it
+            return None  # the code that takes the frame refuses it
         if self._bookie.verifier_of(frame.ledger_id) is None:
             return told
         held = self._bookie.index.notes.of(frame.ledger_id).get(told.first_entry)
         return None if held is not None and told.is_older_than(fragment_note.headline(held)) else told
 
     async def refused(self, frames: Iterable[Frame]) -> dict[int, tuple[Status, str]]:
-        """Makes sure that each ledger's verifier is known; returns those that cannot be written to, and why.
+        """Makes sure that each ledger's verifier is known; returns the ledgers that cannot be written to, and why.
 
         The result holds until the caller awaits something: a ledger may be deleted at any time.
         """
@@ -90,7 +91,7 @@ class Verifiers:
             news[frame.ledger_id] = self._news_of(frame) if frame.note else news.get(frame.ledger_id)
             if self._bookie.states.peek(frame.ledger_id).is_another(frame.identity):
                 others.add(frame.ledger_id)
-        for ledger_id in others:  # once for each, however many frames name another one
+        for ledger_id in others:  # once for each ledger, however many frames name another identity
             await self.look(ledger_id)
         wanted, round_ = dict(news), self._round
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
@@ -101,7 +102,7 @@ class Verifiers:
                 found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
                 told = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in told if why is not None}
-            # Their fragments stand, unless all is to be looked up again.
+            # Their fragments are in the metadata, unless everything must be looked up again.
             wanted = wanted | dict.fromkeys(unknown) if round_ == self._round else dict(news)
             round_ = self._round
         return refused
@@ -110,7 +111,8 @@ class Verifiers:
         return news is not None or self._bookie.verifier_of(ledger_id) is None
 
     async def look(self, ledger_id: int) -> None:
-        """Looks whether the metadata has gone back, where it was looked up before, and has the cluster hold back."""
+        """If the ledger was looked up before, checks whether the metadata has gone back, and has the cluster hold back
+        if so."""
         if ledger_id in self._remembered:
             await self._learn(ledger_id, None)
 
@@ -122,18 +124,18 @@ class Verifiers:
         except (MetadataError, TimeoutError) as error:
             if self._bookie.verifier_of(ledger_id) is not None:
                 return None  # its writer goes on: a bookie without metadata is as good as the others for known ledgers
-            return Status.UNKNOWN, f"the metadata does not tell who may write to it: {error}"
+            return Status.UNKNOWN, f"cannot look up who may write to it: {error}"
         if found is not None and news is not None and news.is_ahead_of(found.record):
             return Status.FENCED, OLDER
         if forgets != self._bookie.states.forgets:
-            return None  # forgotten meanwhile, perhaps this one: what was read may be older than its deletion
+            return None  # a ledger was forgotten meanwhile, perhaps this one: the record may be older than its deletion
         if found is None:
             return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
         self._bookie.learn(found.record)
         return None
 
     async def _read(self, ledger_id: int) -> VersionedRecord | None:
-        """What the metadata has of the ledger. Raises MetadataError, also where nobody may hold it back."""
+        """Reads the ledger's record. Raises MetadataError, also if the metadata went back and a hold cannot begin."""
         round_ = self._round
         found = await self._ledgers.read(ledger_id)
         if self._is_older(found):
@@ -150,7 +152,7 @@ class Verifiers:
         return found
 
     def _is_older(self, found: VersionedRecord | None) -> str:
-        """How the record shows that the metadata went back, by what it said before; "" where it does not."""
+        """Compares the record with the last answer; returns how it shows that the metadata went back, or ""."""
         if found is None or found.ledger_id not in self._remembered:
             return ""
         identity, stood = self._remembered[found.ledger_id]

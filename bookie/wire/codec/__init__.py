@@ -1,8 +1,8 @@
-"""Encodes and decodes messages: the only modules that touch the generated protobuf code.
+"""Encodes and decodes messages: the only modules that use the generated protobuf code.
 
-Every message has a checksum and columns attached (`attachments`), and is encoded in parts. Decoding never trusts:
-columns that do not fit together, a wrong checksum or an unknown status raise BadMessage, and nothing of the message
-is used.
+Every message has a checksum and columns attached (`attachments`), and is encoded in parts. Decoding never trusts the
+sender: inconsistent columns, a wrong checksum or an unknown status raise BadMessage, and nothing of the message is
+used.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ MESSAGES: dict[type, Codec] = {**APPENDS, **READS, **TOOLS}
 
 
 def encode(message: Any) -> Sealed:
-    """The bytes of a message, of any of these kinds."""
+    """Encodes a message of any of these kinds."""
     return MESSAGES[type(message)].encode(message)
 
 
 def decode(kind: type[Message], data: Body) -> Message:
-    """The message of this kind. Raises BadMessage."""
+    """Decodes a message of this kind. Raises BadMessage."""
     message: Message = MESSAGES[kind].decode(data)
     return message

@@ -1,10 +1,10 @@
-"""Encodes and decodes appends, frames of entries, and their acknowledgements: in fields of fixed width.
+"""Encodes and decodes appends, frames of entries, and their acknowledgements, in fields of fixed width.
 
-A small append costs little besides its messages, and protobuf's are made and taken apart field by field. Numbers are
+A small append costs little besides its messages, and protobuf builds and parses a message field by field. Numbers are
 little-endian:
 
     request  incarnation_bytes u16, frames u16, told u16, first_sequence u64, incarnation, frames, told
-    frame    the fields of `_FRAME`; then the LAC's digest, verifier, proof, identity, trace, note: what it has of them
+    frame    the fields of `_FRAME`; then those it has of: the LAC's digest, verifier, proof, identity, trace, note
     reply    for each: sequence u64, status u16 (numbers of bookie.proto), detail_bytes u32, detail in UTF-8
 """
 
@@ -37,13 +37,13 @@ from ..messages import (
 from .parts import STATUS_FROM_PB, STATUS_TO_PB, Body, Codec, checked_lac
 
 FRAMES_MAX = 1024
-"""Frames of one message at most, kept by clients; a bookie's other clients wait while it decodes a message."""
+"""Limit on frames of one message, kept by clients; a bookie's other clients wait while it decodes a message."""
 
 APPEND_HEADER_BYTES_MAX = 512 * 1024
-"""FRAMES_MAX frames need half of it. Each frame costs memory once it is decoded."""
+"""Size limit of a header; FRAMES_MAX frames need half of it. Each frame takes memory once it is decoded."""
 
 SEQUENCES_MAX = 1 << 64
-"""Numbers of frames on one connection; an acknowledgement has no room for others."""
+"""Limit on the numbers of frames on one connection; an acknowledgement has no room for larger ones."""
 
 _REQUEST = struct.Struct("<HHHQ")
 
@@ -100,9 +100,9 @@ def _decode_request(data: Body) -> AppendRequest:
             frame, at = _frame_at(at, header, body)
             found.append(frame)
         if not all(map(_is_told, found[frames:])):
-            raise BadMessage("what is told in passing is more than a note")
+            raise BadMessage("a told frame has more than a note")
     except (struct.error, UnicodeDecodeError) as error:
-        raise BadMessage(f"its fields are no appends: {error}") from None
+        raise BadMessage(f"its fields are not appends: {error}") from None
     if at != len(header):
         raise BadMessage(f"a header of {len(header)} bytes, and fields of {at}")
     body.end()
@@ -110,8 +110,8 @@ def _decode_request(data: Body) -> AppendRequest:
 
 
 def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
-    """The frame that begins there, and where it ends. Where the header ends before, its names are too short: the caller
-    compares the ends."""
+    """Decodes the frame that begins at this offset; returns it and its end. If the header is too short, the frame's
+    byte strings are too: the caller compares the ends."""
     # fmt: off
     (
         ledger_id, last_entry, length_bytes, entries, digests_bytes, payload_bytes,
@@ -145,12 +145,12 @@ def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
 
 
 def _is_told(frame: Frame) -> bool:
-    """Whether a frame has nothing but a note, and whose it is."""
+    """Whether a frame has only a note and the ledger's credential and identity."""
     return not (len(frame.columns) or frame.last_add_confirmed or frame.deferred_sync or frame.trace)
 
 
 def _check_count(frames: int, told: int, first_sequence: int) -> None:
-    """Raises BadMessage for more frames than a message has, or than there are numbers for to acknowledge them."""
+    """Raises BadMessage for too many frames, or more than there are sequence numbers to acknowledge them."""
     if frames + told > FRAMES_MAX:
         raise BadMessage(f"{frames + told} frames in one message; the limit is {FRAMES_MAX}")
     if first_sequence + frames > SEQUENCES_MAX:
@@ -158,7 +158,7 @@ def _check_count(frames: int, told: int, first_sequence: int) -> None:
 
 
 def _check_frame(ledger_id: int, note: bytes) -> None:
-    """Raises BadMessage for what no frame has."""
+    """Raises BadMessage for values that no frame has."""
     if ledger_id < 0:
         raise BadMessage(f"{ledger_id} is not a ledger id")
     if len(note) > NOTE_BYTES_MAX:
@@ -190,7 +190,7 @@ def _decode_reply(data: Body) -> AppendReply:
     except KeyError as error:
         raise BadMessage(f"unknown status {error}") from None
     except (struct.error, UnicodeDecodeError) as error:
-        raise BadMessage(f"its fields are no acknowledgements: {error}") from None
+        raise BadMessage(f"its fields are not acknowledgements: {error}") from None
     if at != end:
         raise BadMessage(f"a header of {end} bytes, and fields of {at}")
     return new_reply((tuple(acks),))

@@ -1,4 +1,4 @@
-"""Encodes and decodes what messages share: headers and columns, LAC statements, credentials, statuses."""
+"""Encodes and decodes the parts that messages share: headers and columns, LAC statements, credentials, statuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..messages import (
 )
 
 LAC_DIGEST_BYTES_MAX = 64
-"""Width of a digest at most; bounds what a bookie keeps for each ledger."""
+"""Largest digest; limits the memory that a bookie keeps for each ledger."""
 
 M = TypeVar("M", bound=Message)
 V = TypeVar("V")
@@ -140,7 +140,7 @@ _TO: dict[str, Callable[[Any], Any]] = {
     "credential": credential_to,
     "status": STATUS_TO_PB.__getitem__,
 }
-"""How a field is written that is not as it is in the message, by its name."""
+"""Encoders, by name, of the fields that the message represents differently."""
 
 _FROM: dict[str, Callable[[Any], Any]] = {
     "action": _action_from,
@@ -150,20 +150,20 @@ _FROM: dict[str, Callable[[Any], Any]] = {
     "append_seconds_bounds": lambda message: tuple(message.append_seconds_bounds),
     "append_counts": lambda message: tuple(message.append_counts),
 }
-"""How a field is read from its message that is checked, or is something else there."""
+"""Decoders, by name, of the fields that must be checked, or that the message represents differently."""
 
 
 class Codec(NamedTuple):
-    """How messages of one kind are written, and read."""
+    """Encoder and decoder of one kind of message."""
 
     encode: Callable[[Any], Sealed]
     decode: Callable[[Body], Any]
 
 
 def plain(kind: type[Message], of: type[V], check: Callable[[V], None] = lambda _: None) -> Codec:
-    """Of a message that has all fields of this dataclass, two at least, under their names.
+    """Makes the codec of a message that has every field of this dataclass, at least two, under the same names.
 
-    `check` raises BadMessage for a message that was read and cannot be.
+    `check` raises BadMessage for a decoded message with impossible values.
     """
     names = [field.name for field in fields(of)]  # type: ignore[arg-type]
     values_of = attrgetter(*names)

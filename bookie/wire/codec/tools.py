@@ -1,4 +1,4 @@
-"""Encodes and decodes what goes over gRPC: info, maintenance, notes."""
+"""Encodes and decodes the messages sent over gRPC: info, maintenance, notes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..messages import (
 from .parts import STATUS_TO_PB, Body, Codec, parse, plain, status_from
 
 BUCKETS_MAX = 64
-"""Buckets of an append histogram at most."""
+"""Limit on the buckets of an append histogram."""
 
 
 def _encode_info_request(_: InfoRequest) -> Sealed:

@@ -1,7 +1,7 @@
 """One end of a connection of the data protocol: frames both ways, back-pressure, keepalive pings.
 
-Client and bookie use the same class; their handlers interpret the frames. Whatever happens, the handler is told once
-that the connection is lost, and why.
+Client and bookie use the same class; their handlers interpret the frames. In every case the connection notifies the
+handler once that it is lost, and why.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ WRITE_BUFFER_BYTES_MAX = 1024 * 1024
 """Send backlog past which `is_writable` is False, and only replies are added."""
 
 KEEPALIVE_SECONDS = 10.0
-"""An end that has received nothing for so long sends a ping."""
+"""An end that has received nothing for this long sends a ping."""
 
 ASKED_SHARE_MIN = 0.1
 """Rate limit of pings: reading pauses for this share of KEEPALIVE_SECONDS after pings closer together than that."""
 
 SILENCE_SECONDS_MAX = 20.0
-"""Idle timeout of an end that sends pings: it gives the connection up after such a silence."""
+"""Idle timeout of an end that sends pings: it ends the connection after such a silence."""
 
 BUSY_TURN_SECONDS = 0.001
-"""A longer loop iteration means that the loop is busy."""
+"""If a loop iteration takes longer than this, the loop is busy."""
 
 LOOK_SECONDS_MIN = 0.01
 """Least time between two liveness checks."""
 
 LATE_SECONDS = 1.0
-"""A timer this late means that the process was stopped: what came meanwhile has not been read."""
+"""A timer this late means that the process was stopped: bytes that arrived meanwhile have not been read."""
 
 SIGNS_OF_LIFE = frozenset({FrameKind.PING, FrameKind.PONG})
 _KIND = attrgetter("kind")
 M = TypeVar("M")
 
-UNTAKEN = "the peer does not take what is sent to it"
-NO_MEMORY = "there is no room for what it sends"
-TOO_OFTEN = "it asks too often for signs of life"
-NEXT_TURN = "the rest of what came is for the next turn"
+UNTAKEN = "the peer does not take the bytes sent to it"
+NO_MEMORY = "there is no memory for its message"
+TOO_OFTEN = "it sends too many pings"
+NEXT_TURN = "the remaining frames wait for the next turn"
 
 
 class ConnectionMemory(Protocol):
@@ -74,10 +74,10 @@ class Handler(Protocol):
 
 
 class Connection(MessageProtocol):
-    """One end. `asks`: whether it sends pings; the other then only answers them.
+    """One end. `asks`: whether it sends pings; otherwise it only answers them.
 
-    `heard_at`: when something was received last, by the loop's clock. A server (`untaken_bytes_max`) reads nothing
-    more from a peer with so large a send backlog; where `memory` is set, large bodies wait for it.
+    `heard_at`: when the last bytes were received, by the loop's clock. A server (`untaken_bytes_max`) stops reading
+    from a peer with a send backlog of this size; with `memory`, large bodies wait for it.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Connection(MessageProtocol):
     # --- what an owner uses -------------------------------------------------------------------
 
     def send(self, kind: FrameKind, call: int = 0, body: Sequence[Part] = ()) -> None:
-        """Queues a frame; does nothing on a connection that is lost, or was ended by this side."""
+        """Queues a frame; does nothing on a connection that is lost or that this side has ended."""
         transport = self._transport
         if transport is None or self._is_ending:
             return
@@ -126,14 +126,14 @@ class Connection(MessageProtocol):
         if self._outbox is not None:
             self._outbox.send(buffers)
             return
-        # Not `writelines`: before Python 3.12 it joins all, and later ones forget to pause the writer.
+        # Not `writelines`: before Python 3.12 it joins all parts, and later versions forget to pause the writer.
         for buffer in buffers:
             transport.write(buffer)
 
     def send_message(
         self, kind: FrameKind, message: M, size_of: Callable[[M], int], encode: Callable[[M], Sequence[Part]]
     ) -> None:
-        """Sends a message that nobody changes: as it is to a peer in this process that takes it, else as a frame."""
+        """Sends an immutable message: as an object to a peer in this process that takes it, otherwise as a frame."""
         transport, passed_bytes = self._transport, None
         if isinstance(transport, InProcessTransport) and not self._is_ending:
             passed_bytes = transport.write_message(message, size_of)
@@ -143,7 +143,7 @@ class Connection(MessageProtocol):
             self.sent_bytes += passed_bytes
 
     def hold(self, reason: str) -> None:
-        """Pauses reading from the peer until `go_on` was called for every reason."""
+        """Pauses reading from the peer until `go_on` has been called for every reason."""
         if not self._holds and self._transport is not None and not self.is_lost:
             self._transport.pause_reading()
         self._holds.add(reason)
@@ -151,7 +151,7 @@ class Connection(MessageProtocol):
     def go_on(self, reason: str) -> None:
         self._holds.discard(reason)
         if not self._holds and self._transport is not None and not self.is_lost:
-            self.heard_at = self._loop.time()  # a peer we did not read from was not silent
+            self.heard_at = self._loop.time()  # a peer that we did not read from was not silent
             self._transport.resume_reading()
 
     @property
@@ -163,7 +163,7 @@ class Connection(MessageProtocol):
 
     @property
     def peer_address(self) -> str:
-        """Where the peer's end is, host and port; "" if that is not known."""
+        """Host and port of the peer's end; "" if unknown."""
         name = None if self._transport is None else self._transport.get_extra_info("peername")
         return joined(str(name[0]), name[1]) if name else ""
 
@@ -181,11 +181,11 @@ class Connection(MessageProtocol):
 
     @property
     def is_held(self) -> bool:
-        """Whether reading is paused, for whatever reason."""
+        """Whether reading is paused for any reason."""
         return bool(self._holds)
 
     def close(self, why: str = "it was closed") -> None:
-        """Ends the connection once the kernel has accepted all that was sent."""
+        """Ends the connection once the kernel has accepted all sent bytes."""
         self._why, self._is_ending = self._why or why, True
         if self._outbox is not None and not self.is_lost:
             self._outbox.close()
@@ -221,7 +221,7 @@ class Connection(MessageProtocol):
         try:
             frames = self.reader.received(nbytes)
         except BadFrame as error:
-            self.abort(f"what it sent cannot be understood: {error}")
+            self.abort(f"its bytes cannot be decoded: {error}")
             return
         self._take_all(frames)
 
@@ -277,7 +277,7 @@ class Connection(MessageProtocol):
     # ------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Takes bytes that came before this was the connection's protocol."""
+        """Takes bytes that arrived before this became the connection's protocol."""
         view = memoryview(data)
         while view and not self._is_ending:
             room = self.reader.buffer()
@@ -289,7 +289,7 @@ class Connection(MessageProtocol):
                 self.abort("it sends more than a client hello before the handshake is done")
 
     def _take_all(self, frames: Sequence[Received]) -> None:
-        """Handles one loop iteration's frames; the rest in later iterations, before anything more is read."""
+        """Handles one loop iteration's frames; the rest in later iterations, before it reads anything else."""
         if FrameKind.PING in map(_KIND, frames):
             self._is_asked()
         for kind, call, body in frames:
@@ -302,7 +302,7 @@ class Connection(MessageProtocol):
             try:
                 self.handler.received(kind, call, body)
             except Exception as error:
-                # Whatever the error, the owner must hear of it, or a caller waits for ever.
+                # The owner must learn of any error, otherwise a caller waits for ever.
                 self.abort(f"its stream failed: {error!r}")
                 raise
         if self.reader.has_more:
@@ -344,7 +344,7 @@ class Connection(MessageProtocol):
         try:
             frames = self.reader.more()
         except BadFrame as error:
-            self.abort(f"what it sent cannot be understood: {error}")
+            self.abort(f"its bytes cannot be decoded: {error}")
             return
         self._take_all(frames)
 
@@ -364,7 +364,7 @@ class Connection(MessageProtocol):
             self.go_on(NO_MEMORY)
 
     def _look_later(self, seconds: float) -> None:
-        """Schedules the next liveness check, counted from when something was received last."""
+        """Schedules the next liveness check, counted from when the last bytes were received."""
         # A timer may fire early by a tick or a rounding error: then do not check again at once.
         self._look_at = max(self.heard_at + seconds, self._loop.time() + LOOK_SECONDS_MIN)
         self._look = self._loop.call_at(self._look_at, self._look_for_life)
@@ -387,7 +387,7 @@ class Connection(MessageProtocol):
             self._look_later(self._silence_seconds_max)
         elif silent < KEEPALIVE_SECONDS:
             self._look_later(KEEPALIVE_SECONDS)
-        else:  # ping: without a reply until then the connection is given up
+        else:  # ping: without a reply until then the connection ends
             self.send(FrameKind.PING)
             self._look_later(self._silence_seconds_max)
 

@@ -1,11 +1,11 @@
-"""Frames of the data protocol: bytes in, whole frames out. A pure machine that owns the receive buffers.
+"""Frames of the data protocol: bytes in, whole frames out. Does no I/O, and owns the receive buffers.
 
     body_bytes  u32 little-endian
-    call        u32: of which call this is a part; 0 where there is none; of a goodbye: see Goodbye
+    call        u32: of which call this is a part; 0 if of none; of a goodbye: see Goodbye
     kind        u32: see Kind
     body        a sealed message, or the JSON of a handshake
 
-Small frames are received many at a time; the rest of a large body into its own buffer.
+Small frames are received many at a time; the rest of a large body goes into its own buffer.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ HEADER_BYTES = HEADER.size
 
 RECEIVE_BYTES_MIN = 4 * 1024
 RECEIVE_BYTES = 64 * 1024
-"""Receive buffer while no large body is under way; a frame that does not fit gets its own. A connection begins with the
-smaller size, and gets the larger once it has filled that: a thousand quiet ones take little memory."""
+"""Receive buffer while no large body is being received; a frame that does not fit gets its own. A connection begins
+with the smaller size, and gets the larger once it has filled that: a thousand quiet ones take little memory."""
 
 FRAMES_AT_ONCE_MAX = 4
-"""Frames of one connection in one loop iteration: others have their turn in between."""
+"""Frames of one connection per loop iteration: others have their turn in between."""
 
 SMALL_BODY_BYTES_MAX = 16 * 1024
-"""Cap on the body of small kinds, where the reader is told which kinds may be large."""
+"""Size limit of the body of small kinds, if the reader knows which kinds may be large."""
 
 GREETING_BYTES_MAX = 4096
-"""Cap on bodies before the end of the handshake: unidentified peers make nobody buffer more."""
+"""Size limit of bodies before the end of the handshake, so that unidentified peers take little memory."""
 
 LARGE_PART_BYTES = 64 * 1024
-"""A part of this size is sent by itself: a system call costs less than the copy."""
+"""A part of this size is sent without joining it to others: a system call costs less than the copy."""
 
 Body = bytes | bytearray
 
@@ -47,7 +47,7 @@ class Goodbye(IntEnum):
     """Why a bookie ends a connection, for programs: the `call` of its GOODBYE. The body is for people."""
 
     OTHERWISE = 0
-    STARTING = 1  # it reads its log, and will serve
+    STARTING = 1  # it replays its log, and will serve
 
 
 class FrameKind(IntEnum):
@@ -86,7 +86,7 @@ _received: Callable[[tuple[FrameKind, int, Body]], Received] = made_of(Received)
 
 
 class BadFrame(ValueError):
-    """Bytes that are no frame of this protocol; the connection cannot be used any more."""
+    """Bytes that are not a frame of this protocol; the connection can no longer be used."""
 
 
 def framed(kind: FrameKind, call: int, body: Sequence[Part]) -> list[Part]:
@@ -109,8 +109,8 @@ def framed(kind: FrameKind, call: int, body: Sequence[Part]) -> list[Part]:
 class FrameReader:
     """Incremental parser: receive into `buffer()`, then pass the number of bytes to `received`.
 
-    Frames come a few at a time: while it `has_more`, `more` returns the next ones, and nothing can be received. Nor
-    can it where a large body begins: `wanted` says how many bytes it takes, until `go_on`.
+    Returns a few frames at a time. While it `has_more`, `more` returns the next ones, and nothing can be received.
+    Nothing can be received either when a large body begins: `wanted` is its size, until `go_on`.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class FrameReader:
         self.wanted = 0
         self.has_more = False
         self._large_kinds: Collection[FrameKind] = ALL_KINDS
-        self._begin = self._end = 0  # of what is received in `_small` and not taken
+        self._begin = self._end = 0  # of the bytes received in `_small` and not yet taken
         self._small = bytearray(RECEIVE_BYTES_MIN)
         self._view = memoryview(self._small)
         self._large: Received | None = None
@@ -130,12 +130,12 @@ class FrameReader:
         return self._large is not None
 
     def handshake_done(self, large_kinds: Collection[FrameKind] = ALL_KINDS) -> None:
-        """Raises the cap on frames after the handshake; for all kinds, or only some."""
+        """Raises the size limit of frames after the handshake, for all kinds or only some."""
         self.body_bytes_max = MESSAGE_BYTES_MAX
         self._large_kinds = large_kinds
 
     def go_on(self) -> None:
-        """Allocates the buffer for the large body that was `wanted`."""
+        """Allocates the buffer for the large body whose size is `wanted`."""
         size, call, kind = self._header()
         self._begin += HEADER_BYTES
         frame = Received(kind, call, bytearray(size))
@@ -153,7 +153,7 @@ class FrameReader:
         return self._view[self._end :]
 
     def received(self, count: int) -> list[Received]:
-        """Counts received bytes; returns the first frames that are whole now. Raises BadFrame."""
+        """Counts received bytes; returns the first frames that are now whole. Raises BadFrame."""
         if self._large is not None:
             return self._received_large(count)
         frames: list[Received] = []
@@ -172,13 +172,13 @@ class FrameReader:
             frames.append(_received((kind, call, bytes(self._view[begin : begin + size]))))
             self._begin = begin = begin + size
         if self._begin == end < len(self._small):
-            self._begin = self._end = 0  # all is taken, as nearly always
+            self._begin = self._end = 0  # everything is taken, as nearly always
         elif not self.wanted:
             self._close_up()
         return frames
 
     def more(self) -> list[Received]:
-        """The next frames that are whole. Raises BadFrame."""
+        """Returns the next whole frames. Raises BadFrame."""
         return self.received(0)
 
     def _received_large(self, count: int) -> list[Received]:
@@ -190,7 +190,7 @@ class FrameReader:
         return [frame]
 
     def drop(self) -> None:
-        """Frees the buffers of a lost connection, whoever still refers to this."""
+        """Frees the buffers of a lost connection, even if other objects still refer to this reader."""
         self._large, self.wanted, self.has_more = None, 0, False
         self._small = bytearray()
         self._view = memoryview(self._small)

@@ -1,6 +1,6 @@
 """Handshake: client hello and server hello, with version negotiation. JSON, once per connection.
 
-A version is one number. The bookie chooses the highest that both speak, or says which it speaks and ends the
+A version is one number. The bookie chooses the highest that both speak, or sends the versions it speaks and ends the
 connection. Unknown members are ignored, so that later versions can add some.
 """
 
@@ -17,7 +17,7 @@ VERSION_MAX = 1
 
 
 class BadHandshake(ValueError):
-    """A hello that is malformed, or that cannot be accepted."""
+    """A hello that is malformed or cannot be accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def chosen_version(hello: ClientHello) -> int:
 
 
 def check_offered(hello: ServerHello) -> None:
-    """Raises BadHandshake where the bookie has chosen a version that clients do not speak."""
+    """Raises BadHandshake if the bookie has chosen a version that clients do not speak."""
     if not VERSION_MIN <= hello.version <= VERSION_MAX:
         raise BadHandshake(
             f"it has chosen version {hello.version} of the data protocol, and was offered {VERSION_MIN} to "

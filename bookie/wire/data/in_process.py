@@ -1,8 +1,8 @@
-"""Joins two ends of a connection in one process: what one writes the other receives in a later turn of their loop.
+"""Joins two ends of a connection in one process: one end receives the other's writes in a later turn of their loop.
 
-The ends are the protocols that sockets have, so frames, limits, back-pressure, handshake and goodbyes are the same.
-Only the kernel and TLS are left out, and the bytes of messages that both ends can pass as they are (`MessageProtocol`).
-A write never calls the peer, so nobody is called back in the midst of something.
+The ends are the same protocols as over sockets, so frames, limits, back-pressure, handshake and goodbyes are the same.
+Only the kernel and TLS are left out, and the bytes of messages that both ends can pass as objects (`MessageProtocol`).
+A write never calls the peer, so no protocol is called back in the middle of another call.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ TURN_BYTES_MAX = 1024 * 1024
 """Most that one end receives in a turn of the loop; copying it takes some 0.1 ms."""
 
 LOW_WATER_SHARE = 4
-"""A paused writer resumes when what waits has shrunk to a quarter of its bound, as in asyncio."""
+"""A paused writer resumes when the waiting bytes have shrunk to a quarter of their limit, as in asyncio."""
 
 
 M = TypeVar("M")
 
 
 class MessageProtocol(asyncio.BufferedProtocol):
-    """A protocol that may take messages as they are, beside bytes, in the order in which both were sent.
+    """A protocol that may take messages as objects, besides bytes, in the order in which both were sent.
 
-    No byte of one is copied, changed or lost on its way, so nothing of it is encoded, or checked as bytes are.
+    An object is not copied, changed or lost on its way, so it is neither encoded nor checked as bytes are.
     """
 
     on_message: Callable[[Any], None] | None = None
-    """What takes the peer's messages; None for bytes only."""
+    """Handles the peer's messages; None for bytes only."""
 
     def message_received(self, message: Any, size_bytes: int) -> None:
-        """Called only while there is an `on_message`."""
+        """Called only if there is an `on_message`."""
 
 
 class _Message(NamedTuple):
@@ -47,7 +47,7 @@ class _Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnBookie:
-    """The bookie that runs in this process, for a client beside it. Belongs to the bookie's event loop.
+    """The bookie that runs in this process, for a client in the same process. Belongs to the bookie's event loop.
 
     `connect` joins a client's end to it at once, or raises OSError with the reason why the bookie takes no connection.
     """
@@ -58,7 +58,7 @@ class OwnBookie:
 
 
 def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address: str) -> None:
-    """Connects both, and calls `connection_made` of each. `address`: of the process, told to each as its peer's."""
+    """Connects both, and calls `connection_made` of each. `address`: of this process, shown as the peer's."""
     ends = InProcessTransport(one, address), InProcessTransport(other, address)
     ends[0].peer, ends[1].peer = ends[1], ends[0]
     for end in ends:
@@ -66,7 +66,7 @@ def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address
 
 
 class InProcessTransport(asyncio.Transport):
-    """One end's transport. What it has written waits here until the peer takes it."""
+    """One end's transport. Its written data waits here until the peer takes it."""
 
     peer: InProcessTransport
 
@@ -86,14 +86,14 @@ class InProcessTransport(asyncio.Transport):
     # --- what a protocol uses -----------------------------------------------------------------
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Takes data that nobody changes any more."""
+        """Takes data that the caller will not change."""
         if len(data):
             self._pass_on(memoryview(data), len(data))
 
     def write_message(self, message: M, size_of: Callable[[M], int]) -> int | None:
-        """Passes a message that nobody changes any more to the peer, if that takes it as it is.
+        """Passes a message that the caller will not change to the peer as an object, if the peer takes objects.
 
-        Returns as how many bytes it counts; None where the peer takes none.
+        Returns the number of bytes that it counts as; None if the peer takes no objects.
         """
         taker = self.peer.protocol
         if not (isinstance(taker, MessageProtocol) and taker.on_message):
@@ -131,13 +131,13 @@ class InProcessTransport(asyncio.Transport):
         return self._is_closing
 
     def close(self) -> None:
-        """Ends both once the peer has taken what was written."""
+        """Ends both once the peer has taken all written data."""
         self._is_closing, self._is_reading = True, False
         if not self._waiting:
             self._loop.call_soon(self.lose)
 
     def abort(self) -> None:
-        """Ends both now; a peer that reads still gets what was written."""
+        """Ends both now; a peer that reads still gets all written data."""
         self._is_closing, self._is_reading = True, False
         self._loop.call_soon(self.lose)
 
@@ -149,7 +149,7 @@ class InProcessTransport(asyncio.Transport):
             self._loop.call_soon(self._receive)
 
     def pass_to(self, buffer: memoryview) -> int:
-        """Moves the bytes that wait before any message into the buffer, as far as they fit."""
+        """Moves the bytes that wait ahead of any message into the buffer, as far as they fit."""
         filled = 0
         while self._waiting and filled < len(buffer):
             part = self._waiting[0]
@@ -166,7 +166,7 @@ class InProcessTransport(asyncio.Transport):
         return filled
 
     def next_message(self) -> _Message | None:
-        """Takes the message that waits before all else; None where bytes do."""
+        """Takes the message that is first in line; None if bytes are."""
         part = self._waiting[0]
         if not isinstance(part, _Message):
             return None
@@ -175,7 +175,7 @@ class InProcessTransport(asyncio.Transport):
         return part
 
     def has_passed(self) -> None:
-        """Goes on after the peer has taken something."""
+        """Continues after the peer has taken something."""
         if self._is_closing and not self._waiting:
             self.lose()
         elif self._is_full and self._waiting_bytes <= self._waiting_bytes_max // LOW_WATER_SHARE:
@@ -183,7 +183,7 @@ class InProcessTransport(asyncio.Transport):
             self.protocol.resume_writing()
 
     def lose(self) -> None:
-        """Tells its protocol that the connection is lost, once, and lets the peer take what is left."""
+        """Notifies its protocol, once, that the connection is lost, and lets the peer take the remaining data."""
         if not self._is_lost:
             self._is_lost = self._is_closing = True
             self._is_reading = False
@@ -205,7 +205,7 @@ class InProcessTransport(asyncio.Transport):
             self.lose()
 
     def _receive_next(self, room: int) -> int:
-        """Receives a message, or up to so many bytes; returns how many it was."""
+        """Receives a message, or up to `room` bytes; returns the number of bytes."""
         if (message := self.peer.next_message()) is not None:
             assert isinstance(self.protocol, MessageProtocol)
             self.protocol.message_received(*message)

@@ -1,8 +1,8 @@
 """Send backlog of a TLS connection, passed to the transport in small slices.
 
-A TLS transport encrypts at once whatever it is given, and puts it into a buffer below that cannot be inspected. So
-it gets a slice at a time, and the next only when the kernel has the last, but for that buffer (64 KiB). What waits
-is counted here.
+A TLS transport encrypts its input at once, and puts it into a lower buffer that cannot be inspected. So it gets one
+slice at a time, and the next only when the kernel has the last, except for that buffer (64 KiB). The waiting bytes are
+counted here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SLICE_BYTES = 64 * 1024
 """Bytes encrypted and passed on together."""
 
 ROOM_SHARE = 4
-"""A paused writer resumes when the backlog has shrunk to a quarter of the bound."""
+"""A paused writer resumes when the backlog has shrunk to a quarter of the limit."""
 
 
 class Outbox:

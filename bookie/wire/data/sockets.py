@@ -17,7 +17,7 @@ BACKLOG = 1024
 """Listen backlog: connections that may wait to be accepted."""
 
 ACCEPTED_A_TURN_MAX = 32
-"""Connections accepted in one loop iteration: a flood of new ones must not stall the others."""
+"""Limit on connections accepted in one loop iteration: a flood of new ones must not stall the others."""
 
 ACCEPT_PAUSE_SECONDS = 1.0
 """Pause after the kernel fails to accept, for example without file descriptors."""
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A listening socket; for `::` one of IPv4 as well, where the kernel has both. Raises OSError."""
+    """Returns a listening socket; for `::` also of IPv4, if the kernel supports both. Raises OSError."""
     if (address := ipv6(host)) is None:
         return socket.create_server((host, port), backlog=BACKLOG)
     both = address.is_unspecified and socket.has_dualstack_ipv6()
@@ -44,9 +44,9 @@ def why_not_bound(error: OSError) -> str:
     """Explains a failure of `bound`, and what to do, for people."""
     match error.errno:
         case errno.EADDRINUSE:
-            return "another process has that port (`ss -ltnp` tells which): stop it, or choose another port"
+            return "another process has that port (`ss -ltnp` shows which): stop it, or choose another port"
         case errno.EADDRNOTAVAIL:
-            return "this machine has no such address: `ip address` tells those it has; 0.0.0.0 and :: are all of them"
+            return "this machine has no such address: `ip address` lists those it has; 0.0.0.0 and :: are all of them"
         case errno.EACCES:
             return "ports below 1024 are for root: choose another port"
     if isinstance(error, socket.gaierror):
@@ -55,16 +55,16 @@ def why_not_bound(error: OSError) -> str:
 
 
 def why_not_secured(error: Exception) -> str:
-    """Explains a failure of `secured`; some errors say nothing themselves."""
+    """Explains a failure of `secured`, because some errors have no text."""
     if isinstance(error, TimeoutError):
         return f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s"
     if isinstance(error, ConnectionError):
-        return "the peer ended the connection, as one does that refuses our certificate"
+        return "the peer ended the connection, perhaps because it refuses our certificate"
     return str(error) or type(error).__name__
 
 
 def tell_not_secured(error: Exception, peer: str) -> str:
-    """Audits a failure of `secured` as a refusal, and returns why; whoever goes away meanwhile was refused nothing."""
+    """Audits a failure of `secured` as a refusal, unless the peer only went away; returns the reason."""
     why = why_not_secured(error)
     if not isinstance(error, ConnectionError):
         tell(Act.REFUSED, f"the TLS handshake failed: {why}", where=peer)
@@ -72,18 +72,18 @@ def tell_not_secured(error: Exception, peer: str) -> str:
 
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
-    """Accepts connections on a socket that is bound, each with a protocol of its own."""
-    # asyncio uses `backlog` also as the number to accept per iteration; the kernel gets another one below.
+    """Accepts connections on a bound socket, each with a protocol of its own."""
+    # asyncio also uses `backlog` as the number to accept per iteration; the kernel gets another one below.
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=ACCEPTED_A_TURN_MAX)
     sock.listen(BACKLOG)
     return server
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Accepts nothing more, and closes the port; what was accepted before has been handed to a protocol.
+    """Stops accepting, and closes the port; connections accepted before have been handed to a protocol.
 
-    A server of asyncio that is closed right after it accepted loses that connection: nobody closes it, and its peer
-    waits (CPython gh-109564).
+    If an asyncio server is closed right after it accepted a connection, it loses that connection: it stays open, and
+    its peer waits (CPython gh-109564).
     """
     loop = asyncio.get_running_loop()
     for sock in server.sockets:
@@ -96,7 +96,7 @@ async def stop_listening(server: asyncio.Server) -> None:
 async def connect(
     address: str, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext | None = None
 ) -> None:
-    """Connects to "host:port", with TLS where there is a context for it. Raises OSError."""
+    """Connects to "host:port", with TLS if there is a context for it. Raises OSError."""
     host, port = parted(address)
     loop = asyncio.get_running_loop()
     if tls is None:
@@ -115,7 +115,7 @@ async def connect(
 async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
     """Accepts connections on a bound socket for ever; yields them with their peer addresses.
 
-    The loop's own `sock_accept` loses a connection where its caller is cancelled just as it has accepted one.
+    The loop's own `sock_accept` loses a connection if its caller is cancelled just when it has accepted one.
     """
     sock.setblocking(False)
     while True:
@@ -123,7 +123,7 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
         try:
             connection, address = sock.accept()
         except BlockingIOError:
-            continue  # its peer has given it up
+            continue  # its peer has closed it
         except OSError as error:
             log.warning("no connection can be accepted: %s", error)
             await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
@@ -135,9 +135,9 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
 async def secured(
     sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext
 ) -> None:
-    """Does the TLS handshake of an accepted connection. Raises OSError; the protocol was not called then.
+    """Does the TLS handshake of an accepted connection. Raises OSError; in that case the protocol was not called.
 
-    The buffers of TLS, some 300 KiB, are allocated when the peer has sent something: silent ones cost little.
+    The buffers of TLS, some 300 KiB, are allocated when the peer has sent something, so that silent peers cost little.
     """
     async with asyncio.timeout(HANDSHAKE_SECONDS_MAX):
         await _readable(sock)
@@ -151,7 +151,7 @@ async def secured(
 
 
 async def _readable(sock: socket.socket) -> None:
-    """Waits for bytes, a connection, or the end of one."""
+    """Waits until the socket has bytes, a connection, or an end of file."""
     loop = asyncio.get_running_loop()
     has_come = asyncio.Event()
     loop.add_reader(sock, has_come.set)
@@ -168,7 +168,7 @@ async def connect_inside(path: str, name: str, protocol: Callable[[], asyncio.Ba
     try:
         sock.setblocking(False)
         sock.bind(name)
-        await loop.sock_connect(sock, path)  # without the loop's help: uvloop takes no abstract path
+        await loop.sock_connect(sock, path)  # without the loop, because uvloop takes no abstract path
         await loop.create_unix_connection(protocol, sock=sock)
     except BaseException:
         sock.close()

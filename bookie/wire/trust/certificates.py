@@ -5,8 +5,8 @@
     key.pem      its key, for its owner alone
     names.json   optional: {"DNS:nn1.example.org": "journal:nn1"}, for certificates of another authority
 
-A reload that fails, for example because only half of the files were renewed yet, changes nothing: connections go on
-with what was loaded before, and the next change is tried again.
+A reload that fails, for example because only half of the files have been renewed, changes nothing: connections continue
+with the files loaded before, and the next change is tried again.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .identity import Identity, NoIdentity, identity_of, parse_identity
 CA, CERTIFICATE, KEY, NAMES = "ca.pem", "cert.pem", "key.pem", "names.json"
 
 ENVIRONMENT = "BOOKLEDGER_CERTS"
-"""Environment variable for the directory, where nothing else names it."""
+"""Environment variable for the directory, used if nothing else names it."""
 
 log = logging.getLogger(__name__)
 
 
 class BadCertificates(ValueError):
-    """The files cannot be used; the message says which, and why."""
+    """The files cannot be used; the message names the file and the reason."""
 
 
 def directory_of_environment() -> str | None:
@@ -62,7 +62,7 @@ class _Loaded:
 
 
 class Certificates:
-    """Certificates of one directory. Raises BadCertificates, also when it is made."""
+    """Certificates of one directory. Raises BadCertificates, also from the constructor."""
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)
@@ -76,7 +76,7 @@ class Certificates:
 
     @property
     def http(self) -> ssl.SSLContext:
-        """As `server`, for HTTP."""
+        """Same as `server`, for HTTP."""
         return self._newest().http
 
     @property
@@ -90,7 +90,7 @@ class Certificates:
 
     @property
     def identity(self) -> Identity | None:
-        """Our own identity by our certificate; None where it has none, for which bookies then refuse us."""
+        """Our own identity by our certificate; None if it has none, in which case bookies refuse us."""
         try:
             return identity_of(_own_names(self.pem.certificate), self._loaded.names)
         except NoIdentity:
@@ -98,13 +98,13 @@ class Certificates:
 
     @property
     def expires_at(self) -> datetime:
-        """When our own certificate runs out."""
+        """When our own certificate expires."""
         from cryptography import x509
 
         return x509.load_pem_x509_certificate(self.pem.certificate).not_valid_after_utc
 
     def why_expired(self, now: datetime, days: int = 0) -> str:
-        """Why others refuse our certificate so many days after `now`, and what to do; "" while it is good."""
+        """Why others will refuse our certificate this many days after `now`, and what to do; "" while it is valid."""
         at = self.expires_at
         left = at - now
         if left > timedelta(days=days):
@@ -128,12 +128,12 @@ class Certificates:
             except BadCertificates as error:
                 log.warning("%s; keeping the previous ones", error)
             else:
-                log.info("certificates were read again from %s", self._directory)
+                log.info("reloaded the certificates from %s", self._directory)
             self._seen = seen
         return self._loaded
 
     def _look(self) -> tuple[object, ...]:
-        """Fingerprint of the files; follows links, so that a whole directory can be exchanged behind one."""
+        """Fingerprint of the files; follows links, so that a link to a directory can be switched to another one."""
         found: list[object] = []
         for name in (CA, CERTIFICATE, KEY, NAMES):
             try:
@@ -164,7 +164,7 @@ class Certificates:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False
         context.verify_mode = ssl.CERT_REQUIRED
-        # Otherwise an encrypted key's password would be asked for on the terminal.
+        # Otherwise OpenSSL would ask for an encrypted key's password on the terminal.
         context.load_cert_chain(self._directory / CERTIFICATE, self._directory / KEY, password=b"")
         context.load_verify_locations(self._directory / CA)
         if serves:
@@ -174,8 +174,8 @@ class Certificates:
 
 
 def _own_names(certificate: bytes) -> Mapping[str, Any]:
-    """Alternative names of our certificate, in the form in which `ssl` gives those of others."""
-    from cryptography import x509  # needed once, and by clients with certificates alone
+    """Alternative names of our certificate, in the form that `ssl` uses for those of peers."""
+    from cryptography import x509  # needed once, and only by clients with certificates
 
     extensions = x509.load_pem_x509_certificate(certificate).extensions
     try:
@@ -212,9 +212,9 @@ def _names_in(path: Path) -> Mapping[str, str]:
     try:
         found = json.loads(read_bounded(path))
     except (ValueError, RecursionError) as error:
-        raise BadCertificates(f"{path} is no JSON: {error}") from None
+        raise BadCertificates(f"{path} is not JSON: {error}") from None
     if not isinstance(found, dict):
-        raise BadCertificates(f"{path} is no JSON object of alternative names and who they are")
+        raise BadCertificates(f"{path} is not a JSON object that maps alternative names to identities")
     for name, who in found.items():
         try:
             parse_identity(str(who))

@@ -1,8 +1,8 @@
 """Reads an identity, a role and a name, from a certificate's subject alternative names.
 
-Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority a file
-maps any alternative name to a role and a name. With `?owner=OWNER` behind it, it may use the ledgers of that owner
-only.
+Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority a file maps
+any alternative name to a role and a name. With the suffix `?owner=OWNER` the identity may use only the ledgers of that
+owner.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OWNED_BY = "?owner="
 """Separator between a name and an owner."""
 
 CONFINED = frozenset({Role.CLIENT, Role.READER, Role.JOURNAL})
-"""Roles that can be confined to an owner's ledgers; the others need all of them."""
+"""Roles that can be confined to an owner's ledgers; the others need all ledgers."""
 
 
 class NoIdentity(ValueError):
@@ -53,7 +53,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who sends a request: address, identity where there are certificates, and rights."""
+    """The sender of a request: address, identity if there are certificates, and rights."""
 
     address: str
     identity: Identity | None = None
@@ -61,7 +61,7 @@ class Peer:
 
     @classmethod
     def of(cls, address: str, identity: Identity | None) -> Peer:
-        """With the rights of its certificate; with all rights where there are no certificates."""
+        """A peer with the rights of its certificate; with all rights if there are no certificates."""
         return cls(address) if identity is None else cls(address, identity, identity.rights)
 
     @property
@@ -79,7 +79,7 @@ class Peer:
         )
 
     def tell(self, act: Act, outcome: str = DONE, **about: int | str | None) -> None:
-        """Writes what it did, or was refused, to the audit log."""
+        """Writes the peer's action, or its refusal, to the audit log."""
         tell(act, outcome, who=str(self.identity or ""), where=self.address, **about)
 
 
@@ -93,12 +93,12 @@ def parse_identity(text: str) -> Identity:
     told = text[:NAME_CHARACTERS_MAX]
     if "?" in name or "?" in owner or "owner=" in name.lower():
         raise NoIdentity(
-            f"{told!r}: who is confined to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, and no other ?"
+            f"{told!r}: an identity confined to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, and no other ?"
         )
     if role not in list(Role) or not is_name(name):
-        raise NoIdentity(f"{told!r} is no ROLE:NAME in ASCII; roles are {', '.join(Role)}")
+        raise NoIdentity(f"{told!r} is not ROLE:NAME in ASCII; roles are {', '.join(Role)}")
     if is_confined and not is_name(owner):
-        raise NoIdentity(f"{told!r} names no owner in ASCII behind {OWNED_BY}")
+        raise NoIdentity(f"{told!r} names no owner in ASCII after {OWNED_BY}")
     if is_confined and role not in CONFINED:
         roles = ", ".join(sorted(CONFINED))
         raise NoIdentity(f"{told!r}: no {role} is confined to an owner's ledgers; {roles} can be")
@@ -106,7 +106,7 @@ def parse_identity(text: str) -> Identity:
 
 
 def is_name(text: str) -> bool:
-    """Whether it is valid as a name, or as an owner."""
+    """Whether the text is valid as a name, or as an owner."""
     return 0 < len(text) <= NAME_CHARACTERS_MAX and text.isascii() and text.isprintable()
 
 

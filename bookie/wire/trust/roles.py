@@ -1,6 +1,6 @@
-"""Authorization: the one table of what each role may request of a daemon.
+"""Authorization: the one table of the requests that each role may make of a daemon.
 
-A certificate names one role. Without certificates all rights are everybody's, so plain text is for one machine.
+A certificate names one role. Without certificates every peer has all rights, so plain text is for one machine.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Right(StrEnum):
     READ = "read entries"
     FENCE = "fence a ledger"
     INFO = "ask who a bookie is"
-    OBSERVE = "read what is told to operators"
+    OBSERVE = "read operator data"
     MAINTAIN = "run maintenance"
     LOOK_INTO = "look into entries through a console"
     DELETE = "delete ledgers of others"
@@ -61,10 +61,10 @@ CALLS: dict[FrameKind, Right] = {
     FrameKind.HOLDINGS: Right.READ,
     FrameKind.INFO: Right.INFO,
 }
-"""The right that each kind of frame takes. A read or a LAC request that fences takes Right.FENCE as well."""
+"""The right that each kind of frame requires. A read or a LAC request that fences requires Right.FENCE as well."""
 
 FREE = frozenset({FrameKind.HELLO, FrameKind.CANCEL, FrameKind.TAKEN, FrameKind.PING, FrameKind.PONG})
-"""Kinds of frames from clients that take no right."""
+"""Kinds of frames from clients that require no right."""
 
 METHODS: dict[str, Right] = {
     rpc.INFO: Right.INFO,
@@ -74,7 +74,7 @@ METHODS: dict[str, Right] = {
     rpc.HEALTH_WATCH: Right.INFO,
     rpc.REFLECTION: Right.INFO,
 }
-"""The right that each gRPC method takes."""
+"""The right that each gRPC method requires."""
 
 ROUTES: dict[str, Right] = {
     "/healthz": Right.INFO,
@@ -104,4 +104,4 @@ ROUTES: dict[str, Right] = {
     "/events": Right.OBSERVE,
     "/static/{name}": Right.OBSERVE,
 }
-"""The right that each HTTP path takes."""
+"""The right that each HTTP path requires."""

@@ -243,5 +243,5 @@ def test_a_damaged_index_is_one_clear_error_and_not_a_dead_process(tmp_path: Pat
             os.truncate(file, 3 * 4096)
         case _:
             os.truncate(file, 5000)
-    with pytest.raises(IndexUnusable, match="make it anew from the log"):
+    with pytest.raises(IndexUnusable, match="rebuild it from the log"):
         Index(tmp_path)

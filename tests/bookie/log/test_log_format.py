@@ -106,7 +106,7 @@ def test_a_record_cut_short_anywhere_is_no_record() -> None:
 
 @given(positions.filter(lambda position: position != POSITION))
 def test_a_record_is_not_accepted_at_another_position(elsewhere: int) -> None:
-    with pytest.raises(BadRecordBytes, match="belongs to another place"):
+    with pytest.raises(BadRecordBytes, match="belongs to another position"):
         decode_record(encoded(SMALL), position=elsewhere)
 
 

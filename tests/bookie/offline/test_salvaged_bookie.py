@@ -227,5 +227,5 @@ def test_a_bookie_that_runs_is_left_alone(stopped: Path) -> None:
 def test_a_log_without_any_segment_has_nothing_to_salvage(stopped: Path) -> None:
     for name in (FIRST, SECOND, THIRD):
         (stopped / "log" / name).unlink()
-    with pytest.raises(DataDirectoryError, match="what this bookie stored is lost"):
+    with pytest.raises(DataDirectoryError, match="this bookie's entries are lost"):
         salvaged(stopped)

@@ -255,7 +255,7 @@ async def test_a_name_that_another_directory_has_is_not_taken_from_it(
     await lost(store, keys.cookie("b1"))
     new = await format_directory(tmp_path / "new", "b1", store)
     said = await refusal(tmp_path / "b1", store)
-    assert f"the name b1 is another directory's now (incarnation {new.incarnation})" in said
+    assert f"the name b1 now belongs to another directory (incarnation {new.incarnation})" in said
 
 
 async def test_a_name_under_which_another_one_lives_is_not_taken_from_it(
@@ -266,7 +266,7 @@ async def test_a_name_under_which_another_one_lives_is_not_taken_from_it(
     async with served(tmp_path, store) as client:
         await lost(store, keys.cookie("b1"))
         said = await refusal(tmp_path / "stranger", store)
-        assert f"another directory's now (incarnation {client.bookie.cookie.incarnation})" in said
+        assert f"belongs to another directory (incarnation {client.bookie.cookie.incarnation})" in said
 
 
 async def test_a_directory_of_another_cluster_or_one_that_is_not_whole_restores_nothing(

@@ -271,7 +271,7 @@ async def test_a_damaged_cookie_and_one_of_a_later_format_are_refused(
 
 @pytest.mark.parametrize(
     ("lost", "says"),
-    [("log", "is missing"), ("index", "is missing"), ("log/00000000.log", "what this bookie stored is lost")],
+    [("log", "is missing"), ("index", "is missing"), ("log/00000000.log", "this bookie's entries are lost")],
 )
 async def test_a_bookie_that_lost_part_of_its_directory_does_not_come_up_empty(
     tmp_path: Path, store: MemoryStore, lost: str, says: str

@@ -57,7 +57,7 @@ async def test_every_call_that_names_a_ledger_is_refused_for_those_of_others(
                 for _ in range(2):  # looked up, and then known
                     status, why = await asked(raw, kind, body)
                     assert (status is Status.UNAUTHORIZED) is (ledger_id not in ITS), (name, status)
-                    assert (status is Status.UNAUTHORIZED) is ("says 'team-a'" in why), (name, why)
+                    assert (status is Status.UNAUTHORIZED) is ("is 'team-a'" in why), (name, why)
 
 
 async def test_of_frames_in_one_message_those_for_others_ledgers_are_refused(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_while_the_metadata_is_away_nobody_new_is_believed() -> None:
     store.fail(TimeoutError(), calls=["get"])
     found = await Owners(LedgerStore(store)).refused([20], "team-a")
     assert found[20][0] is Status.UNKNOWN
-    assert "does not tell" in found[20][1]
+    assert "cannot look up its owner" in found[20][1]
 
 
 async def test_what_is_remembered_and_looked_up_at_a_time_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -145,7 +145,7 @@ async def test_a_certificate_that_runs_out_meanwhile_is_told_until_it_is_renewed
     ("error", "why"),
     [
         (TimeoutError(), "it took longer than 5 s"),
-        (ConnectionResetError(), "the peer ended the connection, as one does that refuses our certificate"),
+        (ConnectionResetError(), "the peer ended the connection, perhaps because it refuses our certificate"),
         (ValueError(), "ValueError"),
         (ssl.SSLError(1, "unknown ca"), "unknown ca"),
     ],

@@ -110,8 +110,8 @@ def test_a_status_that_nobody_knows_is_refused(number: int) -> None:
 def test_names_that_are_no_text_are_refused() -> None:
     header = header_of(REQUEST)
     header[FRAME_AT - 1] = 0xFF
-    with pytest.raises(BadMessage, match="its fields are no appends"):
+    with pytest.raises(BadMessage, match="its fields are not appends"):
         decoded(header, FRAME)
     reply = struct.pack("<QHI", 1, 3, 1) + b"\xff"
-    with pytest.raises(BadMessage, match="its fields are no acknowledgements"):
+    with pytest.raises(BadMessage, match="its fields are not acknowledgements"):
         codec.decode(AppendReply, whole(sealed_bytes(reply)))

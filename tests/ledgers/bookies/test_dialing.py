@@ -102,7 +102,7 @@ async def test_one_that_accepts_and_is_silent_is_given_up_in_time() -> None:
         (b"\x00\x00\x12\x04\x00\x00\x00\x00\x00\x00\x03", "it ended the connection"),
         (
             b"HTTP/1.1 400 Bad Request\r\n\r\n",
-            "what it sent cannot be understood: a frame of 1347703880 bytes",
+            "its bytes cannot be decoded: a frame of 1347703880 bytes",
         ),
     ],
     ids=["nothing", "goodbye", "no hello", "an empty hello", "HTTP/2", "HTTP/1"],

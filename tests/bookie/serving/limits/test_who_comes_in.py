@@ -177,7 +177,7 @@ async def test_in_a_turn_of_the_loop_so_many_are_done_and_others_go_on_in_betwee
 def test_connections_stay_far_below_what_the_process_may_open() -> None:
     least = descriptors.DESCRIPTORS_KEPT + 2 * 10 + descriptors.CONNECTIONS_MIN
     assert descriptors.connections_that_fit(least, 10) == descriptors.CONNECTIONS_MIN
-    with pytest.raises(BookieError, match=f"may open {least - 1} files, a bookie needs {least} at least"):
+    with pytest.raises(BookieError, match=f"may open {least - 1} files, but a bookie needs at least {least}"):
         descriptors.connections_that_fit(least - 1, 10)
 
 
@@ -192,9 +192,9 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
 
 
 def test_a_limit_lets_somebody_in_and_a_whole_message_too() -> None:
-    with pytest.raises(ValueError, match="would let nobody in"):
+    with pytest.raises(ValueError, match="every limit must be above 0"):
         Limits(polls_max=0)
-    with pytest.raises(ValueError, match="more than the whole"):
+    with pytest.raises(ValueError, match="share of one address at most 1"):
         Limits(peer_share=1.5)
     with pytest.raises(ValueError, match="messages need room"):
         Limits(received_bytes_max=1024)

@@ -222,7 +222,7 @@ async def test_bytes_that_are_no_frame_end_the_connection_with_the_reason() -> N
         assert client.connection._transport is not None
         client.connection._transport.write(b"GET / HTTP/1.1\r\n\r\n")
         await until(lambda: server.why and client.why)
-        assert server.why[0].startswith("what it sent cannot be understood: a frame of")
+        assert server.why[0].startswith("its bytes cannot be decoded: a frame of")
 
 
 async def test_a_handler_that_fails_ends_its_connection_and_hears_so_once() -> None:

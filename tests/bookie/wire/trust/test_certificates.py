@@ -43,8 +43,8 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
     "a key with a password": (encrypt, "without a password"),
     "no PEM at all": (lambda d: (d / CERTIFICATE).write_bytes(b"\0garbage"), "cannot be used"),
     "an empty authority": (lambda d: (d / CA).write_bytes(b""), "cannot be used"),
-    "names that are no JSON": (lambda d: (d / NAMES).write_text("{"), "is no JSON"),
-    "names that are a list": (lambda d: (d / NAMES).write_text("[]"), "no JSON object"),
+    "names that are no JSON": (lambda d: (d / NAMES).write_text("{"), "is not JSON"),
+    "names that are a list": (lambda d: (d / NAMES).write_text("[]"), "not a JSON object"),
     "a name of an unknown role": (lambda d: (d / NAMES).write_text('{"DNS:h": "king:a"}'), "roles are"),
 }
 
