@@ -15,10 +15,10 @@ from .twin_calls import in_items, iterating, waiting_for
 class ReadHandle(BlockingHandle[aio.ReadHandle]):
     """A ledger opened for reading. Made by `LedgerClient.open_ledger`; may be used from several threads.
 
-    Never returns bytes whose digest, ledger id or entry id differ from what was asked, and nothing
-    past the last entry known to be confirmed, `read_unconfirmed` apart. A bookie that is slow or
-    down costs only time while another replica of the entry is there. Iterators may be dropped half-way, or closed: what
-    they hold is freed.
+    Never returns bytes whose digest, ledger id or entry id differ from the requested ones. Except for
+    `read_unconfirmed`, returns nothing past the last entry known to be confirmed. A slow or failed bookie costs only
+    time while another replica of the entry exists. Iterators may be dropped half-way or closed; this frees what they
+    hold.
     """
 
     @property
@@ -28,7 +28,8 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def closed_at(self) -> datetime | None:
-        """When it was closed, likewise; None also while it is open, as far as this reader has seen."""
+        """When the ledger was closed, in UTC, by the clock of the client that closed it; None if that is not recorded,
+        and while the ledger is open as far as this reader has seen."""
         return self._twin.closed_at
 
     @property
@@ -38,19 +39,19 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def length_bytes(self) -> int | None:
-        """Payload bytes of the entries through `last_add_confirmed`; None where no bookie has told."""
+        """Payload bytes of the entries through `last_add_confirmed`; None if no bookie has reported it."""
         return self._twin.length_bytes
 
     @property
     def writer_address(self) -> str | None:
         """Host and port from which the ledger's writer sent last, as a bookie saw it when it was asked for the
-        last-add-confirmed; None where none could tell, and for a closed ledger."""
+        last-add-confirmed; None if no bookie knew it, and for a closed ledger."""
         return self._twin.writer_address
 
     read = in_items(aio.ReadHandle.read, aio.ReadHandle.pages, entries_of)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yields all that is confirmed: `for entry in reader` is `for entry in reader.read()`."""
+        """Yields all confirmed entries: `for entry in reader` is `for entry in reader.read()`."""
         return self.read()
 
     pages = iterating(aio.ReadHandle.pages)
@@ -67,4 +68,4 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
     read_last_add_confirmed = waiting_for(aio.ReadHandle.read_last_add_confirmed)
 
     def close(self) -> None:
-        """Nothing to release: connections belong to the client."""
+        """Does nothing: the connections belong to the client."""
