@@ -66,7 +66,7 @@ class ClosedOnExit(ABC):
         if error is not None and not self._thread.is_here:
             return  # a forked child leaves the block; the handle is its parent's
         if isinstance(error, LedgerError):
-            with suppress(LedgerError):  # the block already raises what went wrong
+            with suppress(LedgerError):  # the block already raises the error
                 self.close()
         else:
             self.close()

@@ -123,8 +123,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         return [*earlier, *left]
 
     def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """The positions of the records that the log already has. Callers hold the lock until the rest is handed over.
-        """
+        """The positions of the records that the log already has. Callers hold the lock until the rest is handed over."""
         self._twin.raise_if_ended()
         return self._twin.producers.take(producer, sequence, count, self._next_entry)
 
@@ -141,7 +140,9 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
                     self._room.changed.notify_all()
                 yield
         except SequenceTooOld as error:
-            self.confirmed(error.last_position)  # else it would tell of what may never be stored
+            self.confirmed(
+                error.last_position
+            )  # else the error would report a record that may never be stored
             raise
 
     def _wait_for_turn(self, call: WaitingCall) -> None:

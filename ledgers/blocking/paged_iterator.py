@@ -32,4 +32,4 @@ class PagedIterator(chain[T]):
     def close(self) -> None:
         """Ends the iteration. Safe to repeat. Raises ValueError while another thread waits in it."""
         self._pages.close()
-        deque[T](maxlen=0).extend(self)  # lets go of the rest of its page
+        deque[T](maxlen=0).extend(self)  # releases the rest of its page

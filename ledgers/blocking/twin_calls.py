@@ -149,7 +149,7 @@ def _like(
 ) -> Callable[P, T]:
     """Gives `call` the name, parameters and docstring of the twin's call, and its own return type if that differs."""
     update_wrapper(call, method)
-    del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and whoever else unwraps it, would await it
+    del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and other code that unwraps it, would await it
     signature = inspect.signature(method)
     call.__annotations__ = get_type_hints(method)  # the names of its own module are not known here
     if shown:

@@ -60,7 +60,7 @@ class Cursor(Face[aio.Cursor]):
     ) -> None:
         try:
             self.close()
-        except ClientClosed:  # which has closed it
+        except ClientClosed:  # the client has closed it
             if kind is None:
                 raise
 

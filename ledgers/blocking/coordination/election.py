@@ -83,7 +83,7 @@ class Election(Face[aio.Election]):
         try:
             yield term
         finally:
-            with suppress(ClientClosed):  # then it was left already
+            with suppress(ClientClosed):  # the term was left already
                 self._run(partial(leading.__aexit__, None, None, None))
                 term.lost.set()
 
