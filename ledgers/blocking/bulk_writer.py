@@ -139,7 +139,7 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
             self._is_taking_due = True
 
     def _free_bytes(self) -> int:
-        """Bytes that may be handed over now. It is positive for a writer that has ended, so callers never wait for one."""
+        """Bytes that may be handed over now; positive for a writer that has ended, so callers never wait for one."""
         if self._twin.has_ended:
             return 1
         if self._twin.is_behind:

@@ -123,7 +123,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         return [*earlier, *left]
 
     def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """The positions of the records that the log already has. Callers hold the lock until the rest is handed over."""
+        """Positions of records that the log already has. Callers hold the lock until the rest is handed over."""
         self._twin.raise_if_ended()
         return self._twin.producers.take(producer, sequence, count, self._next_entry)
 
@@ -198,6 +198,7 @@ class Log(Face[aio.Log]):
 
     @property
     def name(self) -> str:
+        """The log's current name, as it was last read."""
         return self._twin.name
 
     @property

@@ -80,6 +80,7 @@ class Log:
 
     @property
     def name(self) -> str:
+        """The log's current name, as it was last read."""
         return self._chain.record.name
 
     @property
@@ -301,7 +302,7 @@ class Log:
         return Consumption(self._cursors, name, start, **options)
 
     async def lag(self, position: int) -> Lag:
-        """Returns how far a reader at this position is behind the end. Raises the errors of a read of the record there."""
+        """How far a reader at this position is behind the end. Raises the errors of a read of the record there."""
         return await lag_of(self, position)
 
     async def cursors(self) -> AsyncIterator[tuple[str, CursorRecord]]:

@@ -73,7 +73,7 @@ def check_not_restored(record: LogRecord) -> LogRecord:
 
 @asynccontextmanager
 async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[None]:
-    """Raises LogFenced in place of NoSuchLedger if a later writer has taken the log over and dropped an empty segment."""
+    """Raises LogFenced, not NoSuchLedger, if a later writer has taken the log over and dropped an empty segment."""
     try:
         yield
     except NoSuchLedger:

@@ -54,13 +54,21 @@ class Record(NamedTuple):
     """
 
     position: int
+    """Its position in the log."""
     payload: bytes
+    """The bytes that were appended."""
     time: int
+    """When the record was appended, by the clock of its writer's machine."""
     key: bytes | None
+    """Its key; None if it has none."""
     headers: Mapping[str, bytes]
+    """Its headers: names and their bytes; empty if it has none."""
     event_time: int | None
+    """The application's own time; None if it gave none."""
     producer: str | None = None
+    """The producer that appended it to be stored once; None for other records."""
     sequence: int | None = None
+    """Its number among its producer's records; None without a producer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +80,13 @@ class NewRecord:
     """
 
     payload: bytes
+    """The bytes of the record."""
     key: bytes | None = None
+    """Up to KEY_BYTES_MAX (65,535) bytes; None for no key."""
     headers: Mapping[str, bytes] = field(default_factory=dict)
+    """Up to HEADERS_MAX (64) names of 1 to 255 bytes in UTF-8, each with up to 65,535 bytes."""
     event_time: int | None = None
+    """The application's own time, in microseconds since 1970 in UTC; None for none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", as_bytes(self.payload))
@@ -99,7 +111,9 @@ class Numbered(NewRecord):
     """A record that is to be stored once, identified by its producer and its sequence."""
 
     producer: str = ""
+    """The producer's name, 1 to PRODUCER_BYTES_MAX bytes in UTF-8."""
     sequence: int = 0
+    """The number of the record among its producer's records, 0 to SEQUENCE_MAX."""
 
     def __post_init__(self) -> None:
         NewRecord.__post_init__(self)  # super() does not find the class that `slots` makes
@@ -181,13 +195,21 @@ class RecordBatch:
     """Decoded records, one column for each field: index n of every column belongs to record n."""
 
     positions: Sequence[int]
+    """Positions in the log, in rising order."""
     payloads: Sequence[bytes]
+    """The bytes that were appended."""
     times: Sequence[int]
+    """When each record was appended, in microseconds since 1970 in UTC, by the clock of its writer's machine."""
     keys: Sequence[bytes | None]
+    """Keys; None for a record without one."""
     headers: Sequence[Mapping[str, bytes]]
+    """Headers: names and their bytes; empty for a record without any."""
     event_times: Sequence[int | None]
+    """The application's own times, in microseconds since 1970 in UTC; None for a record without one."""
     producers: Sequence[str | None]
+    """Producers of records that are stored once; None for other records."""
     sequences: Sequence[int | None]
+    """Numbers among their producers' records; None for records without a producer."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -197,6 +219,7 @@ class RecordBatch:
         return RecordBatch(*[column[start:stop] for column in _columns_of(self)])
 
     def records(self) -> list[Record]:
+        """The records one by one, as tuples."""
         return list(map(Record._make, zip(*_columns_of(self), strict=True)))
 
 

@@ -25,7 +25,7 @@ async def turn_full_pages(chain: LogChain) -> None:
 
 
 async def turn_page(chain: LogChain, page: tuple[Segment, ...]) -> None:
-    """Moves segments from the record to a page. Writes the page first, then the record: a reader finds them in either."""
+    """Moves segments from the record to a page. Writes the page first: a reader finds them in page or record."""
     with metadata_errors():
         await chain.logs.put_page(chain.record.identity, page)
     await chain.change(lambda record: record.without_page(page))

@@ -27,6 +27,7 @@ class Cursor(Face[aio.Cursor]):
 
     @property
     def name(self) -> str:
+        """The cursor's name."""
         return self._twin.name
 
     @property

@@ -30,6 +30,7 @@ class Term(Face[aio_term.Term]):
 
     @property
     def election(self) -> str:
+        """The election's name."""
         return self._twin.election
 
     @property
@@ -69,6 +70,7 @@ class Election(Face[aio.Election]):
 
     @property
     def name(self) -> str:
+        """The election's name."""
         return self._twin.name
 
     @told_as(aio.Election.lead)

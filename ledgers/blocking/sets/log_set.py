@@ -68,6 +68,7 @@ class LogSet(Face[aio.LogSet]):
 
     @property
     def name(self) -> str:
+        """The set's name."""
         return self._twin.name
 
     @property

@@ -30,25 +30,33 @@ LOOK_SECONDS = 5.0
 """The time within which a consumer that waits for records notices that its cursor was moved."""
 
 OnTruncated = Literal["raise", "oldest"]
-"""What a consumer does if records were truncated before it used them: raise LogTruncated, or go on at the oldest left.
-"""
+"""If records were truncated before they were used: raise LogTruncated, or go on at the oldest record left."""
 
 
 class CommonOptions(TypedDict, total=False):
     """Options of a consumer of a log and of a member of a group."""
 
     timeout: float | None
+    """Seconds without a new record after which the iteration ends; None, the default, for no end."""
     commit_seconds: float
+    """Interval in seconds at which used records are committed; 1 by default."""
     lease_seconds: float
+    """How long in seconds no consumer holds the cursor of a consumer that has died; 10 by default."""
     poll_seconds_max: float | None
+    """How long in seconds one record may be used, 300 by default; None for no bound. A consumer that takes longer loses
+    its cursors to other consumers, and queues up again when it asks for its next record."""
     on_truncated: OnTruncated
+    """If records at the cursor's position were truncated: "raise" LogTruncated, the default, or go on at the "oldest"
+    record left."""
 
 
 class ConsumeOptions(CommonOptions, total=False):
     """Options of `Log.consume` besides the name and the start."""
 
     consumer: str | None
+    """A label for people; host and process by default."""
     commits_at_close: bool
+    """Whether the end of the iteration commits the used records, too; True by default."""
 
 
 class Consumption:
@@ -87,7 +95,7 @@ class Consumption:
 
     @property
     def is_over(self) -> bool:
-        """Whether the rest of the last batch must not be used: another consumer may hold the cursor, or it was moved."""
+        """Whether the rest of the last batch is unusable: another consumer may hold the cursor, or it was moved."""
         assert self._place is not None and self.cursor is not None
         return self._place.lost.is_set() or self.cursor.failure is not None
 

@@ -78,6 +78,7 @@ class Cursor:
 
     @property
     def name(self) -> str:
+        """The cursor's name."""
         return self._state.name
 
     @property
@@ -161,7 +162,7 @@ class Cursor:
         return self.position
 
     async def lag(self) -> Lag:
-        """Returns how far the committed position is behind the log's end. Raises the errors of `refresh` and `Log.lag`."""
+        """How far the committed position is behind the log's end. Raises the errors of `refresh` and `Log.lag`."""
         await self.refresh()
         return await lag_of(self._log, self.position)
 
@@ -217,6 +218,7 @@ class Cursor:
         return self._noted
 
     def start_writing(self) -> None:
+        """Starts the write of noted commits, on the loop."""
         if (self._writing is None or self._writing.done()) and not self._is_closed:
             self._writing = asyncio.create_task(self._write_later())
 

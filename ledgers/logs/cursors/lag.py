@@ -17,9 +17,14 @@ class Lag:
     """How much a cursor's reader has still to use."""
 
     records: int
+    """Records that are left and not used."""
     bytes: int
+    """Their approximate size, with keys and headers besides the payloads."""
     seconds: float
+    """How long ago the oldest of these records was appended; 0 if there are none."""
     truncated: int = 0
+    """Records that were truncated before they were used. If there are any, the cursor is below the oldest record left,
+    and stays there until it is moved by a seek."""
 
 
 async def lag_of(log: ReadableLog, position: int) -> Lag:

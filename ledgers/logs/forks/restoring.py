@@ -26,9 +26,13 @@ class Restoration:
     """The effect of a restoration, done or planned."""
 
     position: int
+    """The position before which the restored log ends."""
     records_less: int
+    """Records behind that position, which only the former log has."""
     former: str
+    """The name of the former log."""
     cursors: Mapping[str, int]
+    """The cursors that were behind the position, and their former positions."""
 
 
 def former_name(name: str) -> str:

@@ -14,8 +14,11 @@ class SharedWith:
     """Positions `start` … `stop` - 1 of the log are in ledgers that this other log also has."""
 
     log: str
+    """The name of the other log."""
     start: int
+    """The first shared position."""
     stop: int
+    """The position behind the last shared one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +27,11 @@ class Sharing:
     records; the segment that is being written counts for neither part."""
 
     logs: tuple[SharedWith, ...]
+    """The logs that have some of the same ledgers."""
     own_bytes: int
+    """Bytes of records that only this log needs; the log's deletion frees them."""
     shared_bytes: int
+    """Bytes of records that other logs need, too."""
 
 
 async def sharing_of(logs: LogStore, record: LogRecord) -> Sharing:

@@ -28,7 +28,8 @@ class SequenceTooOld(LedgerError):
     """The producer has a record of a later sequence in the log, but the log knows no record of this one; nothing was
     appended.
 
-    Either the producer appended it so long ago that the log no longer remembers it, or it left this sequence out. The
+    Either the producer left this sequence out, or it appended the record longer ago than the log remembers
+    single records. The
     record of `last_sequence` is at `last_position`.
     """
 

@@ -1,4 +1,4 @@
-"""Calls that wait before their records are taken in: the records of each producer are taken in in order, or not at all."""
+"""Calls that wait before their records are taken in: those of each producer are taken in in order, or not at all."""
 
 from __future__ import annotations
 

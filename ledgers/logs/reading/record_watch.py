@@ -32,7 +32,7 @@ class RecordWatch:
         self._waits_at = -1
 
     async def changed(self, seconds_max: float | None, position: int) -> bool:
-        """Waits until the record may have changed, for a reader at this position; returns False when the time is over."""
+        """Waits until the record may have changed, for a reader at this position. Returns False after the timeout."""
         if self._following is None or self._following.done():
             self._following = asyncio.create_task(self._follow())
         self._tell_if_late(position)

@@ -134,7 +134,7 @@ class LogSet:
             try:
                 for n in range(record.logs):
                     writer.writers.append(await (await self.log(n)).writer(name, term=term))
-                # A client that grows the set fences writers after it has changed the record: this one was not fenced, or sees it.
+                # A client that grows the set fences writers after it changed the record: this one was not, or sees it.
                 if await self.refresh() == record:
                     return writer
             except BaseException:
@@ -239,7 +239,7 @@ class LogSet:
         for _ in range(GROWTH_TAKE_OVERS_MAX):
             try:
                 writer = await (await self.log(number)).writer("growth of the set")
-            except LogFenced:  # by a writer that checks for a growth only afterwards, or by another client that completes the growth
+            except LogFenced:  # by a writer that sees the growth only now, or by another helper
                 continue
             with suppress(LogFenced):
                 await writer.close()

@@ -39,14 +39,24 @@ class SetRecord(NamedTuple):
     """A record of a set, with the number of its log."""
 
     log: int
+    """The number of the log in the set."""
     record: Record
+    """The record."""
 
 
 class GroupOptions(CommonOptions, total=False):
-    """Options of `LogSet.consume` besides the group."""
+    """Options of `LogSet.consume` besides the group.
+
+    At its timeout a member waits for up to a lease and five seconds more if the group has unread records in a log and
+    does not move there, because the member that held it may have died. With `on_truncated="raise"` a member uses its
+    other logs, and raises LogTruncated once nothing was new for the timeout, or for a minute without one.
+    """
 
     member: str | None
+    """A label for people; host and process by default."""
     start: Where
+    """Where the cursors of a new group begin, "beginning" by default. Logs that the set gets later are used from their
+    beginning."""
 
 
 class ConsumedSet(Protocol):

@@ -23,7 +23,9 @@ class Place(NamedTuple):
     """The place of a record in a set."""
 
     log: int
+    """The number of the log in the set."""
     position: int
+    """The position of the record in that log."""
 
 
 class KeyedWriters(Generic[W]):

@@ -25,15 +25,20 @@ class KeyedFields(TypedDict, total=False):
     once."""
 
     headers: Mapping[str, bytes] | None
+    """Names and their bytes, as in `NewRecord`."""
     event_time: int | None
+    """The application's own time, in microseconds since 1970 in UTC."""
     producer: str | None
+    """The name of the producer that numbers its records; give a `sequence`, too."""
     sequence: int | None
+    """The number of the record among its producer's records; it rises, with gaps or without."""
 
 
 class RecordFields(KeyedFields, total=False):
     """Optional fields of a record, as in `NewRecord`. With a producer and a sequence the record is stored once."""
 
     key: bytes | None
+    """The key of the record, as in `NewRecord`."""
 
 
 def record_of(
