@@ -45,6 +45,7 @@ class Election:
     def __init__(self, client: ElectionClient, name: str) -> None:
         self._client = client
         self.name = name
+        """The election's name."""
 
     def __repr__(self) -> str:
         return f"<Election {self.name!r}>"

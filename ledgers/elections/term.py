@@ -19,7 +19,9 @@ class Term:
 
     def __init__(self, election: str, token: int, place: Place) -> None:
         self.election = election
+        """The election's name."""
         self.token = token
+        """The number of the term; each term has a higher one than the term before."""
         self._place = place
 
     def __repr__(self) -> str:

@@ -26,6 +26,7 @@ class Term(Face[aio_term.Term]):
     def __init__(self, thread: LoopThread, twin: aio_term.Term) -> None:
         super().__init__(thread, twin)
         self.lost = threading.Event()
+        """Set once the term is over."""
         self._following = thread.submit(self._follow())
 
     @property

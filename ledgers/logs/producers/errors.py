@@ -28,9 +28,8 @@ class SequenceTooOld(LedgerError):
     """The producer has a record of a later sequence in the log, but the log knows no record of this one; nothing was
     appended.
 
-    Either the producer left this sequence out, or it appended the record longer ago than the log remembers
-    single records. The
-    record of `last_sequence` is at `last_position`.
+    Either the producer left this sequence out, or it appended the record longer ago than the log remembers its
+    records one by one. The record of `last_sequence` is at `last_position`.
     """
 
     def __init__(self, producer: str, sequence: int, last_sequence: int, last_position: int) -> None:

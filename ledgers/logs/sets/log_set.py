@@ -59,6 +59,7 @@ class LogSet:
         self._state = LogSetState(LogSetStore(cluster.store), name, found)
         self._password = password
         self.name = name
+        """The set's name."""
 
     def __repr__(self) -> str:
         return f"<LogSet {self.name!r} of {self.record.logs} logs>"
