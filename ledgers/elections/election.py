@@ -35,11 +35,13 @@ class ElectionClient(ABC):
 
 
 class Election:
-    """One election: at most one candidate leads at a time. Made by `LedgerClient.election`; belongs to its event loop.
+    """One election: at most one candidate leads at a time.
 
-    `async with election.lead() as term` waits in the queue of candidates and leads while the block lasts; `leader`
-    returns the current term. A candidate holds its place by a lease in the metadata store, and each term has a higher
-    token than the term before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
+    Made by `LedgerClient.election`; belongs to its event loop.
+
+    A block with `lead` waits in the queue of candidates and leads while the block lasts; `leader` returns the current
+    term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than the term
+    before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
     """
 
     def __init__(self, client: ElectionClient, name: str) -> None:

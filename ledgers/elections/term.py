@@ -14,7 +14,7 @@ class Term:
 
     The term is over when the leader leaves it, and when its lease may have run out by the leader's own clock. A leader
     that hangs, or whose clock is wrong, learns of this too late. Therefore every system it writes to has to refuse it
-    by the `token`. `lost` is an `asyncio.Event` that is set once the term is over.
+    by the `token`. `lost` is an event of the client's kind that is set once the term is over.
     """
 
     def __init__(self, election: str, token: int, place: Place) -> None:

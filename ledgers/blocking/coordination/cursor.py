@@ -22,7 +22,7 @@ class Cursor(Face[aio.Cursor]):
 
     Made by `Log.cursor`; may be used from several threads. `commit` moves the cursor forward; commits within
     `commit_seconds` are joined to one write. Only `seek` moves it back. After a seek, other readers' commits of records
-    they read before raise CursorMoved. The end of a `with` block and `close` close the cursor.
+    they read before raise CursorMoved. `close` and the end of a block close the cursor.
     """
 
     @property

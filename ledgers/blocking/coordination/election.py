@@ -20,7 +20,7 @@ class Term(Face[aio_term.Term]):
 
     The term is over when the leader leaves it, and when its lease may have run out by the leader's own clock. A leader
     that hangs, or whose clock is wrong, learns of this too late. Therefore every system it writes to has to refuse it
-    by the `token`. `lost` is a `threading.Event` that is set once the term is over.
+    by the `token`. `lost` is an event of the client's kind that is set once the term is over.
     """
 
     def __init__(self, thread: LoopThread, twin: aio_term.Term) -> None:
@@ -61,12 +61,13 @@ class Term(Face[aio_term.Term]):
 
 
 class Election(Face[aio.Election]):
-    """One election: at most one candidate leads at a time. Made by `LedgerClient.election`; may be used from several
-    threads.
+    """One election: at most one candidate leads at a time.
 
-    `with election.lead() as term` waits in the queue of candidates and leads while the block lasts; `leader` returns
-    the current term. A candidate holds its place by a lease in the metadata store, and each term has a higher token
-    than the term before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
+    Made by `LedgerClient.election`; may be used from several threads.
+
+    A block with `lead` waits in the queue of candidates and leads while the block lasts; `leader` returns the current
+    term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than the term
+    before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
     """
 
     @property

@@ -41,7 +41,7 @@ class Cursor:
 
     Made by `Log.cursor`; belongs to its event loop. `commit` moves the cursor forward; commits within `commit_seconds`
     are joined to one write. Only `seek` moves it back. After a seek, other readers' commits of records they read before
-    raise CursorMoved. The end of an `async with` block and `close` close the cursor.
+    raise CursorMoved. `close` and the end of a block close the cursor.
     """
 
     def __init__(
