@@ -70,7 +70,7 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
 
     @property
     def failure(self) -> LedgerError | None:
-        """The error that ended this writer; None while it is open, and after a plain close."""
+        """The error that ended this writer; None while it is usable, and after a close."""
         return self._twin.failure
 
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:

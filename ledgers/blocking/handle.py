@@ -81,15 +81,15 @@ class BlockingHandle(ClosedOnExit, Face[H]):
 
     @property
     def ledger_id(self) -> int:
-        """The ledger's id, which never changes."""
+        """The permanent id of the ledger."""
         return self._twin.ledger_id
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last knew it."""
+        """The ledger's metadata as this handle last read it."""
         return self._twin.record
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry that this handle knows to be confirmed with all entries before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
         return self._twin.last_add_confirmed

@@ -13,12 +13,12 @@ from .twin_calls import in_items, iterating, waiting_for
 
 
 class ReadHandle(BlockingHandle[aio.ReadHandle]):
-    """A ledger opened for reading. Made by `LedgerClient.open_ledger`; may be used from several threads.
+    """A ledger opened for reading. Created by `LedgerClient.open_ledger`; may be used from several threads.
 
-    Never returns bytes whose digest, ledger id or entry id differ from the requested ones. Except for
-    `read_unconfirmed`, returns nothing past the last entry known to be confirmed. A slow or failed bookie costs only
-    time while another replica of the entry exists. Iterators may be dropped half-way or closed; this frees what they
-    hold.
+    Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
+    `read_unconfirmed`, nothing past the last entry known to be confirmed. A bookie that is slow or down costs only time
+    while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources are
+    freed.
     """
 
     @property
@@ -28,8 +28,7 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def closed_at(self) -> datetime | None:
-        """When the ledger was closed, in UTC, by the clock of the client that closed it; None if that is not recorded,
-        and while the ledger is open as far as this reader has seen."""
+        """When it was closed, in UTC, likewise; None also while it is open, as far as this reader has seen."""
         return self._twin.closed_at
 
     @property
@@ -39,13 +38,13 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def length_bytes(self) -> int | None:
-        """Payload bytes of the entries through `last_add_confirmed`; None if no bookie has reported it."""
+        """Payload bytes of the entries through `last_add_confirmed`; None if no bookie has reported them."""
         return self._twin.length_bytes
 
     @property
     def writer_address(self) -> str | None:
-        """Host and port from which the ledger's writer sent last, as a bookie saw it when it was asked for the
-        last-add-confirmed; None if no bookie knew it, and for a closed ledger."""
+        """Host and port from which the ledger's writer last sent, as seen by a bookie that was asked for the
+        last-add-confirmed; None if no bookie could report them, and for a closed ledger."""
         return self._twin.writer_address
 
     read = in_items(aio.ReadHandle.read, aio.ReadHandle.pages, entries_of)
@@ -68,4 +67,4 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
     read_last_add_confirmed = waiting_for(aio.ReadHandle.read_last_add_confirmed)
 
     def close(self) -> None:
-        """Does nothing: the connections belong to the client."""
+        """Nothing to release: connections belong to the client."""

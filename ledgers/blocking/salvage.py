@@ -11,13 +11,13 @@ from .twin_calls import Face, iterating
 
 
 class Salvage(Face[aio.Salvage]):
-    """The entries of a ledger that living bookies still have.
+    """The available entries of a ledger at live bookies.
 
-    Made by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest.
-    Entries past `proven_through`, the last entry that is proven to be confirmed, are returned, too, and may not be part
-    of the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or
-    changed. `silent` names the ledger's bookies, or the bookies given by the caller, that could not be asked at all or
-    from some entry on, each with the reason.
+    Created by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest.
+    Entries past `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of
+    the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
+    `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
+    with the reason.
     """
 
     @property
@@ -37,7 +37,7 @@ class Salvage(Face[aio.Salvage]):
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that answered but cannot say whether there was more; complete once all parts have been returned."""
+        """Once all parts were yielded: bookies that answered and do not know whether there were further entries."""
         return self._twin.unsure
 
     parts = iterating(aio.Salvage.parts)
