@@ -35,7 +35,7 @@ def check_int(what: str, value: object) -> None:
     """Raises TypeError for anything but a whole number."""
     if not isinstance(value, int):
         how = f": int({value!r})" if isinstance(value, str) and value.isdecimal() else ""
-        raise TypeError(f"{what} is an int, not {type(value).__name__}{how}")
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}{how}")
 
 
 def check_bytes(what: str, value: object) -> None:

@@ -40,18 +40,18 @@ def test_a_client_is_made_of_a_uri_a_path_or_what_the_environment_says(
 
 
 WRONG: list[tuple[Callable[[Any, Any], object], str]] = [
-    (lambda log, _: list(log.read("5")), r"a position is an int, not str: int\('5'\)"),
-    (lambda log, _: list(log.tail(1.5)), "a position is an int, not float"),
+    (lambda log, _: list(log.read("5")), r"a position must be an int, not str: int\('5'\)"),
+    (lambda log, _: list(log.tail(1.5)), "a position must be an int, not float"),
     (
         lambda log, _: list(log.tail(timeout="1")),
         "a timeout is a number of seconds from 0 on, or None, not str",
     ),
     (lambda log, _: list(log.consume("c", timeout="1")), "a timeout is a number of seconds"),
-    (lambda log, _: log.truncate("5"), "a position is an int, not str"),
+    (lambda log, _: log.truncate("5"), "a position must be an int, not str"),
     (lambda log, _: log.position_at("2026"), "a time is a datetime with a time zone, not str"),
-    (lambda log, _: log.cursor("c").commit("5"), "a position is an int, not str"),
+    (lambda log, _: log.cursor("c").commit("5"), "a position must be an int, not str"),
     (lambda log, _: log.cursor("c").seek(1.5), "a position, a datetime, 'beginning' or 'end', not float"),
-    (lambda _, writer: writer.confirmed("5"), "a position is an int, not str"),
+    (lambda _, writer: writer.confirmed("5"), "a position must be an int, not str"),
     (lambda _, writer: writer.append("x"), r"not str: encode it, for example with text.encode\(\)"),
     (lambda _, writer: writer.append(b"", key="k"), r"the key is bytes, not str: encode it"),
     (lambda _, writer: writer.append(b"", headers=[1]), "headers are a dict of names to bytes, not list"),

@@ -163,7 +163,7 @@ def test_what_a_record_cannot_have_is_refused_before_anything_is_appended(
         (b"p", 0, TypeError, "a producer's name is text, not bytes"),
         ("p", -1, ValueError, "a sequence is 0 to 9223372036854775807, not -1"),
         ("p", 2**63, ValueError, "a sequence is 0 to 9223372036854775807, not 9223372036854775808"),
-        ("p", 1.0, TypeError, "a sequence is an int, not float"),
+        ("p", 1.0, TypeError, "a sequence must be an int, not float"),
     ],
 )
 def test_what_numbers_no_record_is_refused(
