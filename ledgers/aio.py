@@ -68,9 +68,9 @@ __all__ = [
 class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
 
-    The path of an SQLite file will do, too; without either, BOOKLEDGER_METADATA names the cluster.
-    Belongs to the event loop it is first used on. Once closed, neither it nor its handles are usable.
-    In a process forked later every call, on it and on its handles, raises ClientForked.
+    The URI may also be the path of an SQLite file; if it is omitted, BOOKLEDGER_METADATA names the cluster. The client
+    belongs to the event loop on which it is first used. Once closed, neither it nor its handles are usable. In a
+    process forked later every call on it and on its handles raises ClientForked.
     """
 
     def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:
@@ -91,7 +91,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         return f"<LedgerClient of {self._uri}{', closed' if self._is_closed else ''}>"
 
     async def connect(self) -> None:
-        """Opens the metadata store; done by `async with`. Raises BadMetadataUri for an unusable URI, LedgerError for
+        """Opens the metadata store; `async with` does this. Raises BadMetadataUri for an unusable URI, LedgerError for
         unusable certificates, ClientClosed, ClientForked, MetadataUnavailable."""
         self._home.check()
         async with self._connecting:
@@ -117,7 +117,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def close(self) -> None:
         """Closes open writers as their own `close` does, and all connections. Safe to repeat; does nothing in a fork.
 
-        Writers that cannot be closed within `CLOSE_SECONDS_MAX` (5 s) are given up, with a warning in the log.
+        Writers that cannot be closed within `CLOSE_SECONDS_MAX` (5 s) are abandoned, with a warning in the log.
         """
         if self._home.is_here:
             ending, self._at_loop_end = self._at_loop_end, None
@@ -160,8 +160,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         """Creates a ledger and returns its writer; `NewLedger` describes the arguments.
 
         Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises ValueError for an
-        impossible shape, NotAllowed for a role that does not write, NotEnoughBookies, LedgerExists (of a chosen id),
-        MetadataUnavailable, after which an empty open ledger may exist; after the others none was made.
+        impossible shape, NotAllowed for a role that does not write, NotEnoughBookies, or LedgerExists (of a chosen id):
+        in these cases no ledger was created. After MetadataUnavailable an empty open ledger may exist.
         """
         new = NewLedger(
             ensemble_size=ensemble_size,
@@ -195,7 +195,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         return made.record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
-        """Becomes the one writer of a ledger made by `reserve_ledger`.
+        """Becomes the only writer of a ledger created by `reserve_ledger`.
 
         Raises LedgerClosed if it was already claimed, recovered or closed, NoSuchLedger, Unauthorized,
         BadEncryptionKey, MetadataUnavailable.
@@ -205,9 +205,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             found = await found_of(cluster, ledger_id)
             if not found.record.reserved or found.record.state is not LedgerState.OPEN:
                 raise LedgerClosed(
-                    ledger_id, "it has or had a writer of its own; a ledger has only one, ever"
+                    ledger_id, "it has or had a writer of its own; a ledger never has a second one"
                 )
-            # Checks password, rights and encryption key before anything is claimed.
+            # Checks password, rights and encryption key before the ledger is claimed.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
@@ -223,9 +223,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     ) -> ReadHandle:
         """Opens a ledger for reading. With `recovery` an open ledger is fenced, recovered and closed first.
 
-        Without it the writer is left undisturbed, and the reader sees what the bookies know to be
-        confirmed. Raises NoSuchLedger, Unauthorized (nothing is fenced or changed then),
-        LedgerRecoveryFailed, MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
+        Without it the writer is not disturbed, and the reader sees the entries that the bookies know to be confirmed.
+        Raises NoSuchLedger, Unauthorized (in that case nothing is fenced or changed), LedgerRecoveryFailed,
+        MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
         """
         cluster = await self._connected()
         with self._asking():
@@ -240,20 +240,22 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             return handle
 
     async def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
-        """What would be given up if a ledger whose end cannot be proven were closed where its survivors end.
+        """Assesses the loss if a ledger whose end cannot be proven were closed at the end of its survivors.
 
-        Nothing is changed. Raises LedgerError where nothing need be given up: it can be recovered, or a bookie lives
-        that may prove the end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
+        Nothing is changed. Raises LedgerError if no loss need be accepted, because the ledger can be recovered or a
+        bookie is live that may prove the end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
             return await assess(cluster, ledger_id, password)
 
     async def accept_loss(self, assessment: LossAssessment, *, password: bytes = b"") -> LedgerRecord:
-        """Closes a ledger where its survivors end, and gives up what its missing bookies hold; its closed record.
+        """Closes a ledger at the end of its survivors, without the entries that only its missing bookies hold; returns
+        its closed record.
 
-        For an operator who was shown the assessment; the record keeps that it was done. It takes an admin's
-        certificate, where there are any. Raises as `assess_loss`, and LedgerRecoveryFailed where more is lost by now.
+        For an operator who has seen the assessment; the record keeps that the loss was accepted. Requires an admin's
+        certificate, if there are any. Raises as `assess_loss` does, and LedgerRecoveryFailed if more would be lost by
+        now.
         """
         cluster = await self._connected()
         with self._asking():
@@ -267,11 +269,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         bookies: Collection[str] = (),
         past_the_end: bool = False,
     ) -> Salvage:
-        """What there is of a ledger at any living bookie, or at those of these names; see `Salvage`.
+        """The available entries of a ledger at any live bookie, or at those of these names; see `Salvage`.
 
-        Nothing is fenced or changed. For a ledger of which a quorum is lost: what is not proven to be confirmed is
-        given, too, and with `past_the_end` what lies behind the end of a closed one. Raises NoSuchLedger, Unauthorized,
-        BadEncryptionKey, LedgerError for a name under which nobody lives, MetadataUnavailable.
+        Nothing is fenced or changed. For a ledger that has lost a quorum: entries that are not proven to be confirmed
+        are included, and with `past_the_end` those after the end of a closed ledger. Raises NoSuchLedger, Unauthorized,
+        BadEncryptionKey, LedgerError for a name without a live bookie, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -288,10 +290,12 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         skip_unreadable: bool = True,
         custom: Mapping[str, bytes] | None = None,
     ) -> AsyncIterator[LedgerRecord]:
-        """Yields the metadata of every ledger from `first_ledger` on, in id order, which need not be that of creation.
+        """Yields the metadata of every ledger from `first_ledger` on, in id order, which may differ from that of
+        creation.
 
-        With `custom`, of those whose custom metadata has all of it; every record is read. One that cannot be decoded is
-        skipped, with a warning; without `skip_unreadable` it raises LedgerError. Raises MetadataUnavailable.
+        With `custom`, yields only ledgers whose custom metadata contains all of it; every record is read. A record that
+        cannot be decoded is skipped, with a warning; without `skip_unreadable` it raises LedgerError. Raises
+        MetadataUnavailable.
         """
         cluster = await self._connected()
         on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
@@ -308,11 +312,12 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def size_steps(
         self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
     ) -> list[SizeStep]:
-        """Estimates where the bytes of a closed ledger lie, for splitting it into parts of equal size.
+        """Estimates the distribution of a closed ledger's bytes, for splitting it into parts of equal size.
 
-        Returns rising pairs (entry, bytes before it), from (first_entry, 0) to behind `last_entry` (the ledger's by
-        default), about `step_bytes` apart where bookies report their holdings. Unreported bytes count as spread evenly,
-        so no failed bookie fails this. Raises ValueError for a ledger that is not closed, or a range outside it.
+        Returns rising pairs (entry, bytes before it), from (first_entry, 0) to the entry after `last_entry` (the
+        ledger's by default), about `step_bytes` apart if bookies report their holdings. Unreported bytes count as
+        spread evenly, so a failed bookie causes no error. Raises ValueError for a ledger that is not closed, or a range
+        outside it.
         """
         first, last = measured_entries(record, first_entry, last_entry, step_bytes)
         cluster = await self._connected()
@@ -322,14 +327,14 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def delete_ledger(
         self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
     ) -> None:
-        """Deletes a ledger for good. Recovers an open one first, so that no writer can confirm any more.
+        """Deletes a ledger permanently. Recovers an open one first, so that its writer can confirm no further entries.
 
-        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, LedgerRecoveryFailed if it is not closed,
-        and then nothing is deleted. `force` deletes it as it is, for ledgers whose bookies are lost: a live writer may
-        then get entries confirmed, which nobody can read, until its bookies collect garbage. With `password_is_lost` no
-        password is needed and nothing is recovered; that takes an admin's certificate, where there are any. Otherwise
-        its owner deletes it, or whoever knows its password. Raises LedgerInLog, LedgerError where the record keeps
-        changing, MetadataUnavailable.
+        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, or LedgerRecoveryFailed if it is not
+        closed; in these cases nothing is deleted. `force` deletes it without recovery, for ledgers whose bookies are
+        lost: a live writer may then get entries confirmed that cannot be read, until its bookies collect garbage. With
+        `password_is_lost` no password is needed and nothing is recovered; that requires an admin's certificate, if
+        there are any. Otherwise its owner may delete it, or a client that knows its password. Raises LedgerInLog,
+        LedgerError if the record keeps changing, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -349,10 +354,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout: float
     ) -> MaintainReply:
-        """Has a bookie collect garbage, verify its disk or fetch what it lost; waits for its report. Safe to repeat.
+        """Has a bookie collect garbage, verify its disk or fetch lost entries; waits for its report. Safe to repeat.
 
-        A refusal or a failure is a status in the reply. Raises BookieUnavailable when the bookie did not answer
-        in `timeout` seconds; it was told to stop then.
+        A refusal or a failure is a status in the reply. Raises BookieUnavailable if the bookie did not answer in
+        `timeout` seconds; in that case it was asked to stop.
         """
         await self.connect()
         assert self._bookies is not None

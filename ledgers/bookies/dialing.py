@@ -29,7 +29,7 @@ from metadata.store import MetadataStore
 from ..errors import BookieStarting, BookieUnavailable
 
 Dial = Callable[[Handler, float], Awaitable[tuple[Connection, ServerHello]]]
-"""Connects for this handler, within so many seconds. Raises BookieUnavailable."""
+"""Connects for this handler, within the given seconds. Raises BookieUnavailable."""
 
 PERHAPS_TLS = (
     " before the handshake; a bookie with certificates does so with clients that have none (BOOKLEDGER_CERTS)"

@@ -1,4 +1,4 @@
-"""Effects: what the pure machines ask their shell to do. Frozen; performed in the order given."""
+"""Effects: the requests of the pure machines to their shell. Frozen; performed in the order given."""
 
 from __future__ import annotations
 

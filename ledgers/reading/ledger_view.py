@@ -40,7 +40,7 @@ class LedgerView:
         self.record: LedgerRecord = found.record
         self.last_add_confirmed = NO_ENTRY
         self.writer_address = ""
-        """Where the ledger's writer sent from last, as a bookie that was asked saw it; "" where none could tell."""
+        """Address from which the ledger's writer last sent, as a bookie saw it when asked; "" if none reported it."""
         self._length = NO_ENTRY, 0
         self.changed = asyncio.Event()
         self._version = found.version

@@ -37,7 +37,7 @@ def measured_entries(
     last = record.last_entry if last_entry is None else last_entry
     if not 0 <= first_entry <= last + 1 <= record.last_entry + 1 or not 1 <= step_bytes < 2**63:
         raise ValueError(
-            f"entries {first_entry} to {last} in steps of {step_bytes} bytes are no part of the ledger"
+            f"entries {first_entry} to {last} in steps of {step_bytes} bytes are not in the ledger"
         )
     return first_entry, last
 

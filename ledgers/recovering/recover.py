@@ -222,7 +222,9 @@ class RecoveryRun:
             await asyncio.sleep(left)
         pipeline = self._machine.pipeline
         failures = pipeline.failures if pipeline else {}
-        said = "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie said why"
+        said = (
+            "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie gave a reason"
+        )
         self._fail(LedgerRecoveryFailed(self._ledger_id, f"no progress for {limit:g} s ({said})"))
 
     async def _fence(self, effect: FenceLac) -> None:
