@@ -1,8 +1,8 @@
 """Salvages a ledger: reads all available entries from any live bookie, without fencing or changing anything.
 
-It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries past the last one that the
-record or a bookie's last-add-confirmed proves are included, and may not be part of the ledger. Entries that no bookie
-has, or that cannot be read, are reported as gaps, and bookies that could not be asked in `silent`.
+It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries past the last one
+that the record or a bookie's last-add-confirmed proves are included, and may not be part of the ledger. Entries that no
+bookie has, or that cannot be read, are reported as gaps, and bookies that could not be asked in `silent`.
 """
 
 from __future__ import annotations
