@@ -214,9 +214,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             found = await found_of(cluster, ledger_id)
             if not found.record.reserved or found.record.state is not LedgerState.OPEN:
                 raise LedgerClosed(
-                    ledger_id, "it has or had a writer of its own; a ledger has only one, ever"
+                    ledger_id, "it has or had a writer of its own; a ledger never has a second one"
                 )
-            # Checks password, rights and encryption key before anything is claimed.
+            # Checks password, rights and encryption key before the ledger is claimed.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):

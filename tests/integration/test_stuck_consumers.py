@@ -105,7 +105,7 @@ async def test_a_truncated_log_of_a_set_is_raised_once_the_others_have_nothing_n
     truncated, seen = await log_set.log(1), []
     await (await truncated.cursor("billing")).close()
     await truncated.truncate(4)
-    with pytest.raises(LogTruncated, match=r"log 'orders\.1' was given up; the oldest that is left is 4"):
+    with pytest.raises(LogTruncated, match=r"log 'orders\.1' was truncated; the oldest one left is 4"):
         async for log, record in log_set.consume("billing", timeout=timeout):
             seen.append((log, record.position))
             await asyncio.sleep(0.1)  # longer than it takes to find that the other one is truncated
