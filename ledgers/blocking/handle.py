@@ -86,7 +86,7 @@ class BlockingHandle(ClosedOnExit, Face[H]):
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last read it."""
+        """The ledger's metadata as this handle last read or wrote it."""
         return self._twin.record
 
     @property

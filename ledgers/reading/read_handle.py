@@ -64,7 +64,7 @@ class ReadHandle:
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last read it."""
+        """The ledger's metadata as this handle last read or wrote it."""
         return self._view.record
 
     @property
