@@ -8,7 +8,7 @@
         for entry in client.open_ledger(writer.ledger_id).read():
             print(entry.entry_id, entry.payload)
 
-`ledgers.aio` has the same for asyncio.
+`ledgers.aio` has the same API for asyncio.
 """
 
 from typing import TYPE_CHECKING

@@ -66,11 +66,19 @@ __all__ = [
 
 
 class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
-    """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
+    """A client of one cluster, for asyncio. Use as `async with LedgerClient(uri) as client`.
 
-    The path of an SQLite file will do, too; without either, BOOKLEDGER_METADATA names the cluster.
-    Belongs to the event loop it is first used on. Once closed, neither it nor its handles are usable.
-    In a process forked later every call, on it and on its handles, raises ClientForked.
+    `metadata_uri` names the cluster's metadata store:
+
+        etcd://HOST:PORT[,HOST:PORT...]/PREFIX    etcd, for example etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod
+        etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
+        sqlite:///ABSOLUTE/PATH.db                a file on one machine, as sqlite:///var/lib/bookledger/metadata.db
+
+    A `pathlib.Path` of an SQLite file is accepted, too. Without an argument, the environment variable
+    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither names one.
+
+    A client belongs to the event loop it is first used on. After `close`, the client and its handles are unusable. In a
+    process that is forked later, every call on the client and its handles raises ClientForked.
     """
 
     def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:
@@ -91,7 +99,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         return f"<LedgerClient of {self._uri}{', closed' if self._is_closed else ''}>"
 
     async def connect(self) -> None:
-        """Opens the metadata store; done by `async with`. Raises BadMetadataUri for an unusable URI, LedgerError for
+        """Opens the metadata store; `async with` does this. Raises BadMetadataUri for an unusable URI, LedgerError for
         unusable certificates, ClientClosed, ClientForked, MetadataUnavailable."""
         self._home.check()
         async with self._connecting:
@@ -117,7 +125,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def close(self) -> None:
         """Closes open writers as their own `close` does, and all connections. Safe to repeat; does nothing in a fork.
 
-        Writers that cannot be closed within `CLOSE_SECONDS_MAX` (5 s) are given up, with a warning in the log.
+        Writers that cannot be closed within `CLOSE_SECONDS_MAX` (5 s) are abandoned, with a warning in the log.
         """
         if self._home.is_here:
             ending, self._at_loop_end = self._at_loop_end, None
@@ -159,9 +167,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     ) -> WriteHandle:
         """Creates a ledger and returns its writer; `NewLedger` describes the arguments.
 
-        Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises ValueError for an
-        impossible shape, NotAllowed for a role that does not write, NotEnoughBookies, LedgerExists (of a chosen id),
-        MetadataUnavailable, after which an empty open ledger may exist; after the others none was made.
+        The default write quorum is the ensemble size; the default ack quorum is a majority of the write quorum. Raises
+        ValueError for an impossible shape, NotAllowed if the client's role may not write, NotEnoughBookies,
+        LedgerExists for a chosen id that is taken, or MetadataUnavailable. After MetadataUnavailable an empty open
+        ledger may exist; after any other error none was created.
         """
         new = NewLedger(
             ensemble_size=ensemble_size,
@@ -180,7 +189,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     ) -> AdvancedWriteHandle:
         """Creates a ledger whose writer chooses the entry ids, in any order.
 
-        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
+        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises the errors of `create_ledger`.
         """
         wanted = NewLedger.of(new, arguments)
         cluster = await self._connected()
@@ -189,13 +198,13 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def reserve_ledger(self, new: NewLedger | None = None, **arguments: Unpack[LedgerArguments]) -> int:
         """Creates a ledger without a writer, for another process to claim; returns its id.
 
-        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
+        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises the errors of `create_ledger`.
         """
         made = await self._make(await self._connected(), NewLedger.of(new, arguments), reserved=True)
         return made.record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
-        """Becomes the one writer of a ledger made by `reserve_ledger`.
+        """Becomes the one writer of a ledger created by `reserve_ledger`.
 
         Raises LedgerClosed if it was already claimed, recovered or closed, NoSuchLedger, Unauthorized,
         BadEncryptionKey, MetadataUnavailable.
@@ -205,9 +214,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             found = await found_of(cluster, ledger_id)
             if not found.record.reserved or found.record.state is not LedgerState.OPEN:
                 raise LedgerClosed(
-                    ledger_id, "it has or had a writer of its own; a ledger has only one, ever"
+                    ledger_id, "it has or had a writer of its own; a ledger never has a second one"
                 )
-            # Checks password, rights and encryption key before anything is claimed.
+            # Checks password, rights and encryption key before the ledger is claimed.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
@@ -221,11 +230,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def open_ledger(
         self, ledger_id: int, *, recovery: bool = True, password: bytes = b""
     ) -> ReadHandle:
-        """Opens a ledger for reading. With `recovery` an open ledger is fenced, recovered and closed first.
+        """Opens a ledger for reading. With `recovery`, fences, recovers and closes an open ledger first.
 
-        Without it the writer is left undisturbed, and the reader sees what the bookies know to be
-        confirmed. Raises NoSuchLedger, Unauthorized (nothing is fenced or changed then),
-        LedgerRecoveryFailed, MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
+        Without `recovery` the writer is not disturbed, and the reader sees the entries that the bookies know to be
+        confirmed. Raises NoSuchLedger, Unauthorized (in that case nothing is fenced or changed), LedgerRecoveryFailed,
+        MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
         """
         cluster = await self._connected()
         with self._asking():
@@ -240,20 +249,23 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             return handle
 
     async def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
-        """What would be given up if a ledger whose end cannot be proven were closed where its survivors end.
+        """Reports what `accept_loss` would discard: a ledger whose end cannot be proven would end where its survivors
+        end.
 
-        Nothing is changed. Raises LedgerError where nothing need be given up: it can be recovered, or a bookie lives
-        that may prove the end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
+        Changes nothing. Raises LedgerError if nothing has to be discarded, because the ledger can be recovered or a
+        living bookie may still prove its end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
             return await assess(cluster, ledger_id, password)
 
     async def accept_loss(self, assessment: LossAssessment, *, password: bytes = b"") -> LedgerRecord:
-        """Closes a ledger where its survivors end, and gives up what its missing bookies hold; its closed record.
+        """Closes a ledger where its survivors end, discards what its missing bookies hold, and returns the closed
+        record.
 
-        For an operator who was shown the assessment; the record keeps that it was done. It takes an admin's
-        certificate, where there are any. Raises as `assess_loss`, and LedgerRecoveryFailed where more is lost by now.
+        For an operator who was shown the assessment; the record keeps that the loss was accepted. Needs an admin's
+        certificate if the cluster uses certificates. Raises the errors of `assess_loss`, and LedgerRecoveryFailed if
+        more has been lost since the assessment.
         """
         cluster = await self._connected()
         with self._asking():
@@ -267,11 +279,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         bookies: Collection[str] = (),
         past_the_end: bool = False,
     ) -> Salvage:
-        """What there is of a ledger at any living bookie, or at those of these names; see `Salvage`.
+        """Opens a ledger for salvage: reads its entries from any living bookie, or from the named ones; see `Salvage`.
 
-        Nothing is fenced or changed. For a ledger of which a quorum is lost: what is not proven to be confirmed is
-        given, too, and with `past_the_end` what lies behind the end of a closed one. Raises NoSuchLedger, Unauthorized,
-        BadEncryptionKey, LedgerError for a name under which nobody lives, MetadataUnavailable.
+        Fences and changes nothing. For a ledger that has lost a quorum: it also returns entries that are not proven to
+        be confirmed and, with `past_the_end`, entries behind the end of a closed ledger. Raises NoSuchLedger,
+        Unauthorized, BadEncryptionKey, LedgerError for a name that no living bookie has, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -288,10 +300,12 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         skip_unreadable: bool = True,
         custom: Mapping[str, bytes] | None = None,
     ) -> AsyncIterator[LedgerRecord]:
-        """Yields the metadata of every ledger from `first_ledger` on, in id order, which need not be that of creation.
+        """Yields the metadata of every ledger from `first_ledger` on, in id order, which may differ from the order of
+        creation.
 
-        With `custom`, of those whose custom metadata has all of it; every record is read. One that cannot be decoded is
-        skipped, with a warning; without `skip_unreadable` it raises LedgerError. Raises MetadataUnavailable.
+        With `custom`, yields only ledgers whose custom metadata contains all of these pairs; every record is still
+        read. A record that cannot be decoded is skipped with a warning; without `skip_unreadable` it raises
+        LedgerError. Raises MetadataUnavailable.
         """
         cluster = await self._connected()
         on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
@@ -308,11 +322,13 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def size_steps(
         self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
     ) -> list[SizeStep]:
-        """Estimates where the bytes of a closed ledger lie, for splitting it into parts of equal size.
+        """Estimates how the bytes of a closed ledger are distributed over its entries, for splitting it into equal
+        parts.
 
-        Returns rising pairs (entry, bytes before it), from (first_entry, 0) to behind `last_entry` (the ledger's by
-        default), about `step_bytes` apart where bookies report their holdings. Unreported bytes count as spread evenly,
-        so no failed bookie fails this. Raises ValueError for a ledger that is not closed, or a range outside it.
+        Returns rising pairs (entry, bytes before it), from (first_entry, 0) to behind `last_entry` (by default the
+        ledger's), about `step_bytes` apart if bookies report their holdings. Unreported bytes count as spread evenly,
+        so a failed bookie does not make this call fail. Raises ValueError for a ledger that is not closed, or a range
+        outside it.
         """
         first, last = measured_entries(record, first_entry, last_entry, step_bytes)
         cluster = await self._connected()
@@ -322,14 +338,14 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def delete_ledger(
         self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
     ) -> None:
-        """Deletes a ledger for good. Recovers an open one first, so that no writer can confirm any more.
+        """Deletes a ledger for good. Recovers an open one first, so that no writer can confirm anything afterwards.
 
-        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, LedgerRecoveryFailed if it is not closed,
-        and then nothing is deleted. `force` deletes it as it is, for ledgers whose bookies are lost: a live writer may
-        then get entries confirmed, which nobody can read, until its bookies collect garbage. With `password_is_lost` no
-        password is needed and nothing is recovered; that takes an admin's certificate, where there are any. Otherwise
-        its owner deletes it, or whoever knows its password. Raises LedgerInLog, LedgerError where the record keeps
-        changing, MetadataUnavailable.
+        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, or LedgerRecoveryFailed if the ledger
+        cannot be closed; in these cases nothing is deleted. `force` deletes it without recovery, for ledgers whose
+        bookies are lost: until the bookies collect garbage, a live writer may still get entries confirmed that nobody
+        can read. With `password_is_lost` no password is needed and nothing is recovered; this needs an admin's
+        certificate if the cluster uses certificates. Otherwise the ledger's owner may delete it, and so may a caller
+        who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -349,10 +365,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout: float
     ) -> MaintainReply:
-        """Has a bookie collect garbage, verify its disk or fetch what it lost; waits for its report. Safe to repeat.
+        """Asks a bookie to collect garbage, verify its disk or fetch lost entries; waits for its report. Safe to
+        repeat.
 
-        A refusal or a failure is a status in the reply. Raises BookieUnavailable when the bookie did not answer
-        in `timeout` seconds; it was told to stop then.
+        A refusal or a failure is a status in the reply. Raises BookieUnavailable if the bookie did not answer within
+        `timeout` seconds; in that case the bookie was asked to stop.
         """
         await self.connect()
         assert self._bookies is not None
@@ -360,7 +377,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Raises ClientClosed for errors of a client that was closed meanwhile."""
+        """Raises ClientClosed in place of the errors of a client that was closed meanwhile."""
         try:
             with metadata_errors():
                 yield

@@ -1,4 +1,4 @@
-"""The interface through which the client talks to bookies: calls, lanes, and what lanes report."""
+"""The interface between the client and bookies: calls, lanes, and the reports of lanes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class CannotScan(BookieUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class LaneTerms:
-    """Settings of everything sent on a lane. `trace_of` gives the trace of a frame by its first entry; `note` what the
-    bookie should know of the ledger now: the next frame brings it where that has changed."""
+    """Settings of all frames on a lane. `trace_of` returns the trace of a frame by its first entry; `note` returns the
+    note that the bookie should have of the ledger now: the next frame carries it if it has changed."""
 
     ledger_id: int
     key: LedgerKey
@@ -44,7 +44,7 @@ class LaneTerms:
 
 
 class LaneListener(Protocol):
-    """Callbacks for what becomes of entries sent on a lane. None is called after `failed` or `refused`."""
+    """Callbacks for the outcome of entries sent on a lane. None is called after `failed` or `refused`."""
 
     def acked(self, through: int) -> None:
         """Everything sent on the lane through entry `through` is on the bookie's disk."""
@@ -55,7 +55,7 @@ class LaneListener(Protocol):
         ...
 
     def behind(self, why: str) -> None:
-        """The lane's backlog is over its bound though the bookie makes progress: send nothing more for now."""
+        """The lane's backlog is over its bound though the bookie makes progress: send no more entries for now."""
         ...
 
     def caught_up(self) -> None:
@@ -75,32 +75,31 @@ class Lane(Protocol):
     """One attempt to send one ledger's entries to one bookie, in order."""
 
     def send(self, columns: Columns) -> None:
-        """Queues entries, in id order after all sent before. Over its bound the lane is behind."""
+        """Queues entries, in id order after all entries sent before. Over its bound, the lane is behind."""
         ...
 
     def send_lac(self) -> None:
-        """Queues a frame with only the last-add-confirmed, unless entries wait anyway."""
+        """Queues a frame with only the last-add-confirmed, unless entries are waiting anyway."""
         ...
 
     def force(self) -> None:
-        """Queues a sync of all that was sent; `acked` reports when it is on disk."""
+        """Queues a sync of all entries sent; `acked` reports when they are on disk."""
         ...
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes of the columns queued or sent, and not acknowledged."""
+        """Bytes of the columns that are queued or sent, and not acknowledged."""
         ...
 
     def close(self) -> None:
-        """Drops what is queued; the listener hears nothing more."""
+        """Drops the queue; the listener receives no further callbacks."""
         ...
 
 
 class BookieClient(Protocol):
     """Calls to bookies, each named with its incarnation (rule W7). Belongs to one event loop.
 
-    Calls raise BookieUnavailable when they were not made or not answered in time; refusals
-    are statuses in the reply.
+    Calls raise BookieUnavailable if they were not made or not answered in time; refusals are statuses in the reply.
     """
 
     def open_lane(
@@ -114,13 +113,13 @@ class BookieClient(Protocol):
         ...
 
     def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
-        """Has the bookie told this of a ledger, soon, if it can be reached; nobody waits for it."""
+        """Sends the bookie this note of a ledger, soon, if it can be reached; the note is not acknowledged."""
         ...
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply: ...
 
     def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
-        """Yields page after page, through the one that ends the scan. Close it to stop early.
+        """Yields page after page, through the last one of the scan. Close it to stop early.
 
         Also raises CannotScan.
         """

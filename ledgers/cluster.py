@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from .observing.tracing import ClientTraces, LaneTraces, WriterTraces
 
 BEGUN_WITHOUT_SECONDS_MIN = 10.0
-"""Between two log lines of a client about ledgers that begin without a bookie."""
+"""Minimum time between two log lines of a client about ledgers that begin without a bookie."""
 
 CHANGES_AT_ONCE_MAX = 256
-"""Ledgers whose record a client changes at a time: a hundred thousand open ones may all lose the same bookie."""
+"""Limit of ledgers whose records a client changes at a time: a hundred thousand open ones may all lose the same bookie.
+"""
 
 
 class Place(Protocol):
@@ -49,9 +50,9 @@ class Place(Protocol):
 
 @dataclass(slots=True)
 class Cluster(NotPickled):
-    """What all handles of a client share: stores, bookies, settings, health of the bookies.
+    """State that all handles of a client share: stores, bookies, settings, health of the bookies.
 
-    `identity`: who the client is to bookies, where there are certificates.
+    `identity`: the client's identity to bookies, if there are certificates.
     """
 
     store: MetadataStore
@@ -90,13 +91,14 @@ class Cluster(NotPickled):
         return ClientClosed() if self.is_closed else error
 
     async def leave_queues(self) -> None:
-        """Gives up what the client leads, and waits to lead: the next ones need not wait for its leases."""
+        """Resigns from all elections that the client leads or waits in, so that the next candidates need not wait for
+        its leases."""
         places = list(self.places)
         await asyncio.gather(*(place.leave("the client was closed") for place in places))
 
     @property
     def owner(self) -> str:
-        """The owner whose ledgers the client may use, and of those it creates; empty for no limit."""
+        """The owner whose ledgers the client may use, and of the ledgers it creates; empty for no limit."""
         return self.identity.owner if self.identity else ""
 
     def why_not(self, record: LedgerRecord, *rights: Right) -> str:
@@ -104,7 +106,7 @@ class Cluster(NotPickled):
         if self.identity is None:
             return ""
         if not is_of(record.custom_metadata.get(OWNER, b""), self.owner):
-            return f"it is not of {self.owner!r}, whose ledgers {self.identity} is confined to"
+            return f"it does not belong to {self.owner!r}, and {self.identity} may use only the ledgers of that owner"
         return next((why for right in rights if (why := self._me.may_not(right))), "")
 
     @property
@@ -122,10 +124,10 @@ class Cluster(NotPickled):
 
     def why_not_deleted(self, record: LedgerRecord, *, is_proven: bool) -> str:
         """Why the client may not delete the ledger; empty if it may. Bookies are not asked: this is the only check.
-        `is_proven`: the client has shown the ledger's password.
+        `is_proven`: the client has presented the ledger's password.
 
-        Admins may delete; the roles journal and bookie may delete journal segments; of writers, its owner or who knows
-        its password.
+        Admins may delete; the roles journal and bookie may delete journal segments; of writers, the owner or one that
+        knows the password.
         """
         if why := self.why_not(record):
             return why

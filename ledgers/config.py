@@ -1,4 +1,4 @@
-"""A client's settings, validated once. Every bound of the client stands here, with its trade-off."""
+"""A client's settings, validated once. Every bound of the client is defined here, with its trade-off."""
 
 from __future__ import annotations
 
@@ -19,31 +19,32 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 PAGE_BYTES = 1 * MIB
-"""What a bookie is asked for at a time: a message costs the same whatever its size, and more delays others' pages."""
+"""Size of a page requested from a bookie: a message has a fixed cost whatever its size, and a larger one delays others'
+pages."""
 
 RECOVERY_TRIES_MAX = 3
 """How often a recovery asks a bookie that does not answer."""
 
 RECOVERY_ATTEMPTS_MAX = 50
-"""How often a recovery begins again because another one was faster: each time one of them has come further."""
+"""How often a recovery starts over because another client was faster: each time one of them has made progress."""
 
 RETRY_REPLACEMENT_SECONDS = 1.0
-"""How soon a writer that has found no replacement looks for one again."""
+"""Pause before a writer that has found no replacement looks for one again."""
 
 FAILED_BOOKIE_SECONDS = 30.0
-"""How long a bookie that failed is used only when there is no other: a restart takes less."""
+"""How long a failed bookie is used only if there is no other: a restart takes less."""
 
 IDLE_LAC_SECONDS = 0.05
-"""How soon an idle writer tells that its last entries are confirmed: what a reader that tails waits for."""
+"""How soon an idle writer reports that its last entries are confirmed, for which tailing readers wait."""
 
 LONG_POLL_SECONDS = 10.0
-"""How long a question for news may wait at a bookie, which grants a minute at most."""
+"""How long a request for news may wait at a bookie, which allows a minute at most."""
 
 CLOSE_DRAIN_SECONDS_MAX = 2.0
-"""How long a recovery waits at most for the slowest copies of what it wrote back."""
+"""Longest wait of a recovery for the slowest copies of the entries it wrote back."""
 
 QUARANTINE_SECONDS = 1800.0
-"""How long a bookie that keeps failing is used only when there is no other."""
+"""How long a bookie that keeps failing is used only if there is no other."""
 
 PLAIN_TEXT = ""
 """The value of `certificates` for no TLS, whatever the environment names."""
@@ -54,7 +55,7 @@ ORDERED = (
     ("page_bytes", "read_ahead_bytes_max"),
     ("failed_bookie_seconds", "quarantine_seconds"),
 )
-"""Pairs of settings: a first one larger than the second would never take effect."""
+"""Pairs of settings. If the first were larger than the second, it would never take effect."""
 
 BYTES = (
     "pending_bytes_max",
@@ -85,7 +86,7 @@ PERIODS = (
 )
 """Durations in seconds that may be 0."""
 SECRETS = ("encryption_key",)
-"""Settings whose values no error message shows."""
+"""Settings whose values error messages do not show."""
 
 KEY_BYTES = 32
 
@@ -96,67 +97,65 @@ FLAGS = ("delay_ensemble_change", "under_replicate_rather_than_wait", "require_a
 class ClientConfig:
     """Settings of a LedgerClient.
 
-    `pending_bytes_max`: unconfirmed entries of one writer; a full writer makes `append` wait. `lane_backlog_bytes_max`:
-    backlog of one slow bookie beside what is pending anyway, past which it is replaced; without a replacement appends
-    wait for it (rule W6). `under_replicate_rather_than_wait`: without a replacement the slow bookie counts as failed
-    instead, and entries go without that copy until re-replication. `append_seconds_max`: how long a bookie to which
-    something was sent may answer nothing before it counts as failed; shorter notices a hung host sooner, longer rides
-    out a disk that stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one,
-    before it gives up. `window_bytes_max`: sent to one bookie and not answered. `read_ahead_pages`: pages prefetched.
-    `read_ahead_bytes_max`: bound of all prefetched pages if each is as large as pages can be, 4 MiB from each bookie
-    asked for it; one page is always fetched, and a speculative read brings another copy of its page.
-    `read_seconds_max`: timeout of one call to one bookie. `speculative_read_seconds`: after so long without an answer
-    other replicas are asked too; shorter hides slow bookies better and reads more twice, 0 or None waits for
+    `pending_bytes_max`: unconfirmed bytes of one writer; a full writer makes `append` wait. `lane_backlog_bytes_max`:
+    backlog of one slow bookie, besides pending entries, beyond which it is replaced; without a replacement appends wait
+    for it (rule W6). `under_replicate_rather_than_wait`: without a replacement the slow bookie counts as failed
+    instead, and entries lack that copy until re-replication. `append_seconds_max`: a bookie that does not answer an
+    append for this long counts as failed; a shorter time notices a hung host sooner, a longer one tolerates a disk that
+    stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one, before it ends
+    with an error. `window_bytes_max`: bytes sent to one bookie and not answered. `read_ahead_pages`: pages prefetched.
+    `read_ahead_bytes_max`: limit of all prefetched pages if each is as large as pages can be, 4 MiB from each bookie
+    asked for it; one page is always fetched, and a speculative read adds another copy of its page. `read_seconds_max`:
+    timeout of one call to one bookie. `speculative_read_seconds`: after this long without an answer other replicas are
+    asked too; a shorter time hides slow bookies better and reads more pages twice, 0 or None waits for
     `read_seconds_max`. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose its
     ack quorum: fewer fragments, and fewer copies meanwhile. `fault_domains_min`: copies of an entry are spread over as
     many fault domains as there are; with fewer than this no ledger is created, and no failed bookie replaced. Bookies
-    without a domain count as one together. `require_all_bookies`: a ledger is created only with living bookies at all
+    without a domain count as one together. `require_all_bookies`: a ledger is created only with live bookies at all
     positions; otherwise an ack quorum of each write set suffices, and the absent ones get their copies later (rule W9).
 
-    `page_bytes` … `quarantine_seconds` are no settings: a program may pass them, and the constants of these names say
-    what they are.
+    `page_bytes` … `quarantine_seconds` are not settings: a program may pass them, and the constants of these names
+    describe them.
 
     `certificates`: directory of the client's and its authorities' certificates (`bookie.wire.trust.certificates`); with
-    them a client speaks TLS only. None takes BOOKLEDGER_CERTS of the environment, and "" plain text in any case.
-    `encryption_key`: 32 bytes that encrypt the ledgers which this client creates, and decrypt them; bookies never have
-    it. None reads the file that BOOKLEDGER_KEY_FILE names, and b"" is no key. `metrics`: the prometheus-client registry
-    for the client's metrics (docs/operators.md has the list); clients may share one. `tracing`: OpenTelemetry's
-    provider for spans of batches, pages and recoveries; None makes none, at no cost. `own_bookie`: the bookie in whose
-    process and loop this client runs: it is reached without a network, and preferred among equals for new ledgers.
+    them a client uses TLS only. None uses BOOKLEDGER_CERTS of the environment, and "" is always plain text.
+    `encryption_key`: 32 bytes that encrypt and decrypt the ledgers that this client creates; bookies never have it.
+    None reads the file that BOOKLEDGER_KEY_FILE names, and b"" is no key. `metrics`: the prometheus-client registry for
+    the client's metrics (docs/operators.md has the list); clients may share one. `tracing`: OpenTelemetry's provider
+    for spans of batches, pages and recoveries; None creates none, at no cost. `own_bookie`: the bookie in whose process
+    and loop this client runs: it is reached without a network, and preferred among equals for new ledgers.
     """
 
     pending_bytes_max: int = tunable(
-        32 * MIB, "Entries of one writer that are not confirmed; a full writer makes append wait.", MIB, 2**40
+        32 * MIB, "Limit of unconfirmed bytes of one writer; a full writer makes append wait.", MIB, 2**40
     )
     lane_backlog_bytes_max: int = tunable(
         64 * MIB,
-        "Bytes that may wait for one slow bookie, besides what is pending, before it is replaced.",
+        "Bytes that may wait for one slow bookie, besides pending ones, before it is replaced.",
         MIB,
         2**40,
     )
     window_bytes_max: int = tunable(
-        4 * MIB, "Bytes that may be sent to one bookie and not answered yet.", MIB, 2**40
+        4 * MIB, "Limit of bytes sent to one bookie and not answered yet.", MIB, 2**40
     )
     append_seconds_max: float = tunable(
         5.0,
-        "A bookie that answers nothing for so long counts as failed; longer rides out a disk that stalls.",
+        "A bookie that does not answer for this long counts as failed; a longer time tolerates a disk that stalls.",
         0.001,
         86_400,
     )
     append_quorum_seconds_max: float = tunable(
         60.0,
-        "How long a writer waits for an ack quorum, and looks for one, before it gives up.",
+        "How long a writer waits for an ack quorum, and looks for one, before it ends with an error.",
         0.001,
         86_400,
     )
     read_seconds_max: float = tunable(10.0, "How long one call to one bookie may take.", 0.001, 86_400)
-    read_ahead_pages: int = tunable(4, "Pages that are fetched before they are asked for.", 1, 1024)
-    read_ahead_bytes_max: int = tunable(
-        32 * MIB, "What pages that are fetched ahead may take together.", MIB, 2**40
-    )
+    read_ahead_pages: int = tunable(4, "Pages fetched ahead of the reader.", 1, 1024)
+    read_ahead_bytes_max: int = tunable(32 * MIB, "Limit of bytes of all pages fetched ahead.", MIB, 2**40)
     speculative_read_seconds: float | None = tunable(
         0.5,
-        "After so long another bookie is asked, too: shorter hides slow ones better and reads more twice; 0 is never.",
+        "Wait before another bookie is asked, too: shorter hides slow ones better and reads more twice; 0 is never.",
         0,
         86_400,
         kind=float,
@@ -169,18 +168,18 @@ class ClientConfig:
     )
     under_replicate_rather_than_wait: bool = tunable(
         False,
-        "Where a slow bookie has no replacement, go on without its copy until the cluster mends it.",
+        "If a slow bookie has no replacement, continue without its copy until the cluster mends it.",
         0,
         0,
     )
     require_all_bookies: bool = tunable(
         False,
-        "Create a ledger only where its whole ensemble lives, not where an ack quorum of each write set does.",
+        "Create a ledger only if its entire ensemble is live, not if only an ack quorum of each write set is.",
         0,
         0,
     )
     fault_domains_min: int = tunable(
-        1, "With fewer fault domains no ledger is made, and no bookie taken in place of a failed one.", 1, 32
+        1, "With fewer fault domains no ledger is created, and no failed bookie is replaced.", 1, 32
     )
     page_bytes: int = PAGE_BYTES
     recovery_tries_max: int = RECOVERY_TRIES_MAX
@@ -237,8 +236,8 @@ class ClientConfig:
         """Reads `[client]` of a settings file (docs/operators.md), and `certs` and `key-file` at its top.
 
         Environment variables override it: BOOKLEDGER_CERTS, BOOKLEDGER_KEY_FILE, and BOOKLEDGER_CLIENT_ with the name
-        of a setting. `metadata_uri_of` tells where to connect.
-        Raises BadSettings, a ValueError that names the file, the line and the setting, or the variable.
+        of a setting. `metadata_uri_of` returns the URI of the cluster. Raises BadSettings, a ValueError that names the
+        file, the line and the setting, or the variable.
         """
         return settings_file.of_program(
             path,
@@ -257,7 +256,7 @@ class ClientConfig:
 
     @property
     def lane_bytes_max(self) -> int:
-        """Bound of a lane's unacknowledged bytes: its backlog, all that may be pending, and one entry more.
+        """Limit of a lane's unacknowledged bytes: its backlog, all entries that may be pending, and one entry more.
 
         Every lane may have to hold all pending entries; these alone never make it fail.
         """

@@ -1,6 +1,6 @@
-"""An entry as applications see it, and the checks of arguments that many calls take.
+"""An entry as applications see it, and the argument checks that many calls share.
 
-The error of a wrong type says what was expected, and how to make it.
+The error for a wrong type states the expected type, and how to convert to it.
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ENTRY_OVERHEAD_BYTES = 256
-"""Memory of an unconfirmed entry besides its payload: future, id, digest. Bounds how many there are."""
+"""Memory of an unconfirmed entry besides its payload: future, id, digest. Bounds the number of such entries."""
 
 
 class Entry(NamedTuple):
-    """One confirmed entry. `payload` is exactly what was appended; its digest has been verified."""
+    """One confirmed entry. `payload` is exactly the appended one; its digest has been verified."""
 
     entry_id: int
     payload: bytes
 
 
 Payload = bytes | bytearray | memoryview
-"""What an entry or a record can be appended as. Buffers are copied: they may change after the append."""
+"""Types of the payload of an entry or a record. Buffers are copied: they may change after the append."""
 
 
 def as_bytes(payload: object) -> bytes:
@@ -35,7 +35,7 @@ def check_int(what: str, value: object) -> None:
     """Raises TypeError for anything but a whole number."""
     if not isinstance(value, int):
         how = f": int({value!r})" if isinstance(value, str) and value.isdecimal() else ""
-        raise TypeError(f"{what} is an int, not {type(value).__name__}{how}")
+        raise TypeError(f"{what} must be an int, not {type(value).__name__}{how}")
 
 
 def check_bytes(what: str, value: object) -> None:
@@ -46,11 +46,11 @@ def check_bytes(what: str, value: object) -> None:
 
 def check_timeout(value: object) -> None:
     """Raises TypeError or ValueError for anything but seconds, or None for no limit."""
-    expected = "a number of seconds from 0 on, or None"
+    expected = "a number of seconds, 0 or more, or None"
     if not isinstance(value, int | float | None):
         raise wrong_type("a timeout", expected, value)
     if value is not None and not value >= 0:
-        raise ValueError(f"a timeout is {expected}; not {value}")
+        raise ValueError(f"a timeout must be {expected}; not {value}")
 
 
 def wrong_type(what: str, expected: str, value: object) -> TypeError:
@@ -59,4 +59,4 @@ def wrong_type(what: str, expected: str, value: object) -> TypeError:
         if isinstance(value, str) and "bytes" in expected
         else ""
     )
-    return TypeError(f"{what} is {expected}, not {type(value).__name__}{how}")
+    return TypeError(f"{what} must be {expected}, not {type(value).__name__}{how}")

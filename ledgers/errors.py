@@ -1,36 +1,36 @@
 """Errors of the ledger client, for applications to act on.
 
     LedgerError
-    ├── NoSuchLedger             there is no ledger of this id (any more)
+    ├── NoSuchLedger             there is no ledger of this id, or it was deleted
     ├── LedgerExists             the chosen ledger id is taken
     ├── NoSuchEntry              the entry is not in the ledger, or not confirmed yet
     ├── LedgerClosed             the ledger, or this handle, takes no more entries
     ├── LedgerFenced             another client has begun to recover the ledger
     ├── LedgerIdReused           bookies hold another ledger under this id
-    ├── NotEnoughBookies         too few bookies to store or to go on; says why each was not used
-    ├── EntryUnreadable          no replica could give the entry; says what each answered
-    │   └── DigestMismatch       … and at least one gave bytes that are not what was written
+    ├── NotEnoughBookies         too few bookies to store or to continue; names the reason for each
+    ├── EntryUnreadable          no replica could return the entry; names the answer of each
+    │   └── DigestMismatch       … and at least one returned bytes other than those written
     ├── RecordUnreadable         an entry of a log is damaged, or a newer program wrote it
-    ├── NotEnoughAnswers         too few bookies said how far the ledger is confirmed
+    ├── NotEnoughAnswers         too few bookies reported how far the ledger is confirmed
     ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
     ├── AppendTimeout            no ack quorum in time
     ├── Unauthorized             the password does not fit the ledger
-    ├── NotAllowed               the client's certificate is of a role that may not do this
-    ├── BadEncryptionKey         the key for encrypted entries is missing, or another one
+    ├── NotAllowed               the client's certificate has a role that may not do this
+    ├── BadEncryptionKey         the key for encrypted entries is missing or wrong
     ├── DuplicateEntry           the entry id was appended before
     ├── EntryTooLarge            over the entry limit; nothing was sent
-    ├── WriterFull               too much is unconfirmed for a call that does not wait; nothing was taken in
+    ├── WriterFull               too many unconfirmed bytes for a call that does not wait; nothing was taken in
     ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
-    │   └── BookieStarting       … for it still reads its log
-    ├── NoSuchLog                there is no log of this name (any more)
+    │   └── BookieStarting       … because it still reads its log
+    ├── NoSuchLog                there is no log of this name, or it was deleted
     ├── LogExists                the name is another log's
     ├── LogFenced                another writer has taken the log over
     ├── LogClosed                this writer of a log takes no more records
-    ├── LogTruncated             what is before a position of a log was given up
+    ├── LogTruncated             the records before a position of a log were truncated
     ├── LedgerInLog              the ledger is a segment of a log, which alone deletes it
     ├── LogHeld                  the log is under legal hold
-    ├── ClientClosed             the client was closed: make another one
-    ├── ClientForked             the client is another process's: make one in this process
+    ├── ClientClosed             the client was closed: create another one
+    ├── ClientForked             the client belongs to another process: create one in this process
     ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
     └── MetadataUnavailable      the metadata store does not answer
         └── MetadataWentBack     … or is an older copy of itself, or empty, and waits for an operator
@@ -40,7 +40,7 @@ MetadataUnavailable are Unconfirmed: they end a writer. An append that failed wi
 ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
 
 NotFound, OutOfRange, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages
-have (`bookledger.errors`). `errors` of `ledgers.elections`, `ledgers.logs` and the folders in it have more.
+share (`bookledger.errors`). `errors` of `ledgers.elections`, `ledgers.logs` and its subfolders define more.
 """
 
 from __future__ import annotations
@@ -74,9 +74,7 @@ class LedgerExists(AlreadyExists, LedgerError):
     """The chosen ledger id is or was taken. Choose another, or let the client choose."""
 
     def __init__(self, ledger_id: int) -> None:
-        super().__init__(
-            f"ledger {ledger_id} exists already, or did once; an id is never given twice, choose another"
-        )
+        super().__init__(f"ledger {ledger_id} exists or existed; ids are never reused, choose another")
         self.ledger_id = ledger_id
 
 
@@ -102,11 +100,11 @@ class Unconfirmed(LedgerError):
         message = super().__str__()
         if self.first_unconfirmed is None:
             return message
-        return f"{message}; {self.counts} {self.first_unconfirmed} is the first that is not confirmed"
+        return f"{message}; the first unconfirmed {self.counts} is {self.first_unconfirmed}"
 
 
 class LedgerClosed(Unconfirmed):
-    """The ledger or handle is closed. Open the ledger to see where it ends; write to a new one."""
+    """The ledger or handle is closed. Open the ledger to find its end; write to a new one."""
 
     def __init__(self, ledger_id: int, why: str = "it takes no more entries") -> None:
         super().__init__(f"ledger {ledger_id} is closed: {why}")
@@ -114,10 +112,10 @@ class LedgerClosed(Unconfirmed):
 
 
 class LedgerFenced(TakenOver, Unconfirmed):
-    """Another client is recovering the ledger, or has: this writer is the old one and must stop.
+    """Another client is recovering the ledger, or has recovered it: this writer is the old one and must stop.
 
-    Unconfirmed appends may or may not be in the ledger. If you should still be the writer, open
-    the ledger with recovery, read where it ends, and go on in a new one.
+    Unconfirmed appends may or may not be in the ledger. If this program should still be the writer, open the ledger
+    with recovery, read its last entries, and continue in a new one.
     """
 
     def __init__(self, ledger_id: int, by: str) -> None:
@@ -127,10 +125,10 @@ class LedgerFenced(TakenOver, Unconfirmed):
 
 class LedgerIdReused(Unconfirmed):
     """A bookie holds another ledger under this id, so this one cannot be written: the metadata was rolled back to an
-    older copy, and gave the id a second time (rule W8).
+    older copy, and assigned the id a second time (rule W8).
 
-    Stop, and have an operator look: `bookledger metadata check`. When what it shows is accepted, a new ledger gets an
-    id that no bookie knows.
+    Stop, and have an operator run `bookledger metadata check`. Once its findings are accepted, a new ledger gets an id
+    that no bookie knows.
     """
 
     def __init__(self, ledger_id: int, bookie: str, why: str) -> None:
@@ -141,8 +139,9 @@ class LedgerIdReused(Unconfirmed):
 class NotEnoughBookies(Unavailable, Unconfirmed):
     """Too few usable bookies. `reasons` names every one that could not be used, and why; `usable` the others.
 
-    Start bookies or free their disks, then create the ledger again; a writer that failed with
-    this must open its ledger with recovery first."""
+    Start bookies or free their disks, then create the ledger again; after a writer failed with this, open its ledger
+    with recovery first.
+    """
 
     def __init__(self, needed: str, reasons: Mapping[str, str], usable: Collection[str] = ()) -> None:
         said = {**dict.fromkeys(usable, "usable"), **reasons}
@@ -153,10 +152,11 @@ class NotEnoughBookies(Unavailable, Unconfirmed):
 
 
 class EntryUnreadable(LedgerError):
-    """Every replica was asked and none gave the entry. `answers` says what each said.
+    """Every replica was asked and none returned the entry. `answers` maps each to its answer.
 
-    Nothing is lost for certain while a replica is merely unreachable: bring it back and read again. Where all of them
-    are lost, `salvage_ledger` reads the others."""
+    An entry is not lost for certain while a replica is merely unreachable: bring it back and read again. If all
+    replicas are lost, `salvage_ledger` reads the other entries.
+    """
 
     def __init__(self, ledger_id: int, entry_id: int, answers: Mapping[str, str]) -> None:
         listed = "; ".join(f"{name}: {answer}" for name, answer in sorted(answers.items()))
@@ -167,13 +167,14 @@ class EntryUnreadable(LedgerError):
 
 
 class DigestMismatch(EntryUnreadable):
-    """No replica could give the entry, and one gave bytes with a wrong digest.
+    """No replica could return the entry, and one returned bytes with a wrong digest.
 
-    The password may be the wrong one, or the copies are damaged. The bytes are never returned."""
+    The password may be wrong, or the copies are damaged. The bytes are never returned.
+    """
 
 
 class RecordUnreadable(LedgerError):
-    """The entry at this position of a log is what was appended, and this program cannot decode it as a record."""
+    """The entry at this position of a log is as it was appended, but this program cannot decode it as a record."""
 
     def __init__(self, position: int, why: str) -> None:
         super().__init__(f"the record at position {position} cannot be decoded: {why}")
@@ -182,23 +183,26 @@ class RecordUnreadable(LedgerError):
 
 
 class NotEnoughAnswers(Unavailable, LedgerError):
-    """Too few bookies answered to know how far an open ledger is confirmed. `answers` says why the others did not.
+    """Too few bookies answered to know how far an open ledger is confirmed. `answers` has the reasons of the others.
 
-    Nothing was changed. Bring the named bookies back and ask again, or recover the ledger."""
+    Nothing was changed. Bring the named bookies back and ask again, or recover the ledger.
+    """
 
     def __init__(self, ledger_id: int, answers: Mapping[str, str]) -> None:
         listed = "; ".join(f"{name}: {answer}" for name, answer in sorted(answers.items()))
-        super().__init__(f"too few bookies told the last confirmed entry of ledger {ledger_id} ({listed})")
+        super().__init__(
+            f"too few bookies reported the last confirmed entry of ledger {ledger_id} ({listed})"
+        )
         self.ledger_id = ledger_id
         self.answers = dict(answers)
 
 
 class LedgerRecoveryFailed(LedgerError):
-    """Recovery could not decide where the ledger ends; nothing confirmed was changed.
+    """Recovery could not decide the end of the ledger; nothing confirmed was changed.
 
-    The ledger stays in recovery, fenced. Bring the named bookies back and open it again. Where they are lost for good,
-    `salvage_ledger` reads what there is, and an operator may accept the loss (`assess_loss`). `is_undecided`: too few
-    bookies answered to prove the end; else something else kept it from being closed.
+    The ledger stays in recovery, fenced. Bring the named bookies back and open it again. If they are lost for good,
+    `salvage_ledger` reads the available entries, and an operator may accept the loss (`assess_loss`). `is_undecided`:
+    too few bookies answered to prove the end; otherwise something else kept it from being closed.
     """
 
     def __init__(self, ledger_id: int, why: str, *, is_undecided: bool = False) -> None:
@@ -211,16 +215,19 @@ class AppendTimeout(Unavailable, Unconfirmed):
     """No ack quorum answered within the time limit; the writer has ended. Recover the ledger to learn the outcome."""
 
     def __init__(self, ledger_id: int, seconds: float, failures: Mapping[str, str]) -> None:
-        listed = "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie said why"
+        listed = (
+            "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie gave a reason"
+        )
         super().__init__(f"ledger {ledger_id}: no ack quorum within {seconds:g} s ({listed})")
         self.ledger_id = ledger_id
         self.failures = dict(failures)
 
 
 class Unauthorized(AccessDenied, Unconfirmed):
-    """The password is not the one the ledger was created with, or the ledger was deleted.
+    """The password differs from the one with which the ledger was created, or the ledger was deleted.
 
-    Or a bookie refuses this client whatever its password: `why` says so."""
+    A bookie may also refuse this client whatever its password; `why` has the reason.
+    """
 
     def __init__(self, ledger_id: int, *, by_bookie: bool = False, why: str = "") -> None:
         or_deleted = ", or the ledger is deleted" if by_bookie else ""
@@ -234,7 +241,7 @@ class Unauthorized(AccessDenied, Unconfirmed):
 
 
 class NotAllowed(AccessDenied, LedgerError):
-    """The role of the client's certificate may not do this at all; the error names those that may."""
+    """The role of the client's certificate may never do this; the error names the roles that may."""
 
 
 class BadEncryptionKey(AccessDenied, LedgerError):
@@ -247,7 +254,7 @@ class BadEncryptionKey(AccessDenied, LedgerError):
 
 
 class DuplicateEntry(AlreadyExists, LedgerError):
-    """An entry of this id was appended before. Nothing was sent and the writer goes on."""
+    """An entry of this id was appended before. Nothing was sent and the writer remains usable."""
 
     def __init__(self, ledger_id: int, entry_id: int) -> None:
         super().__init__(f"entry {entry_id} of ledger {ledger_id} was appended before")
@@ -256,7 +263,7 @@ class DuplicateEntry(AlreadyExists, LedgerError):
 
 
 class EntryTooLarge(LedgerError):
-    """The entry is over the size limit. Nothing was sent and the writer goes on: split it."""
+    """The entry is over the size limit. Nothing was sent and the writer remains usable: split the entry."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(f"an entry of {size_bytes} bytes is over the limit of {limit_bytes} bytes; split it")
@@ -265,12 +272,13 @@ class EntryTooLarge(LedgerError):
 
 
 class WriterFull(LedgerError):
-    """Too much is unconfirmed to take the entry in. Await `confirmed` of an earlier one, and try again."""
+    """The writer has too many unconfirmed bytes to take the entry in. Await `confirmed` of an earlier one, and try
+    again."""
 
     def __init__(self, of: str, pending_bytes_max: int) -> None:
         super().__init__(
-            f"of {of} {pending_bytes_max} bytes are not confirmed, or a bookie is behind: wait until "
-            "earlier entries are, then append again"
+            f"{of} has reached {pending_bytes_max} unconfirmed bytes, or a bookie is behind: wait until "
+            "earlier entries are confirmed, then append again"
         )
 
 
@@ -292,8 +300,8 @@ class MetadataUnavailable(Unavailable, Unconfirmed):
 
 
 class MetadataWentBack(MetadataUnavailable):
-    """The metadata store is an older copy of itself, or lost what it had. Nothing confirmed is lost, and waiting is of
-    no use: an operator has to put newer metadata in its place, or to accept this. Then open the ledger or log again."""
+    """The metadata store is an older copy of itself, or has lost data. Nothing confirmed is lost, and waiting does not
+    help: an operator has to restore newer metadata, or to accept this copy. Then open the ledger or log again."""
 
 
 class NoSuchLog(NotFound, LedgerError):
@@ -305,16 +313,16 @@ class NoSuchLog(NotFound, LedgerError):
 
 
 class LogExists(AlreadyExists, LedgerError):
-    """The name is another log's. Choose another, or delete that one."""
+    """Another log has this name. Choose another, or delete that one."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"there is a log {name!r} already")
+        super().__init__(f"log {name!r} exists already")
         self.name = name
 
 
 class LogFenced(TakenOver, Unconfirmed):
-    """Another writer has taken the log over: this one must stop. Unconfirmed appends may or may not be in the log:
-    read it from `first_unconfirmed` on."""
+    """Another writer has taken the log over: this one must stop. Unconfirmed appends may or may not be in the log: read
+    it from `first_unconfirmed` on."""
 
     def __init__(self, name: str, by: str, epoch: int) -> None:
         super().__init__(f"another writer has taken log {name!r} over ({by or 'unnamed'}, epoch {epoch})")
@@ -330,11 +338,11 @@ class LogClosed(Unconfirmed):
 
 
 class LogTruncated(LedgerError):
-    """The position was given up by a truncation. Read from `first_position` on: that is the oldest that is left."""
+    """The position was truncated. Read from `first_position` on, the oldest one left."""
 
     def __init__(self, name: str, position: int, first_position: int) -> None:
-        oldest = f"the oldest that is left is {first_position}"
-        super().__init__(f"position {position} of log {name!r} was given up; {oldest}")
+        oldest = f"the oldest one left is {first_position}"
+        super().__init__(f"position {position} of log {name!r} was truncated; {oldest}")
         self.name, self.position, self.first_position = name, position, first_position
 
 
@@ -349,7 +357,7 @@ class LedgerInLog(LedgerError):
 
 
 class LogHeld(LedgerError):
-    """The log is under legal hold. Nothing was given up; end the hold first, if you may."""
+    """The log is under legal hold. Nothing was truncated or deleted; end the hold first, if you may."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"log {name!r} is under legal hold: it is neither truncated nor deleted")
@@ -357,17 +365,17 @@ class LogHeld(LedgerError):
 
 
 class ClientClosed(LedgerError):
-    """The client was closed, before or during this call. Make a new client; its ledgers are all there, and appends that
-    were not confirmed may or may not be in theirs."""
+    """The client was closed, before or during this call. Create a new client; all its ledgers still exist, and
+    unconfirmed appends may or may not be in theirs."""
 
     def __init__(self) -> None:
         super().__init__("this client is closed")
 
 
 class ClientForked(LedgerError):
-    """The client was made before a `fork()`, in the parent process; this call did nothing.
+    """The client was created before a `fork()`, in the parent process; this call did nothing.
 
-    Make a client in this process, after the fork, and open ledgers with it. The parent's is not disturbed.
+    Create a client in this process, after the fork, and open ledgers with it. The parent's client is not affected.
     """
 
     def __init__(self, why: str) -> None:
@@ -377,7 +385,7 @@ class ClientForked(LedgerError):
 class WouldDeadlock(LedgerError, RuntimeError):
     """A blocking call was made in a callback of an append's future, on the thread it would wait for.
 
-    Nothing was done. There only `append_async` may be called, while it need not wait; hand the rest to a
+    Nothing was done. In such a callback only `append_async` may be called, while it need not wait; pass other work to a
     thread of your own.
     """
 

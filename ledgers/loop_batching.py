@@ -1,7 +1,7 @@
 """Batches a client's work at the end of each iteration of its event loop: takes appends in, then sends.
 
-However many ledgers and bookies are involved, the loop is called once, and what is appended in one
-iteration is sent together; earlier only what would fill a frame by itself, by `send_now`.
+However many ledgers and bookies are involved, the loop is called once, and all entries appended in one iteration are
+sent together. Only entries that fill a frame alone are sent earlier, by `send_now`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class LoopBatching:
             self._ask()
 
     def expect(self) -> None:
-        """Ends an iteration right behind those that were woken just now: what they append is sent in the same one."""
+        """Ends an iteration right after the tasks that were woken just now: their appends are sent in the same one."""
         self._ask()
 
     def send_now(self) -> None:
-        """Sends what has been taken in, without waiting for the end of the iteration."""
+        """Sends the entries taken in, without waiting for the end of the iteration."""
         while self._sends:
             self._sends.popleft()()
 
     def of_thread(self, work: Work) -> Work:
-        """Takes work of another thread, which has the loop call what is returned: all of it is done there, and sent."""
+        """Wraps work of another thread in a function for the loop to call, which does all such work and sends."""
         self._takes.append(work)
         return self._end
 
@@ -56,7 +56,7 @@ class LoopBatching:
             self._loop.call_soon(self._end)
 
     def _end(self) -> None:
-        self._is_asked_for = True  # what is asked for meanwhile is done here
+        self._is_asked_for = True  # work requested meanwhile is done here
         try:
             for work in (self._takes, self._sends):
                 while work:

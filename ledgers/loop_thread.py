@@ -1,8 +1,8 @@
 """The thread behind the blocking client: runs the event loop of its asyncio twin.
 
-Callers in other threads wait for the loop. Nothing may wait on the loop's own thread, where
-callbacks of futures run, and no finaliser may wait at all: it runs on any thread, even when
-the loop's thread is gone because the interpreter ends.
+Callers in other threads wait for the loop. No code may wait on the loop's own thread, which runs the callbacks of
+futures. No finaliser may wait at all: it runs on any thread, even when the loop's thread is gone because the
+interpreter ends.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 T = TypeVar("T")
 
 SIGNAL_SECONDS_MAX = 0.5
-"""How late the handler of a signal runs that comes just as a call begins to wait: the system does not end that wait."""
+"""Longest delay of a signal's handler if the signal arrives just as a call begins to wait: the system does not end that
+wait."""
 
 LastWork = Callable[[], Coroutine[Any, Any, None]]
 """The final work on the loop before its thread ends."""
@@ -39,7 +40,7 @@ LastWork = Callable[[], Coroutine[Any, Any, None]]
 _unused_loops: list[asyncio.AbstractEventLoop] = []
 """Event loops of closed clients, for reuse: as many as there were clients open at once.
 
-gRPC reports cancelled calls to their loop even after the client is closed, and complains about a closed loop in the
+gRPC reports cancelled calls to their loop even after the client is closed, and logs an error about a closed loop in the
 middle of another client's work. It also keeps every loop it has used for as long as any client is open.
 """
 
@@ -53,7 +54,7 @@ def take_loop() -> asyncio.AbstractEventLoop:
 
 
 def give_back_loop(loop: asyncio.AbstractEventLoop) -> None:
-    """Keeps a loop for reuse; nothing of the caller's may run on it any more."""
+    """Keeps a loop for reuse; the caller's work on it must have ended."""
     _unused_loops.append(loop)
 
 
@@ -69,8 +70,8 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 class _Call(Generic[T]):
     """A coroutine on the loop, for which one other thread waits.
 
-    A signal's handler may raise at any point of that wait. So it is a lock that nobody else takes: a condition that is
-    left so may stay locked, and the loop would wait for it.
+    A signal's handler may raise at any point of that wait. The wait therefore uses a lock that no other thread takes: a
+    condition that is left by an exception may stay locked, and the loop would wait for it.
     """
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, T]]) -> None:
@@ -81,7 +82,7 @@ class _Call(Generic[T]):
         self._running.acquire()
 
     def result(self) -> T:
-        """In the other thread, once. Raises what the coroutine raised, CancelledError."""
+        """Called in the other thread, once. Raises the coroutine's exception, or CancelledError."""
         while not self._running.acquire(timeout=SIGNAL_SECONDS_MAX):
             pass
         if self._task is None or not self._task.done() or self._task.cancelled():
@@ -99,7 +100,7 @@ class _Call(Generic[T]):
             self._task.add_done_callback(self._end)
 
     def cancel(self) -> None:
-        """Nobody waits any more, however long the coroutine takes to end."""
+        """Ends the wait, however long the coroutine takes to end."""
         if self._task is not None:
             self._task.cancel()
         self._end()
@@ -133,8 +134,8 @@ class LoopThread(NotPickled):
         self._thread.start()
 
     def end_when_forgotten(self, last_work: LastWork, owner: str) -> None:
-        """Has the thread end, after the last work and with a ResourceWarning, when neither the client nor a handle of
-        it refers to this any more. Never waits."""
+        """Has the thread end, after the last work and with a ResourceWarning, when neither the client nor one of its
+        handles refers to this any longer. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
         self._forgotten.atexit = False  # it waits for nothing, and at exit the thread is about to be stopped
         self._last_work = last_work
@@ -142,7 +143,7 @@ class LoopThread(NotPickled):
 
     @property
     def is_here(self) -> bool:
-        """Whether this is the process that made the thread."""
+        """Whether this is the process that created the thread."""
         return self._home.is_here
 
     @property
@@ -158,7 +159,7 @@ class LoopThread(NotPickled):
             raise ClientClosed
 
     def check_process(self) -> None:
-        """Raises ClientForked in a process forked from the client's, where its locks may stay held for ever."""
+        """Raises ClientForked in a process forked from the client's, in which its locks may stay held for ever."""
         self._home.check()
 
     def check_may_wait(self) -> None:
@@ -168,9 +169,9 @@ class LoopThread(NotPickled):
             raise WouldDeadlock
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Makes a coroutine on the loop, runs it and waits for it; an interrupt of the caller cancels it.
+        """Creates a coroutine on the loop, runs it and waits for it; an interrupt of the caller cancels it.
 
-        Raises what the coroutine raises, ClientClosed, ClientForked, WouldDeadlock.
+        Raises the coroutine's exception, ClientClosed, ClientForked, WouldDeadlock.
         """
         self.check_may_wait()
         self.check_open()  # without the lock: its holder may be gone when the interpreter ends
@@ -184,12 +185,12 @@ class LoopThread(NotPickled):
             if self._is_closed:
                 raise ClientClosed from None
             raise
-        except BaseException:  # an interrupt comes at any moment; of a call that is done this is no more
+        except BaseException:  # an interrupt may arrive at any moment; if the call is done, this does nothing
             self._loop.call_soon_threadsafe(call.cancel)
             raise
         finally:
             self._waited_for.discard(call)
-            del call  # an exception that was raised refers to this frame, and the call to it
+            del call  # a raised exception refers to this frame, and the frame to the call
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Starts a coroutine on the loop; returns its future at once. Raises ClientClosed, ClientForked."""
@@ -266,19 +267,18 @@ _unclosed: weakref.WeakSet[LoopThread] = weakref.WeakSet()
 
 
 def _close_at_exit() -> None:
-    """Closes the clients that the program has not closed; a forked child leaves its parent's alone."""
+    """Closes the clients that the program has not closed; a forked child does not touch its parent's."""
     for thread in list(_unclosed):
         thread.close(thread._last_work)
 
 
-# When `atexit` comes thread pools take no work any more, and the metadata store may need one.
+# When `atexit` runs, thread pools take no more work, and the metadata store may need one.
 getattr(threading, "_register_atexit", atexit.register)(_close_at_exit)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """The thread's main function: runs the loop, then cancels what is left on it. The closing thread may run a loop of
-    its own.
-    """
+    """The thread's main function: runs the loop, then cancels the tasks left on it. The closing thread may run a loop
+    of its own."""
     loop.run_forever()
     left = asyncio.all_tasks(loop)
     for task in left:
@@ -320,7 +320,7 @@ async def _all_ended(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 def _close_unstarted(work: Coroutine[Any, Any, Any]) -> None:
-    """Closes a coroutine that the loop has not got: Python would warn that it was never awaited."""
+    """Closes a coroutine that the loop has not received: Python would warn that it was never awaited."""
     if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
         with suppress(ValueError):  # the loop has begun it at this very moment
             work.close()

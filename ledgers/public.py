@@ -1,7 +1,7 @@
 """Lazy imports of a package's public names, from our own packages only.
 
-A user's own script may well be called `metadata` or `spark`. Python would import it in place of our package,
-and fail somewhere inside; so this looks for it first, and names it.
+A user's own script may well be called `metadata` or `spark`. Python would import it in place of our package, and fail
+somewhere inside it. This module checks for such a script first, and names it in the error.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 NEEDED = {"spark": "pyspark"}
-"""The third-party package that one of ours does not work without, and that need not be installed."""
+"""The optional third-party package without which one of ours does not work."""
 
 
 def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of a package that imports its public names under `if TYPE_CHECKING`.
 
-    Names of a package of ours that needs what is not installed are neither listed nor in `__all__`; importing one says
-    what is missing.
+    If one of our packages needs a package that is not installed, its names are neither listed nor in `__all__`;
+    importing one raises an error that names the missing package.
     """
     require_our_own("metadata")
     from metadata.public_names import homes_of, lazily
@@ -43,7 +43,7 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
 
 
 def _installed(homes: Mapping[str, str]) -> list[str]:
-    """The names that can be imported here."""
+    """The names that can be imported in this installation."""
     absent = {ours for ours, needed in NEEDED.items() if find_spec(needed) is None}
     return [name for name, home in homes.items() if home.partition(".")[0] not in absent]
 
@@ -59,7 +59,7 @@ def _require(home: str, name: str) -> None:
 
 
 def require_our_own(*packages: str) -> None:
-    """Raises ImportError where Python would import something else under the name of one of our packages."""
+    """Raises ImportError if Python would import something else under the name of one of our packages."""
     for package in packages:
         spec = _spec(package)
         places = list(spec.submodule_search_locations or ()) if spec else []
@@ -75,5 +75,5 @@ def require_our_own(*packages: str) -> None:
 def _spec(package: str) -> ModuleSpec | None:
     try:
         return find_spec(package)
-    except ValueError:  # an imported module of that name does not tell its origin
+    except ValueError:  # an imported module of that name does not show its origin
         return None

@@ -44,24 +44,24 @@ class Conflict:
 
 
 async def no_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
-    """What is told of a ledger of which there is no record. Metadata that is older than the bookies' entries does not
-    know newer ledgers (rule W8). Raises MetadataError."""
+    """The error for a ledger without a record. Metadata that is older than the bookies' entries does not know newer
+    ledgers (rule W8). Raises MetadataError."""
     return await _unless_held(ledgers.store, f"ledger {ledger_id}") or NoSuchLedger(ledger_id)
 
 
 async def lost_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
-    """What is told of a ledger that was there, and has no record now. Deleted, it would have left a tombstone, or a
-    higher end of the ids that were retired: without either the store went back, even if no bookie has noticed yet.
-    Raises MetadataError."""
+    """The error for a ledger that existed, and has no record now. A deletion would have left a tombstone, or a higher
+    end of the retired ids: without either the store went back, even if no bookie has noticed yet. Raises MetadataError.
+    """
     error = await no_record(ledgers, ledger_id)
     has_no_trace = isinstance(error, NoSuchLedger) and await ledgers.tombstone(ledger_id) is None
     if has_no_trace and ledger_id >= await retired_end(ledgers.store):
-        return went_back(f"does not know ledger {ledger_id} any more, which nobody deleted")
+        return went_back(f"no longer knows ledger {ledger_id}, which was not deleted")
     return error
 
 
 async def no_log(store: MetadataStore, name: str) -> NoSuchLog | MetadataWentBack:
-    """What is told of a log of which there is no record, as `no_record`."""
+    """The error for a log without a record, as `no_record`."""
     return await _unless_held(store, f"log {name!r}") or NoSuchLog(name)
 
 
@@ -74,10 +74,10 @@ async def _unless_held(store: MetadataStore, what: str) -> MetadataWentBack | No
 
 
 def check_not_older(what: str, found: int, expected: int) -> None:
-    """Raises MetadataWentBack where a record was read at an earlier version than was known before: a store that did not
-    go back never shows one."""
+    """Raises MetadataWentBack if a record was read at an earlier version than was known before: a store that did not go
+    back never returns one."""
     if found < expected:
-        raise went_back(f"has {what} at version {found}, which stood at {expected} before")
+        raise went_back(f"has {what} at version {found}, which was at version {expected} before")
 
 
 def went_back(what: str) -> MetadataWentBack:
@@ -103,7 +103,7 @@ def metadata_errors() -> Iterator[None]:
 
 
 class ClientRecord(HeldRecord[R]):
-    """A record that a client holds. `change` raises LedgerError where it keeps changing, MetadataUnavailable."""
+    """A record that a client holds. `change` raises LedgerError if it keeps changing, or MetadataUnavailable."""
 
     async def change(self, transition: Callable[[R], R]) -> R:
         with metadata_errors():
@@ -115,7 +115,7 @@ async def change_record(
 ) -> VersionedRecord | Conflict | LedgerError:
     """Does one compare-and-swap and settles an ambiguous outcome (rule M1). A close records its time.
 
-    With `unless_held` nothing is changed while metadata that went back is not accepted: LedgerRecoveryFailed.
+    With `unless_held`, returns LedgerRecoveryFailed and changes nothing while metadata that went back is not accepted.
     """
     if record.is_closed and not record.closed_ms:
         record = replace(record, closed_ms=time.time_ns() // 1_000_000)
@@ -124,7 +124,7 @@ async def change_record(
     except MetadataRestored as error:
         return LedgerRecoveryFailed(record.ledger_id, str(error))
     except KeyConflict:
-        pass  # another client was faster: read what stands
+        pass  # another client was faster: read its record
     except StoreUnavailable as error:
         return unavailable(error)
     try:
@@ -141,7 +141,8 @@ async def change_record(
 def standing(
     outcome: VersionedRecord | Conflict | LedgerError, ledger_id: int
 ) -> tuple[VersionedRecord, bool]:
-    """What stands after a change, and whether that is it, or somebody else's. Raises the error, or NoSuchLedger."""
+    """The stored record after a change, and whether it is this change's or another client's. Raises the error, or
+    NoSuchLedger."""
     match outcome:
         case VersionedRecord():
             return outcome, True
@@ -180,7 +181,7 @@ class RecordVersion:
         self.version = found.version
 
     async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
-        """Attempts the change and tells the machine its outcome; returns the effects that follow."""
+        """Attempts the change and reports its outcome to the machine; returns the effects that follow."""
         match await change_record(self._ledgers, record, self.version, unless_held=self._unless_held):
             case VersionedRecord(stands, version):
                 self.version = version

@@ -37,5 +37,5 @@ class SharedTimer:
                 if not self._waiting or self._waiting[0][0] > now:
                     break
                 self._waiting.popleft()[1]()
-        finally:  # a failed call does not keep the others from running
+        finally:  # a failed call does not prevent the others
             self._timer = loop.call_at(self._waiting[0][0], self._ring) if self._waiting else None

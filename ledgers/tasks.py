@@ -1,4 +1,4 @@
-"""Background tasks of one object: cancelled with it, and no failure goes unnoticed."""
+"""Background tasks of one object: cancelled with it, and every failure is reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STOPPED_SECONDS = 1.0
 
 
 class Tasks:
-    """Starts tasks, passes their failures to `on_failure`, and cancels the rest at `close`."""
+    """Starts tasks, passes their failures to `on_failure`, and cancels the remaining ones at `close`."""
 
     def __init__(self, on_failure: Callable[[BaseException], None]) -> None:
         self._running: set[asyncio.Task[None]] = set()
@@ -31,14 +31,14 @@ class Tasks:
             self._on_failure(error)
 
     async def settled(self, seconds_max: float) -> None:
-        """Waits until nothing runs any more, also of what begins meanwhile. What takes longer still runs then."""
+        """Waits up to `seconds_max` until no task runs, including those that begin meanwhile; does not cancel any."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds_max):
                 while self._running:
                     await asyncio.wait(list(self._running))
 
     async def close(self) -> None:
-        """Cancels what still runs and waits for it. Must not be called from one of the tasks."""
+        """Cancels the tasks that still run and waits for them. Must not be called from one of the tasks."""
         running = list(self._running)
         for task in running:
             task.cancel()
@@ -47,7 +47,7 @@ class Tasks:
 
 
 async def at_loop_end(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None, None]:
-    """Begun with `anext`, it does the work when it is closed, or when `asyncio.run` ends all generators."""
+    """Started with `anext`, it does the work when it is closed, or when `asyncio.run` ends all generators."""
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""The blocking client: the calls of `ledgers.aio`, with the calling thread waiting for the result."""
+"""The blocking client: the calls of `ledgers.aio`; the calling thread waits for each result."""
 
 from .client import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, WriteHandle
 from .coordination.cursor import Cursor

@@ -1,4 +1,4 @@
-"""Queue of appends between callers and the loop's thread, in order; single entries are grouped in runs."""
+"""Queue of appends between callers and the loop's thread, in order; consecutive single entries form runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Batch(Protocol[C]):
 
 @dataclass(slots=True)
 class AppendRun(Generic[R]):
-    """Consecutive single entries, each with the future of its id; or none has one, if nobody waits for them."""
+    """Consecutive single entries, each with the future of its id. If no caller waits for them, none has a future."""
 
     payloads: list[R] = field(default_factory=list)
     futures: list[Future[int]] = field(default_factory=list)
@@ -39,7 +39,7 @@ class Whole(Generic[R]):
 
 
 class AppendQueue(Generic[R]):
-    """The queue. Callers that change it hold the lock of the writer's room."""
+    """The queue. Callers that change it hold the lock of the writer's `BackPressure`."""
 
     def __init__(self) -> None:
         self._parts: list[AppendRun[R] | Whole[R]] = []
@@ -67,7 +67,7 @@ class AppendQueue(Generic[R]):
         return taken
 
     def _end_run(self, *, are_awaited: bool = True) -> AppendRun[R]:
-        """Ends the run, and returns the next."""
+        """Ends the current run and begins the next, which it returns."""
         if self._run.payloads:
             self._parts.append(self._run)
         self._run = AppendRun(are_awaited=are_awaited)

@@ -16,17 +16,18 @@ LISTS = ("_waiters", "_done_callbacks")
 
 
 class Appender(NamedTuple):
-    """What the futures of one writer share: the client's thread and a condition."""
+    """State that the futures of one writer share: the client's thread and a condition."""
 
     thread: LoopThread
     condition: threading.Condition
 
 
 class AppendResult(Future[int]):
-    """The future of one append. In a child forked before it is done nothing completes it: waiting raises ClientForked.
+    """The future of one append. If a child process is forked before the future is done, it never completes there:
+    waiting raises ClientForked.
 
-    All futures of a writer share one condition: one each would cost more than the rest of an append. Waiters are
-    woken when any of them completes, and go on waiting. `wait` and `as_completed` work as ever.
+    All futures of a writer share one condition, because a condition each would cost more than the rest of an append.
+    Waiters wake when any of them completes, and go on waiting for theirs. `wait` and `as_completed` work as usual.
     """
 
     # Class attributes until completion: a future is made for every append, and most are only
@@ -55,11 +56,11 @@ class AppendResult(Future[int]):
         return self._appender.condition
 
     def done(self) -> bool:
-        """See `Future.done`. Reads the state without the lock: it is one word, and never goes back."""
+        """As `Future.done`. Reads the state without the lock, because it is one word and never goes back."""
         return self._state not in (PENDING, RUNNING)
 
     def result(self, timeout: float | None = None) -> int:
-        """See `Future.result`."""
+        """As `Future.result`."""
         if self._state == FINISHED and self._exception is None:  # without the lock: as for `done`
             return cast(int, self._result)
         self._check_process()
@@ -67,7 +68,7 @@ class AppendResult(Future[int]):
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """See `Future.exception`."""
+        """As `Future.exception`."""
         self._check_process()
         self._wait(timeout)
         return super().exception(0)
@@ -87,7 +88,7 @@ def complete_together(
 ) -> None:
     """Completes these runs of futures of one writer (`Complete`), and wakes all waiters once.
 
-    Cancelled ones stay cancelled. Callbacks run when all are done.
+    Cancelled futures stay cancelled. Callbacks run when all futures are done.
     """
     watched: list[AppendResult] = []
     with condition:

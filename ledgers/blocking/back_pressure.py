@@ -11,9 +11,9 @@ from ..loop_thread import LoopThread
 
 
 class BackPressure:
-    """Bytes handed over and not taken in yet, and how many more may be before pending bytes are counted again.
+    """Counts bytes handed over and not yet taken in, and bytes that may follow before pending bytes are counted again.
 
-    Callers hold `lock`, that of the condition `changed`, from `wait_while_full` to `enter`.
+    Callers hold `lock`, the lock of the condition `changed`, from `wait_while_full` to `enter`.
     """
 
     def __init__(self, thread: LoopThread) -> None:
@@ -26,7 +26,7 @@ class BackPressure:
         """Bytes that may be handed over unchecked; past it, and after every change, pending bytes are counted again."""
 
     def wait_while_full(self, free_bytes: Callable[[], int]) -> None:
-        """Waits for room. Raises ClientClosed, and WouldDeadlock instead of waiting on the loop's thread."""
+        """Waits for room. Raises ClientClosed; on the loop's thread it raises WouldDeadlock instead of waiting."""
         thread = self._thread()
         assert thread is not None, "the caller's handle keeps it"
         thread.check_open()
@@ -39,12 +39,12 @@ class BackPressure:
         self.free_bytes = free
 
     def enter(self, size_bytes: int) -> None:
-        """Counts bytes on their way to the loop's thread."""
+        """Counts bytes that are on their way to the loop's thread."""
         self.handed_bytes += size_bytes
         self.free_bytes -= size_bytes
 
     def leave(self, count: int) -> None:
-        """Counts bytes that were taken in there."""
+        """Counts bytes that the loop's thread has taken in."""
         with self.lock:
             self.handed_bytes -= count
             self.changed.notify_all()
@@ -57,5 +57,5 @@ class BackPressure:
 
 
 def bytes_of(payload: bytes) -> int:
-    """The bytes that an entry counts until it is confirmed."""
+    """The bytes that an entry counts until it is confirmed, with its overhead."""
     return len(payload) + ENTRY_OVERHEAD_BYTES

@@ -10,7 +10,7 @@ from .twin_calls import Face
 
 
 class AsyncClient(Protocol):
-    """What every asyncio client offers."""
+    """The methods that every asyncio client offers."""
 
     def connect(self) -> Coroutine[Any, Any, None]: ...
 
@@ -23,8 +23,8 @@ C = TypeVar("C", bound=AsyncClient)
 class BlockingClient(Face[C]):
     """A client that runs its asyncio twin's methods on the loop's thread, and waits. Use as `with`.
 
-    May be used from several threads. In a process forked later every call raises ClientForked. It is closed at the end
-    of the program, too.
+    May be used from several threads. In a process that is forked later every call raises ClientForked. The end of the
+    program closes it, too.
     """
 
     def __init__(self, twin: C) -> None:
@@ -37,7 +37,7 @@ class BlockingClient(Face[C]):
         self._thread.end_when_forgotten(twin.close, type(self).__name__)
 
     def close(self) -> None:
-        """Closes the twin, and ends the thread. Safe to repeat."""
+        """Closes the twin and ends the thread. Safe to repeat."""
         self._thread.close(self._twin.close)
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
-"""Base class of the blocking writers that give ids in order: appends are handed to the loop's thread in bulk.
+"""Base class of the blocking writers that assign ids in order: appends are handed to the loop's thread in bulk.
 
-What is appended while the loop is busy becomes one batch. Callbacks of the futures run on
-the loop's thread: there an append is taken in while there is room, and nothing may wait.
+Entries appended while the loop is busy become one batch. Callbacks of the futures run on the loop's thread: there, an
+append is taken in while there is room, and nothing may wait.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class AsyncWriter(Protocol):
-    """What the asyncio writers offer for this."""
+    """The part of the asyncio writers that this class uses."""
 
     on_progress: Callable[[], None]
     pending_bytes_max: int
@@ -54,10 +54,10 @@ W = TypeVar("W", bound=AsyncWriter)
 
 
 class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
-    """A writer of entries or records, each of which its caller has checked, with its size."""
+    """A writer of entries or records. Its subclass has checked each of them, and knows its size."""
 
     def __init__(self, thread: LoopThread, handle: W, turn: LoopBatching, *, next_entry: int) -> None:
-        """`turn`: of the handle's client."""
+        """`turn`: the LoopBatching of the handle's client."""
         Face.__init__(self, thread, handle)
         self._turn = turn
         self._bytes_max = handle.pending_bytes_max
@@ -70,11 +70,11 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
 
     @property
     def failure(self) -> LedgerError | None:
-        """What ended this writer, if it was not a close; None while it goes on."""
+        """The error that ended this writer; None while it is usable, and after a close."""
         return self._twin.failure
 
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:
-        """Takes one in; waits for room."""
+        """Takes in one record; waits for room."""
         self._thread.check_open()
         future, counted = AppendResult(self._appender), size_bytes + ENTRY_OVERHEAD_BYTES
         room = self._room
@@ -89,14 +89,15 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
         return future
 
     def _append_all(self, batch: Batch[R]) -> range:
-        """Takes all in at once, and waits until they are confirmed."""
+        """Takes in a batch at once, and waits until all of it is confirmed."""
         self._thread.check_open()
         with self._room.lock:
             first, future = self._add_all(batch)
         return range(first, first if future is None else future.result() + 1)
 
     def _add_all(self, batch: Batch[R]) -> tuple[int, Future[int] | None]:
-        """Takes all in; returns the first id and the future of the last, None for no entries. Callers hold the lock."""
+        """Takes in a batch. Returns the first id and the future of the last, None for an empty batch. Callers hold the
+        lock."""
         self._room.wait_while_full(self._free_bytes)
         first, count = self._next_entry, len(batch.payloads)
         if not count:
@@ -107,7 +108,7 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
         return first, future
 
     def _append_now(self, record: R, size_bytes: int, of: str) -> int:
-        """Takes one in, or raises WriterFull."""
+        """Takes in one record, or raises WriterFull."""
         self._thread.check_open()
         with self._room.lock:
             self._twin.raise_if_ended()
@@ -118,17 +119,18 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
             return self._next_entry - 1
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Makes a call of the twin, which sees everything handed over before."""
+        """Calls a method of the twin, which first takes in everything handed over before."""
         return self._thread.run(partial(self._after_taking, call))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
-        """Counts what is handed over now, and schedules its taking. Callers hold the lock, which orders the ids."""
+        """Counts entries that are handed over now, and schedules their taking. Callers hold the lock, which orders the
+        ids."""
         self._take_soon()
         self._next_entry += entries
         self._room.enter(size_bytes)
 
     def _take_soon(self) -> None:
-        """Schedules the taking of what is handed over until then. Raises what has ended the writer."""
+        """Schedules the taking of everything handed over until then. Raises the error that ended the writer."""
         failure = self._twin.failure
         if failure is not None:
             raise failure
@@ -137,7 +139,7 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
             self._is_taking_due = True
 
     def _free_bytes(self) -> int:
-        """Bytes that may be handed over now. Callers never wait for a writer that has ended."""
+        """Bytes that may be handed over now; positive for a writer that has ended, so callers never wait for one."""
         if self._twin.has_ended:
             return 1
         if self._twin.is_behind:

@@ -28,12 +28,20 @@ __all__ = [
 
 
 class LedgerClient(BlockingClient[aio.LedgerClient]):
-    """A client of one cluster, named by its metadata URI. Use as `with LedgerClient(uri) as client`.
+    """A client of one cluster. Use as `with LedgerClient(uri) as client`.
 
-    The path of an SQLite file will do, too; without either, BOOKLEDGER_METADATA names the cluster.
-    May be used from several threads. Once it is closed every call on it and on its handles raises
-    ClientClosed, also one that was waiting; at the end of the program it is closed, too. In a process forked later
-    every call raises ClientForked: make a client there. In a callback of an append's future a blocking call raises
+    `metadata_uri` names the cluster's metadata store:
+
+        etcd://HOST:PORT[,HOST:PORT...]/PREFIX    etcd, for example etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod
+        etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
+        sqlite:///ABSOLUTE/PATH.db                a file on one machine, as sqlite:///var/lib/bookledger/metadata.db
+
+    A `pathlib.Path` of an SQLite file is accepted, too. Without an argument, the environment variable
+    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither names one.
+
+    May be used from several threads. After `close`, every call on the client and its handles raises ClientClosed, and
+    so does a call that was waiting. The end of the program closes the client, too. In a process that is forked later
+    every call raises ClientForked: create a client there. In a callback of an append's future a blocking call raises
     WouldDeadlock, because callbacks run on the client's thread.
     """
 

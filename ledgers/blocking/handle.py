@@ -16,7 +16,7 @@ from .twin_calls import Face
 
 
 class AsyncHandle(Protocol):
-    """What every asyncio handle reports of its ledger, from any thread."""
+    """Properties of its ledger that every asyncio handle reports, from any thread."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -29,7 +29,7 @@ class AsyncHandle(Protocol):
 
 
 class AsyncWriter(Protocol):
-    """What every asyncio writer reports of itself, from any thread."""
+    """The state that every asyncio writer reports of itself, from any thread."""
 
     @property
     def state(self) -> str: ...
@@ -40,7 +40,7 @@ H = TypeVar("H", bound=AsyncHandle)
 
 @contextmanager
 def closed_once(writer: AsyncWriter) -> Iterator[None]:
-    """Closing a writer that its client has closed already is no error."""
+    """Ignores ClientClosed from a writer that its client has closed already."""
     try:
         yield
     except ClientClosed:
@@ -49,7 +49,7 @@ def closed_once(writer: AsyncWriter) -> Iterator[None]:
 
 
 class ClosedOnExit(ABC):
-    """What is closed at the end of a `with` block; `_thread` is where its asyncio twin runs."""
+    """Base of handles that the end of a `with` block closes. The asyncio twin runs on `_thread`."""
 
     _thread: LoopThread
 
@@ -66,7 +66,7 @@ class ClosedOnExit(ABC):
         if error is not None and not self._thread.is_here:
             return  # a forked child leaves the block; the handle is its parent's
         if isinstance(error, LedgerError):
-            with suppress(LedgerError):  # the block already raises what went wrong
+            with suppress(LedgerError):  # the block already raises the error
                 self.close()
         else:
             self.close()
@@ -75,21 +75,21 @@ class ClosedOnExit(ABC):
 class BlockingHandle(ClosedOnExit, Face[H]):
     """A handle of the blocking client: its asyncio twin, and the thread the twin runs on.
 
-    May be used from several threads. Once the client is closed every call raises ClientClosed; in a
-    callback of an append's future a blocking call raises WouldDeadlock.
+    May be used from several threads. Once the client is closed every call raises ClientClosed. In a callback of an
+    append's future a blocking call raises WouldDeadlock.
     """
 
     @property
     def ledger_id(self) -> int:
-        """The id that the ledger has for ever."""
+        """The permanent id of the ledger."""
         return self._twin.ledger_id
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last knew it."""
+        """The ledger's metadata as this handle last read or wrote it."""
         return self._twin.record
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
         return self._twin.last_add_confirmed

@@ -1,4 +1,4 @@
-"""Logs in ordinary code."""
+"""Blocking logs."""
 
 from __future__ import annotations
 
@@ -38,10 +38,13 @@ from .twin_calls import Face, in_items, iterating, listing, opening, told_as, wa
 class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     """The one writer of a log. Made by `Log.writer`; may be used from several threads.
 
-    Records are confirmed strictly in order of their positions, which have no holes. When the writer fails (`LogFenced`,
-    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`; such a record
-    may or may not be in the log, which the next writer settles. Payloads are bytes; `NewRecord` has a key, headers and
-    a time of the application's beside its payload.
+    Records are confirmed strictly in order of their positions, which have no gaps. When the writer fails (`LogFenced`,
+    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such a record
+    may or may not be in the log; the next writer decides this when it takes the log over. A payload is bytes;
+    `NewRecord` adds a key, headers and the application's own time.
+
+    `append` waits until a record is confirmed, `append_async` returns its future, `append_batch` appends many at once.
+    `close` and the end of a block flush the writer and close the log's last segment.
     """
 
     def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:
@@ -56,17 +59,17 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     @property
     def epoch(self) -> int:
-        """The number of this writer's term."""
+        """The number of this writer's epoch; each take-over of the log begins a higher one."""
         return self._twin.epoch
 
     @property
     def next_position(self) -> int:
-        """The position of what is appended next."""
+        """The position of the next record to be appended."""
         return self._next_entry
 
     @property
     def confirmed_end(self) -> int:
-        """All records before this position are confirmed. Never goes back."""
+        """All records before this position are confirmed. It never goes back."""
         return self._twin.confirmed_end
 
     @told_as(AsyncLogWriter.append)
@@ -120,13 +123,13 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         return [*earlier, *left]
 
     def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """The positions of those that are there already. Callers hold the lock until the rest is handed over."""
+        """Positions of records that the log already has. Callers hold the lock until the rest is handed over."""
         self._twin.raise_if_ended()
         return self._twin.producers.take(producer, sequence, count, self._next_entry)
 
     @contextmanager
     def _in_turn(self, producer: str, sequence: int) -> Iterator[None]:
-        """Holds the lock, which orders positions, once earlier calls of the producer are through and there is room."""
+        """Holds the lock, which orders positions, once the producer's earlier calls have ended and there is room."""
         self._thread.check_open()
         try:
             with self._room.lock:
@@ -137,7 +140,9 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
                     self._room.changed.notify_all()
                 yield
         except SequenceTooOld as error:
-            self.confirmed(error.last_position)  # else it would tell of what may never be stored
+            self.confirmed(
+                error.last_position
+            )  # else the error would report a record that may never be stored
             raise
 
     def _wait_for_turn(self, call: WaitingCall) -> None:
@@ -185,29 +190,31 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
 
 class Log(Face[aio.Log]):
-    """A log, opened. Made by `LedgerClient.log` and `create_log`; may be used from several threads.
+    """An opened log. Made by `LedgerClient.log` and `create_log`; may be used from several threads.
 
-    Readers fence nothing, and see only what is confirmed. Every call raises NoSuchLog once the log is deleted,
-    Unauthorized for a wrong password, MetadataUnavailable.
+    Readers fence nothing, and see only confirmed records. Every call raises NoSuchLog once the log is deleted,
+    Unauthorized for a wrong password, and MetadataUnavailable.
     """
 
     @property
     def name(self) -> str:
+        """The log's current name, as it was last read."""
         return self._twin.name
 
     @property
     def record(self) -> LogRecord:
-        """The log's metadata as it was seen last."""
+        """The log's metadata as it was last read or written."""
         return self._twin.record
 
     refresh = waiting_for(aio.Log.refresh)
 
     def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
-        """Takes the log over: fences and closes what the former writer left, and becomes the one writer.
+        """Takes the log over: fences and closes the segment that the former writer left, and becomes the one writer.
 
-        `name` is for people; the default is host and process. With a `term`, a leader of an earlier term of the same
-        election is refused from then on: it gets LogFenced. Raises LogFenced also where another one takes it over
-        meanwhile, LeadershipLost for a term that is over, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        `name` is a label for people; the default is host and process. If a `term` is given, the log refuses leaders of
+        earlier terms of the same election from then on: they get LogFenced. Raises LogFenced if another writer takes
+        the log over meanwhile or a leader of a later term has done so, LeadershipLost if the term is over, LogRestored
+        for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         led = None if term is None else term._twin
         return LogWriter(self._thread, self._run(partial(self._twin.writer, name, term=led)))
@@ -217,7 +224,7 @@ class Log(Face[aio.Log]):
     read = in_items(aio.Log.read, aio.Log.batches, RecordBatch.records)
 
     def __iter__(self) -> Iterator[Record]:
-        """Yields all that is left and confirmed."""
+        """Yields all confirmed records, from the oldest one left."""
         return self.read()
 
     batches = iterating(aio.Log.batches)
@@ -250,7 +257,7 @@ class Log(Face[aio.Log]):
 
     @property
     def retention(self) -> Retention:
-        """What goes by itself, as it was seen last."""
+        """The rules by which old records are deleted automatically, as they were last read or written."""
         return self._twin.retention
 
     set_retention = waiting_for(aio.Log.set_retention)

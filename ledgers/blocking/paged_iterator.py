@@ -1,4 +1,4 @@
-"""Iterators over what comes in pages, which can be closed."""
+"""Closable iterators over items that arrive in pages."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Page = TypeVar("Page")
 
 
 class PagedIterator(chain[T]):
-    """Yields the items of pages. No Python code runs per item, only per page.
+    """Yields the items of pages. Python code runs once per page, not per item.
 
-    `close`, as by `contextlib.closing`, and dropping the last reference end it half-way, and have what it holds at
-    bookies and in memory freed at once; neither waits for that.
+    `close` (or `contextlib.closing`) and dropping the last reference end it half-way, and free at once the resources it
+    holds at bookies and in memory; neither waits for that.
     """
 
     _pages: Generator[object, None, None]
@@ -30,6 +30,6 @@ class PagedIterator(chain[T]):
         return items
 
     def close(self) -> None:
-        """Nothing more is yielded then. Safe to repeat. Raises ValueError while another thread waits in it."""
+        """Ends the iteration. Safe to repeat. Raises ValueError while another thread waits in it."""
         self._pages.close()
-        deque[T](maxlen=0).extend(self)  # lets go of the rest of its page
+        deque[T](maxlen=0).extend(self)  # releases the rest of its page

@@ -13,12 +13,12 @@ from .twin_calls import in_items, iterating, waiting_for
 
 
 class ReadHandle(BlockingHandle[aio.ReadHandle]):
-    """A ledger opened for reading. Made by `LedgerClient.open_ledger`; may be used from several threads.
+    """A ledger opened for reading. Created by `LedgerClient.open_ledger`; may be used from several threads.
 
-    Never returns bytes whose digest, ledger id or entry id differ from what was asked, and nothing
-    past the last entry known to be confirmed, `read_unconfirmed` apart. A bookie that is slow or
-    down costs only time while another replica of the entry is there. Iterators may be dropped half-way, or closed: what
-    they hold is freed.
+    Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
+    `read_unconfirmed`, nothing past the last entry known to be confirmed. A bookie that is slow or down costs only time
+    while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources are
+    freed.
     """
 
     @property
@@ -28,7 +28,7 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def closed_at(self) -> datetime | None:
-        """When it was closed, likewise; None also while it is open, as far as this reader has seen."""
+        """When it was closed, in UTC, likewise; None also while it is open, as far as this reader has seen."""
         return self._twin.closed_at
 
     @property
@@ -38,19 +38,19 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def length_bytes(self) -> int | None:
-        """Payload bytes of the entries through `last_add_confirmed`; None where no bookie has told."""
+        """Payload bytes of the entries through `last_add_confirmed`; None if no bookie has reported them."""
         return self._twin.length_bytes
 
     @property
     def writer_address(self) -> str | None:
-        """Host and port from which the ledger's writer sent last, as a bookie saw it when it was asked for the
-        last-add-confirmed; None where none could tell, and for a closed ledger."""
+        """Host and port from which the ledger's writer last sent, as seen by a bookie that was asked for the
+        last-add-confirmed; None if no bookie could report them, and for a closed ledger."""
         return self._twin.writer_address
 
     read = in_items(aio.ReadHandle.read, aio.ReadHandle.pages, entries_of)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Yields all that is confirmed: `for entry in reader` is `for entry in reader.read()`."""
+        """Yields all confirmed entries: `for entry in reader` is `for entry in reader.read()`."""
         return self.read()
 
     pages = iterating(aio.ReadHandle.pages)

@@ -1,4 +1,4 @@
-"""Salvaging a ledger in ordinary code."""
+"""Blocking salvage of a ledger."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from .twin_calls import Face, iterating
 
 
 class Salvage(Face[aio.Salvage]):
-    """What there is of a ledger at living bookies.
+    """The available entries of a ledger at live bookies.
 
-    Made by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest. What
-    lies past `proven_through`, the last entry that is proven to be confirmed, is given, too, and may not be part of the
-    ledger; what nobody has, or nobody can read, is told as gaps. Nothing is fenced or changed. `silent`: bookies that
-    the ledger is placed at, or that were named, and could not be asked, or from some entry on no more, with why.
+    Created by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest.
+    Entries past `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of
+    the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
+    `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
+    with the reason.
     """
 
     @property
@@ -26,17 +27,17 @@ class Salvage(Face[aio.Salvage]):
 
     @property
     def proven_through(self) -> int:
-        """The last entry that is proven to be confirmed; what is behind it may not be part of the ledger."""
+        """The last entry that is proven to be confirmed; entries behind it may not be part of the ledger."""
         return self._twin.proven_through
 
     @property
     def silent(self) -> Mapping[str, str]:
-        """Bookies that could not be asked, or from some entry on no more, and why."""
+        """Bookies that could not be asked at all or from some entry on, and the reasons."""
         return self._twin.silent
 
     @property
     def unsure(self) -> list[str]:
-        """Once all parts are given: bookies that answered and cannot say whether there was more."""
+        """Once all parts were yielded: bookies that answered and do not know whether there were further entries."""
         return self._twin.unsure
 
     parts = iterating(aio.Salvage.parts)

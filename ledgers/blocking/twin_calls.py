@@ -1,8 +1,8 @@
-"""Calls of the blocking client, made of those of its asyncio twin: by their names, with their parameters and text.
+"""Calls of the blocking client, derived from the calls of its asyncio twin: same names, parameters and docstrings.
 
 Each function here makes one kind of call for a class that is a `Face`. Type checkers, editors, `help` and
-`inspect.signature` see the parameters and the text of the twin's. A call that does something of its own is written
-by hand, and has the twin's text by `told_as`.
+`inspect.signature` see the parameters and the docstring of the twin's call. A call with code of its own is written by
+hand, and takes the twin's docstring by `told_as`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ T = TypeVar("T")
 Page = TypeVar("Page")
 
 ITEMS_PER_HOP = 256
-"""Items of a listing fetched from the loop's thread at a time."""
+"""Items of a listing that are fetched from the loop's thread at a time."""
 
 
 class Face(Generic[C]):
-    """The blocking face of an asyncio object, its twin, and the thread that the twin runs on."""
+    """The blocking face of an asyncio object (its twin), and the thread that the twin runs on."""
 
     def __init__(self, thread: LoopThread, twin: C) -> None:
         self._thread = thread
@@ -45,14 +45,14 @@ class Face(Generic[C]):
         return repr(self._twin)
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Makes a call of the twin, and waits for it."""
+        """Calls a method of the twin and waits for it."""
         return self._thread.run(call)
 
 
 def waiting_for(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
-    """Returns what the twin's call returns, when it is done."""
+    """Waits for the twin's call and returns its result."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
         done: T = self._run(partial(getattr(self._twin, method.__name__), *arguments, **named))
@@ -64,7 +64,7 @@ def waiting_for(
 def opening(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], face: Callable[[LoopThread, T], B]
 ) -> Callable[Concatenate[Any, P], B]:
-    """Returns the face of what the twin's call returns."""
+    """Waits for the twin's call and returns the face of its result."""
     wait = waiting_for(method)
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> B:
@@ -76,7 +76,7 @@ def opening(
 def iterating(
     method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[Any, P], Generator[T, None, None]]:
-    """Yields what the twin's call yields, with a hop to its thread for each."""
+    """Yields the items of the twin's call, with a hop to its thread for each."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> Generator[T, None, None]:
         return iterate(self._thread, getattr(self._twin, method.__name__)(*arguments, **named))
@@ -89,7 +89,7 @@ def in_items(
     pages: Callable[Concatenate[Any, P], AsyncGenerator[Page, None]],
     items_of: Callable[[Page], Iterable[T]],
 ) -> Callable[Concatenate[Any, P], PagedIterator[T]]:
-    """Yields what the twin's call yields, out of the pages that another call of the twin yields."""
+    """Yields the items of the twin's call, taken from the pages of another call of the twin."""
     paged = iterating(pages)
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> PagedIterator[T]:
@@ -101,7 +101,7 @@ def in_items(
 def listing(
     method: Callable[Concatenate[Any, P], AsyncIterator[T]],
 ) -> Callable[Concatenate[Any, P], PagedIterator[T]]:
-    """Yields what the twin's call yields, `ITEMS_PER_HOP` with each hop to its thread."""
+    """Yields the items of the twin's call, `ITEMS_PER_HOP` per hop to its thread."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> PagedIterator[T]:
         found: AsyncIterator[T] = getattr(self._twin, method.__name__)(*arguments, **named)
@@ -111,7 +111,7 @@ def listing(
 
 
 def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Makes a call that does not wait on the twin's thread, where alone it may be made."""
+    """Makes a call that does not wait, and that may only be made on the twin's thread."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
         async def asked() -> T:
@@ -127,7 +127,7 @@ def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
 def told_as(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
-    """Gives a call that is written by hand, with the parameters of the twin's, the text of that one."""
+    """Gives a hand-written call, which has the parameters of the twin's call, the docstring of the twin's call."""
 
     def told(call: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
         call.__doc__ = method.__doc__
@@ -137,7 +137,7 @@ def told_as(
 
 
 def _yielded(method: Callable[..., Any], kind: Any, *rest: None) -> tuple[object, str]:
-    """An iterator of this kind over what the twin's call yields, and its name."""
+    """The type of an iterator of this kind over the items of the twin's call, and its name."""
     item = re.fullmatch(r"Async(?:Generator|Iterator)\[(.*?)(?:, None)?\]", method.__annotations__["return"])
     assert item is not None, method
     shown = ", ".join([item[1], *map(str, rest)])
@@ -147,9 +147,9 @@ def _yielded(method: Callable[..., Any], kind: Any, *rest: None) -> tuple[object
 def _like(
     method: Callable[..., Any], call: Callable[P, T], returned: object = None, shown: str = ""
 ) -> Callable[P, T]:
-    """Has `call` tell of itself what the twin's call does, and what it returns where that is something else."""
+    """Gives `call` the name, parameters and docstring of the twin's call, and its own return type if that differs."""
     update_wrapper(call, method)
-    del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and whoever else unwraps it, would await it
+    del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and other code that unwraps it, would await it
     signature = inspect.signature(method)
     call.__annotations__ = get_type_hints(method)  # the names of its own module are not known here
     if shown:

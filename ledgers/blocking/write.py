@@ -16,11 +16,11 @@ from .twin_calls import asking, told_as, waiting_for
 
 
 class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHandle]):
-    """The one writer of a ledger. Made by `LedgerClient.create_ledger`; may be used from several threads.
+    """The only writer of a ledger. Created by `LedgerClient.create_ledger`; may be used from several threads.
 
-    Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`,
-    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and
-    `close`; such an append may or may not be in the ledger, which opening it with recovery settles.
+    Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`, `NotEnoughBookies`,
+    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such an append may or may not be
+    in the ledger; opening the ledger with recovery settles which.
     """
 
     def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
@@ -59,10 +59,11 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
 
 
 class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
-    """The one writer of a ledger, with ids from the caller, in any order.
+    """The only writer of a ledger, with ids from the caller, in any order.
 
-    Made by `LedgerClient.create_ledger_adv`; may be used from several threads. An entry is sent when every entry before
-    it has been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle` does.
+    Created by `LedgerClient.create_ledger_adv`; may be used from several threads. An entry is sent when every entry
+    before it has been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle`
+    does.
     """
 
     def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle) -> None:
@@ -73,7 +74,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet: nothing from there on can be confirmed."""
+        """The lowest entry id that has not been appended yet: no entry from there on can be confirmed."""
         return self._twin.first_gap
 
     append = waiting_for(aio.AdvancedWriteHandle.append)

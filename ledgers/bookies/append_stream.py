@@ -1,8 +1,9 @@
 """An append stream to one bookie: multiplexes the lanes of all ledgers, and coalesces waiting frames into messages.
 
-What gathers in an iteration of the event loop is one message, up to FRAME_BYTES_MAX; no timer is involved. At most
-`window_bytes_max` are sent and unanswered; the rest waits in the lanes, each with a bound of its own. When the
-connection breaks, or an answer does not come in time, all lanes fail at once, and the next lane opens a new stream.
+Frames that become ready in one iteration of the event loop share a message, up to FRAME_BYTES_MAX; no timer is
+involved. At most `window_bytes_max` are sent and unanswered; the remaining frames wait in their lanes, each of which
+has a bound of its own. When the connection breaks, or an answer does not arrive in time, all lanes fail at once, and
+the next lane opens a new stream.
 """
 
 from __future__ import annotations
@@ -38,41 +39,42 @@ from .dialing import Dial, goodbye
 from .queued_lane import QueuedLane
 
 FRAME_OVERHEAD_BYTES = 128
-"""A frame's bytes in a message besides its columns."""
+"""Bytes of a frame in a message, not counting its columns."""
 
 NOTES_WEIGHT = FRAME_BYTES_MAX // (64 * 1024)
-"""How much more a byte of a note counts: notes go into a message's header, which a bookie bounds more tightly. A
+"""Weight of a note's byte against other bytes: notes are in a message's header, which a bookie bounds more tightly. A
 message takes no more frames once they bring 64 KiB of notes."""
 
 SMALL_MESSAGES_MAX = 2
-"""Messages in flight that were not full: past it frames gather until one is answered, or fill a message."""
+"""Limit of messages in flight that were not full. At the limit, frames gather until a message is answered or they fill
+one."""
 
 TOLD_SECONDS_MAX = 0.2
-"""How long the bookie is told nothing of ledgers that ended, unless a message goes to it anyway."""
+"""Longest time until the bookie is sent the notes of ledgers that ended, unless a message is sent to it earlier."""
 
 TOLD_MAX = 1024
-"""What waits to be told; beyond it the bookie is left to find out by itself."""
+"""Limit of notes waiting to be sent. Later ones are dropped, and the bookie has to find out on its own."""
 
 FRAMES_IN_FLIGHT_MAX = 1024
-"""Frames sent and unanswered on one stream."""
+"""Limit of frames sent and unanswered on one stream."""
 
 ELSEWHERE = "another bookie answers at its address"
 
 END_SECONDS_MAX = 0.5
-"""How long the kernel may take to send what is left when a stream is closed."""
+"""How long the kernel may take to send the remaining bytes when a stream is closed."""
 
 
 _InFlight = tuple[QueuedLane, int, int, float]
-"""A frame's lane, the entry through which all is on disk when it is answered OK, its size, and when it was sent."""
+"""A frame's lane, the last entry that is on disk when the frame is answered OK, its size, and when it was sent."""
 
 
 def size_of(request: AppendRequest) -> int:
-    """About the bytes of the message."""
+    """The approximate size of the message in bytes."""
     return sum([FRAME_OVERHEAD_BYTES + frame.columns.size_bytes for frame in request.every_frame])
 
 
 class AppendStream:
-    """A connection and what is in flight on it. `on_broken` is called once, when it is no longer usable."""
+    """A connection and the frames in flight on it. `on_broken` is called once, when the stream is no longer usable."""
 
     def __init__(
         self,
@@ -130,7 +132,7 @@ class AppendStream:
         return lane
 
     def lane_has_work(self, lane: QueuedLane, size_bytes: int = 0) -> None:
-        """The lane has a frame to send; so many bytes more wait in it."""
+        """Queues the lane for sending; `size_bytes` more wait in it."""
         self._queued_bytes += size_bytes
         if not lane.in_line:
             lane.in_line = True
@@ -138,11 +140,12 @@ class AppendStream:
         self._send_soon()
 
     def lane_dropped(self, size_bytes: int) -> None:
-        """So many bytes do not wait any more."""
+        """Subtracts this many bytes, which no longer wait."""
         self._queued_bytes -= size_bytes
 
     def tell(self, terms: LaneTerms, note: bytes) -> None:
-        """Has the bookie told this of a ledger, with the next message or soon. Nobody waits for it; it may be lost."""
+        """Sends the bookie this note of a ledger, with the next message or soon. It is not acknowledged, and may be
+        lost."""
         if self._is_broken or len(self._told) == TOLD_MAX:
             return
         self._told.append((terms, note))
@@ -157,7 +160,7 @@ class AppendStream:
         return terms.key.credential(Purpose.APPEND, self._bookie.incarnation, self._nonce)
 
     async def close(self) -> None:
-        """Closes the stream without telling its lanes: their owners have closed them."""
+        """Closes the stream without notifying its lanes: their owners have closed them."""
         self._tell_now()
         self._is_broken = True
         self._connecting.cancel()
@@ -176,19 +179,19 @@ class AppendStream:
     # --- events of the connection ---------------------------------------------------------------
 
     def received(self, kind: FrameKind, call: int, body: Body) -> None:
-        """Handles acknowledgements, or the reason why the bookie ends the connection."""
+        """Handles acknowledgements, or the bookie's reason for ending the connection."""
         del call
         if self._is_broken:
             return
         if kind is not FrameKind.ACKS:
             self._break(
-                goodbye(body) if kind is FrameKind.GOODBYE else f"it answers appends with {kind.name}"
+                goodbye(body) if kind is FrameKind.GOODBYE else f"it answered an append with {kind.name}"
             )
             return
         try:
             reply = codec.decode(AppendReply, body)
         except BadMessage as error:
-            self._break(f"its answer cannot be understood: {error}")
+            self._break(f"cannot decode its answer: {error}")
         else:
             self._answered(reply)
 
@@ -200,7 +203,7 @@ class AppendStream:
             lane, through, size, _ = self._in_flight.pop(sequence)
             self._in_flight_bytes -= size
             lane.answered(status, detail, through, size)
-        if acks and acks[-1].status is Status.WRONG_INCARNATION:  # it refuses a message as a whole
+        if acks and acks[-1].status is Status.WRONG_INCARNATION:  # the bookie refuses the entire message
             self._break(ELSEWHERE)
         elif self._ready:
             self._send_soon()
@@ -222,7 +225,7 @@ class AppendStream:
             self._break(error.why)
             return
         except Exception as error:
-            # Fail the lanes whatever it was, or their writers wait for ever.
+            # Fail the lanes whatever the error, otherwise their writers wait for ever.
             self._break(f"its stream failed: {error!r}")
             return
         self._connection, self._nonce = connection, hello.nonce
@@ -230,7 +233,7 @@ class AppendStream:
         self._send_soon()
 
     def _send_soon(self) -> None:
-        """Sends at the end of this loop iteration, with everything else appended in it."""
+        """Sends at the end of this loop iteration, together with all frames appended in it."""
         if not (self._will_send or self._connection is None or self._is_broken):
             self._will_send = True
             self._turn.send(self._send_what_waits)
@@ -254,13 +257,13 @@ class AppendStream:
         connection = self._connection
         while self._told and connection is not None and connection.is_writable and not self._is_broken:
             if (request := self._next_request()) is None:
-                break  # it is told with what is sent once there is room
+                break  # the notes are sent with the next frames, once the window has room
             if request.frames:
                 self._message_ends.append(self._next_sequence - 1)
             connection.send_message(FrameKind.APPEND, request, size_of, codec.encode)
 
     def _is_worth_a_message(self) -> bool:
-        """Limits small messages in flight, since a message costs the same whatever its size."""
+        """Limits small messages in flight, because a message has a fixed cost whatever its size."""
         ends = self._message_ends
         if len(ends) >= SMALL_MESSAGES_MAX:
             oldest = next(iter(self._in_flight), self._next_sequence)
@@ -276,7 +279,8 @@ class AppendStream:
         self._overdue = self._loop.call_at(due, self._look_for_answers, due)
 
     def _look_for_answers(self, due: float) -> None:
-        """Breaks the stream if an answer is overdue. One timer for all in flight, not reset with each message."""
+        """Breaks the stream if an answer is overdue. One timer serves all frames in flight, and messages do not reset
+        it."""
         self._overdue = None
         if not self._in_flight:
             return
@@ -291,7 +295,8 @@ class AppendStream:
             self._look_later()
 
     def _next_request(self) -> AppendRequest | None:
-        """Frames of the ready lanes in turn, up to a message's size; None if the window is full or nothing waits."""
+        """Takes frames from the ready lanes in turn, up to a message's size; None if the window is full or nothing
+        waits."""
         if self._in_flight_bytes >= self._config.window_bytes_max:
             return None
         frames: list[Frame] = []

@@ -1,6 +1,7 @@
 """Request-response calls and scans to one bookie, concurrently over one connection.
 
-The first call opens the connection, which is kept. When it is lost all its calls fail, and the next one opens another.
+The first call opens the connection, which is kept. When it is lost, all its calls fail, and the next call opens
+another.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ from .dialing import Dial, goodbye
 from .scan_stream import ScanStream
 
 CALLS_MAX = 4096
-"""Calls of one client in flight at one bookie."""
+"""Limit of one client's calls in flight at one bookie."""
 
 SCANS_MAX = 64
-"""Scans of one client in flight at one bookie, each with a window of pages; past it readers ask page by page."""
+"""Limit of one client's scans in flight at one bookie, each with a window of pages. Beyond it readers ask page by page.
+"""
 
 
 class BookieCalls:
@@ -47,7 +49,7 @@ class BookieCalls:
         return -math.inf if self._connection is None else self._connection.heard_at
 
     async def call(self, kind: FrameKind, body: Sequence[Part], seconds_max: float) -> Body:
-        """Makes a call and returns the reply's body. Raises BookieUnavailable, after `seconds_max` at the latest."""
+        """Makes a call and returns the reply's body. Raises BookieUnavailable, within `seconds_max`."""
         try:
             async with asyncio.timeout(seconds_max):
                 connection = await self._connected(seconds_max)
@@ -58,13 +60,13 @@ class BookieCalls:
     async def scan(self, request: ScanRequest, seconds_max: float) -> AsyncGenerator[Body, None]:
         """Yields the answers of a scan, each within `seconds_max`. Close it to end the scan.
 
-        Raises BookieUnavailable; CannotScan if there are too many, or the bookie refuses this one.
+        Raises BookieUnavailable, or CannotScan if too many scans are in flight or the bookie refuses this one.
         """
         try:
             async with asyncio.timeout(seconds_max):
                 connection = await self._connected(seconds_max)
             if len(self._scans) >= SCANS_MAX:
-                raise CannotScan(str(self._bookie), f"more than {SCANS_MAX} scans of it are under way")
+                raise CannotScan(str(self._bookie), f"more than {SCANS_MAX} scans of it are in flight")
             number, stream = next(self._numbers) & 0xFFFFFFFF, ScanStream(request)
             self._scans[number] = stream
             connection.send(FrameKind.SCAN, number, codec.encode(request))
@@ -100,7 +102,7 @@ class BookieCalls:
     # --- the connection -----------------------------------------------------------------------
 
     async def _connected(self, seconds_max: float) -> Connection:
-        """The connection, which may still have to be opened."""
+        """Returns the connection, and opens it first if necessary."""
         if self._connection is not None:
             return self._connection
         if self._is_closed:
@@ -124,11 +126,11 @@ class BookieCalls:
     def _has_dialed(self, task: asyncio.Task[Connection]) -> None:
         self._dialing = None
         if not task.cancelled():
-            task.exception()  # marks it as retrieved: perhaps no call waits for it any more
+            task.exception()  # marks it as retrieved: perhaps no call waits for it now
 
     async def _answer(self, connection: Connection, kind: FrameKind, body: Sequence[Part]) -> Body:
         if len(self._waiting) >= CALLS_MAX:
-            raise BookieUnavailable(str(self._bookie), f"more than {CALLS_MAX} calls wait for it")
+            raise BookieUnavailable(str(self._bookie), f"more than {CALLS_MAX} calls to it are in flight")
         number = next(self._numbers) & 0xFFFFFFFF
         answer: asyncio.Future[Body] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -154,7 +156,7 @@ class BookieCalls:
             self._scanned(call, kind, body)
             return
         answer = self._waiting.get(call)
-        if answer is None or answer.done():  # no call waits for it any more
+        if answer is None or answer.done():  # no call waits for it now
             return
         if kind is FrameKind.REFUSED:
             answer.set_exception(BookieUnavailable(str(self._bookie), f"it refuses: {goodbye(body)}"))
@@ -169,7 +171,7 @@ class BookieCalls:
             return
         stream.received(body)
         if stream.is_over_its_bound:
-            self.hang_up("it sends more of a scan than is taken")
+            self.hang_up("it sends more of a scan than the window allows")
 
     def writable(self) -> None:
         """Does nothing: requests are small and wait in the connection's buffer."""

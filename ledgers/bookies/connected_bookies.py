@@ -1,4 +1,4 @@
-"""The BookieClient over the data protocol: one connection for appends and one for calls to each bookie in use."""
+"""The BookieClient over the data protocol: to each bookie in use, one connection for appends and one for calls."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ Reply = TypeVar("Reply")
 Answer = TypeVar("Answer", ReadReply, LacReply, HoldingsReply)
 
 LONG_POLL_GRACE_SECONDS = 5.0
-"""Added to the wait of a long poll as its time limit."""
+"""Added to the wait of a long poll to give its time limit."""
 
 
 class ConnectedBookies:
-    """See BookieClient. Looks up addresses in the registrations, by name, when it connects.
+    """See BookieClient. Looks up addresses by name in the registrations when it connects.
 
     Raises LedgerError if the configured certificates cannot be used.
     """
@@ -96,7 +96,7 @@ class ConnectedBookies:
         async with aclosing(bodies):
             async for answer in bodies:
                 reply = self._from_here(bookie, _decoded(bookie, ReadReply, answer))
-                del answer  # the reply has taken what it needs
+                del answer  # the reply has copied what it needs
                 yield reply
                 if request.ends(reply):
                     return
@@ -110,7 +110,7 @@ class ConnectedBookies:
         return self._from_here(bookie, await call)
 
     async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
-        """Asks a bookie where the bytes of a ledger lie."""
+        """Asks a bookie for the location of a ledger's bytes."""
         seconds = self._config.read_seconds_max
         call = self._call(bookie, FrameKind.HOLDINGS, request, HoldingsReply, seconds)
         return self._from_here(bookie, await call)
@@ -121,9 +121,9 @@ class ConnectedBookies:
         return max((one.heard_at for one in known if one is not None), default=-math.inf)
 
     async def info(self, bookie: BookieRef) -> InfoReply:
-        """Asks the bookie for its state. Raises BookieUnavailable also for another incarnation.
+        """Asks the bookie for its state. Raises BookieUnavailable, including when another incarnation answers.
 
-        If another one answers at the known address, looks the address up once more.
+        If another incarnation answers at the known address, looks the address up once more.
         """
         reply = await self._info(bookie)
         if reply.incarnation != bookie.incarnation:
@@ -136,12 +136,13 @@ class ConnectedBookies:
     async def maintain(
         self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
     ) -> MaintainReply:
-        """Has the bookie do maintenance. Raises BookieUnavailable; the bookie ends what takes too long."""
+        """Has the bookie do maintenance. Raises BookieUnavailable. The bookie stops a task that takes too long."""
         address = await self._address(bookie)
         return await Maintenance(self._certificates).ask(str(bookie), address, request, timeout_seconds)
 
     async def notes(self, bookie: BookieRef) -> AsyncGenerator[HeldNote, None]:
-        """What the bookie keeps of its ledgers besides entries, by ledger and first entry. Raises BookieUnavailable."""
+        """Yields the notes that the bookie keeps of its ledgers, ordered by ledger and first entry. Raises
+        BookieUnavailable."""
         calls, asked, is_last = Maintenance(self._certificates), NotesRequest(bookie.incarnation), False
         while not is_last:
             address = await self._address(bookie)
@@ -212,7 +213,8 @@ class ConnectedBookies:
         return reply
 
     def _look_up_again(self, bookie: BookieRef) -> None:
-        """Drops the connections: another bookie answers there, and this one has moved or is gone for good (rule W7)."""
+        """Drops the connections: another bookie answers at this address, and the wanted one has moved or is gone (rule
+        W7)."""
         stream = self._streams.get(bookie)
         if stream is not None:
             stream.give_up(ELSEWHERE)

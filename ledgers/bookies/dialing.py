@@ -1,4 +1,4 @@
-"""Connects to a bookie: looks up its address, does the TLS and protocol handshakes."""
+"""Connects to a bookie: looks up its address, and does the TLS and protocol handshakes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from metadata.store import MetadataStore
 from ..errors import BookieStarting, BookieUnavailable
 
 Dial = Callable[[Handler, float], Awaitable[tuple[Connection, ServerHello]]]
-"""Connects for this handler, within so many seconds. Raises BookieUnavailable."""
+"""Connects for this handler, within the given seconds. Raises BookieUnavailable."""
 
 PERHAPS_TLS = (
     " before the handshake; a bookie with certificates does so with clients that have none (BOOKLEDGER_CERTS)"
@@ -62,9 +62,9 @@ async def dial(
     certificates: Certificates | None = None,
     own: OwnBookie | None = None,
 ) -> tuple[Connection, ServerHello]:
-    """Connects to the address and completes the handshake. Raises BookieUnavailable, BookieStarting.
+    """Connects to the address and completes the handshake. Raises BookieUnavailable or BookieStarting.
 
-    With certificates, the peer must show this bookie's, unless it is our `own`. The handler hears nothing of a
+    With certificates, the peer must present this bookie's, unless it is our `own`. The handler receives no events of a
     connection that failed.
     """
     handshake = _Handshake()
@@ -87,13 +87,13 @@ async def dial(
         raise BookieUnavailable(str(bookie), why) from error
     except ValueError as error:  # NoIdentity, or a certificate that cannot be understood
         connection.abort(str(error))
-        raise BookieUnavailable(str(bookie), f"who answers at {address}: {error}") from None
+        raise BookieUnavailable(str(bookie), f"the peer at {address}: {error}") from None
     except _NoHandshake as error:
         why = str(error) if certificates else f"{error}{PERHAPS_TLS if handshake.is_silent else ''}"
         unavailable = BookieStarting if handshake.is_starting else BookieUnavailable
         raise unavailable(str(bookie), why) from None
     except BaseException:
-        connection.abort("nobody waits for it any more")
+        connection.abort("its caller no longer waits")
         raise
     connection.handler = handler
     if connection.is_lost:
@@ -112,7 +112,7 @@ async def _connect(
 
 def _check_is(bookie: BookieRef, identity: Identity) -> None:
     if identity != Identity(Role.BOOKIE, bookie.bookie_id):
-        raise NoIdentity(f"it is {identity} by its certificate, and not bookie:{bookie.bookie_id}")
+        raise NoIdentity(f"its certificate names {identity}, not bookie:{bookie.bookie_id}")
 
 
 def _told(error: OSError) -> str:
@@ -128,7 +128,7 @@ class _NoHandshake(Exception):
 
 
 class _Handshake:
-    """Handles a connection until the bookie's part of the handshake is there."""
+    """Handles a connection until the bookie has completed its part of the handshake."""
 
     connection: Connection
 
@@ -160,7 +160,7 @@ class _Handshake:
     def lost(self, why: str) -> None:
         if not self.hello.done():
             self.hello.set_exception(_NoHandshake(why))
-            self.hello.exception()  # marks it as retrieved: perhaps nothing waits any more
+            self.hello.exception()  # marks it as retrieved: perhaps no caller waits for it now
 
 
 def goodbye(body: Body) -> str:

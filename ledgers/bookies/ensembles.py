@@ -1,4 +1,4 @@
-"""Chooses the ensemble of a new ledger, of living bookies where there are enough (rule W9)."""
+"""Chooses the ensemble of a new ledger, from live bookies if there are enough (rule W9)."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .health_probes import NOT_WRITABLE, choose_alive
 log = logging.getLogger(__name__)
 
 REGISTRATION_SECONDS_MAX = 10.0
-"""How long a creation waits for formatted bookies to register, as after an outage of the metadata: they do so within a
-third of their lease; and for registered ones that still read their log. A NameNode gives a new segment 20 s."""
+"""How long a creation waits for formatted bookies to register, and for registered ones that still read their log. After
+an outage of the metadata, bookies register within a third of their lease. A NameNode allows 20 s for a new segment."""
 
 REGISTRATION_LOOK_SECONDS = 0.2
-"""How often it looks."""
+"""Interval at which it checks for them."""
 
 
 async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
     """The first fragment of a new ledger, with every write set spread over as many fault domains as possible.
 
-    Where too few bookies live for a whole ensemble, absent ones stand in it and lack everything: formatted bookies
-    that are not registered, do not answer or take no entries, and are neither drained nor given up. Every write set
-    has an ack quorum of living ones. With `require_all_bookies` there are no absent ones. Waits a moment for bookies
-    to register, or to have read their logs, where that would help.
+    If too few bookies are live for a complete ensemble, it includes absent ones, which lack every entry: formatted
+    bookies that are not registered, do not answer or take no entries, and are neither drained nor given up. Every write
+    set has an ack quorum of live ones. With `require_all_bookies` there are no absent ones. Waits up to
+    REGISTRATION_SECONDS_MAX for bookies to register or to read their logs, if that would make a fragment possible.
 
     Raises NotEnoughBookies, also for fewer domains than `fault_domains_min`, and MetadataError.
     """
@@ -45,7 +45,7 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
 
 
 async def _without_some(cluster: Cluster, search: _Search) -> Fragment:
-    """A fragment with absent bookies, or one of the living once enough serve. Raises as `first_fragment`."""
+    """Returns a fragment with absent bookies, or one of live bookies once enough serve. Raises as `first_fragment`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + REGISTRATION_SECONDS_MAX
     expected = await expected_bookies(cluster.store)
@@ -64,7 +64,7 @@ async def _without_some(cluster: Cluster, search: _Search) -> Fragment:
 
 
 async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
-    """Looks for as many living bookies as there are positions."""
+    """Looks for a live bookie for each position."""
     gaps_max = 0
     if not cluster.config.require_all_bookies:
         gaps_max = placement.gaps_max(shape.ensemble_size, shape.write_quorum, shape.ack_quorum)
@@ -90,7 +90,7 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
 
 @dataclass(slots=True)
 class _Search:
-    """Bookies that were found living, and why others are not used; of those registered, which are `starting`."""
+    """The bookies found live, the reasons why others are not used, and the registered ones that are `starting`."""
 
     shape: Shape
     domains_min: int
@@ -102,7 +102,7 @@ class _Search:
 
     @property
     def living_min(self) -> int:
-        """How many have to live."""
+        """Minimum number of live bookies."""
         return self.shape.ensemble_size - self.gaps_max
 
     @property
@@ -113,12 +113,12 @@ class _Search:
         return Fragment(0, tuple(r.bookie for r in self._arranged()), number=1)
 
     def with_absent(self, expected: Sequence[Expected]) -> Fragment | None:
-        """The fragment with absent bookies at positions spread evenly; None if it must not be."""
+        """The fragment with absent bookies at evenly spread positions; None if it is not permitted."""
         living = self._arranged()
         count = self.shape.ensemble_size - len(living)
         names = {one.bookie.bookie_id for one in living}
         registered = {one.bookie for one in self.registered}
-        # Those that are registered first: a bookie that hangs is back sooner than one that is dead.
+        # Registered bookies first: a bookie that hangs is back sooner than one that is dead.
         likely = sorted((one.bookie for one in expected), key=lambda bookie: bookie not in registered)
         absent = [bookie for bookie in likely if bookie.bookie_id not in names][:count]
         if not 0 < count <= self.gaps_max or len(absent) < count or not self.has_domains:
@@ -128,7 +128,7 @@ class _Search:
         return Fragment(0, tuple(ensemble), lacking=lacking, number=1)
 
     def may_be_completed(self, expected: Sequence[Expected], gone: Collection[BookieRef]) -> bool:
-        """Whether there would be enough if those served that may do so in a moment."""
+        """Whether enough bookies would serve if those that may soon start serving did so."""
         soon = sum(not one.is_in_maintenance and one.bookie not in gone for one in self._away(expected))
         soon += sum(one.bookie in self.starting for one in expected)
         return soon > 0 and len(self.living) + soon >= self.living_min
@@ -146,14 +146,14 @@ class _Search:
     def _wanted(self, known: int) -> str:
         live_enough = len(self.living) >= self.living_min
         if live_enough and (domains := self._domains()) < self.domains_min:
-            return f"copies in {self.domains_min} fault domains, where these have {domains}"
+            return f"copies in {self.domains_min} fault domains, of which these cover {domains}"
         size = self.shape.ensemble_size
         wanted = f"a new ledger of ensemble size {size}"
         if self.gaps_max:
-            others = ", and the others to be formatted and to stay" if live_enough else ""
-            wanted += f", of which {self.living_min} have to live{others}"
+            others = ", and the others formatted and staying" if live_enough else ""
+            wanted += f", of which {self.living_min} must be live{others}"
         if known < size:
-            wanted += f"; it needs {size} bookies, and this cluster has {known} that may be in it"
+            wanted += f"; it needs {size} bookies, and this cluster has {known} eligible ones"
         return wanted
 
     @property
@@ -167,7 +167,7 @@ class _Search:
         return placement.arranged(self.living, self.shape.write_quorum)
 
     def _domains(self) -> int:
-        """Fault domains of the living bookies in the write set that has the fewest."""
+        """Number of fault domains of the live bookies in the write set with the fewest."""
         size = self.shape.ensemble_size
         absent = [None] * (size - len(self.living))
         ensemble = placement.with_gaps(self._arranged(), absent, size)

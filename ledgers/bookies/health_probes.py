@@ -1,4 +1,4 @@
-"""Health probes: asks registered bookies if they are alive, since a registration outlives its bookie by a lease."""
+"""Probes whether registered bookies are alive, because a registration outlives its bookie by a lease."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..errors import BookieStarting, BookieUnavailable
 from ..tasks import end_tasks
 
 SLOW_ANSWER_SECONDS = 0.5
-"""After so long without an answer another bookie is probed as well."""
+"""Wait for an answer before another bookie is probed as well."""
 
 HEARD_SECONDS_MAX = 1.0
-"""A bookie that sent anything so recently counts as alive."""
+"""A bookie that sent anything within this time counts as alive."""
 
 NOT_WRITABLE = "is read-only, drained or given up: `bookledger cluster status` says which"
 """Why a registered bookie gets no new entries."""
 
 REMEMBERED_SECONDS_MAX = 1.0
-"""Time limit of the probe of a bookie that failed lately; it is probed only if there is no other."""
+"""Time limit for probing a bookie that failed lately; it is probed only if there is no other."""
 
 
 async def choose_alive(
@@ -37,12 +37,12 @@ async def choose_alive(
     needed: int | None = None,
     starting: set[BookieRef] | None = None,
 ) -> list[Registration]:
-    """Chooses up to `count` candidates that answer, best placed first; why others do not goes into `rejected`.
-    With `needed` of them slow ones are not waited for. Into `starting` go those that will serve in a moment.
+    """Chooses up to `count` candidates that answer, best placed first.
 
-    Bookies that failed lately are probed last, or like all others without `avoids`.
-    Probes as many in parallel as are missing. A silent one is remembered as failed, so that
-    it costs the next call nothing.
+    Adds to `rejected` why each other candidate is not used, and to `starting` the bookies that will serve in a moment.
+    Once `needed` candidates have answered, it does not wait for slow ones. Bookies that failed lately are probed last;
+    without `avoids` they are probed like all others. Probes in parallel as many candidates as are missing. A silent one
+    is remembered as failed, so that it does not delay the next call.
     """
     avoided = cluster.failed_lately if avoids else frozenset
     search = _Search(cluster, candidates, beside, rejected, avoided, starting)
@@ -57,7 +57,7 @@ async def choose_alive(
 
 
 class _Search:
-    """Candidates that are being probed, that answered, and that were not probed yet."""
+    """Candidates that are being probed, that have answered, and that have not been probed yet."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class _Search:
         self._slow: set[asyncio.Task[bool]] = set()
 
     def goes_on(self, count: int) -> bool:
-        """Takes or probes as many as are missing; False when there are enough, or all have answered and no candidate is
-        left."""
+        """Takes or probes as many candidates as are missing. Returns False when there are enough, or all have answered
+        and no candidate is left."""
         missing = count - len(self.alive) - len(self._asked.keys() - self._slow)
         chosen = placement.choose(
             self._left,
@@ -102,9 +102,9 @@ class _Search:
         return bool(self._asked) and len(self.alive) < count
 
     async def step(self, *, is_enough: bool) -> bool:
-        """Waits for answers, and returns whether any came; if none comes in time, notes the probed ones as slow.
+        """Waits for answers, and returns whether any came; if none comes in time, notes the probed bookies as slow.
 
-        Where that is not enough, and there is nobody else, it waits as long as it takes.
+        If the live bookies are not enough and no candidate is left, it waits without a limit.
         """
         patience = SLOW_ANSWER_SECONDS if self._left or is_enough else None
         done, waiting = await asyncio.wait(self._asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -125,7 +125,7 @@ class _Search:
 
 
 def was_heard(cluster: Cluster, bookie: BookieRef) -> bool:
-    """Whether the bookie was heard from just now, and has not failed lately: if it is registered as writable, it need
+    """Whether the bookie sent anything just now, and has not failed lately. If it is registered as writable, it need
     not be probed."""
     now = asyncio.get_running_loop().time()
     return (
@@ -136,10 +136,11 @@ def was_heard(cluster: Cluster, bookie: BookieRef) -> bool:
 async def takes_entries(
     cluster: Cluster, bookie: BookieRef, rejected: dict[str, str], starting: set[BookieRef] | None = None
 ) -> bool:
-    """Whether the bookie is alive and writable; why not goes into `rejected`, and one that starts into `starting`.
+    """Whether the bookie is alive and writable. If not, adds the reason to `rejected`; adds a starting bookie to
+    `starting`.
 
-    One that was heard is not probed. One that starts is not remembered as failed: it says so at once, and may serve
-    when it is asked next.
+    A bookie that was heard from lately is not probed. A starting one is not remembered as failed: it answers at once,
+    and may serve when it is asked next.
     """
     if was_heard(cluster, bookie):
         return True
@@ -155,7 +156,7 @@ async def takes_entries(
     except BookieUnavailable as error:
         rejected[str(bookie)] = error.why
     except TimeoutError:
-        rejected[str(bookie)] = f"did not answer within {REMEMBERED_SECONDS_MAX:g} s, having failed before"
+        rejected[str(bookie)] = f"did not answer within {REMEMBERED_SECONDS_MAX:g} s, and had failed before"
     else:
         if info.read_only:
             rejected[bookie.bookie_id] = NOT_WRITABLE

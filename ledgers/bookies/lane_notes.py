@@ -1,4 +1,4 @@
-"""What the bookies of a lane should know of its ledger: the note of its last fragment, encoded once for all of them."""
+"""The note that the bookies of a lane need of its ledger: that of its last fragment, encoded once for all of them."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from metadata.records.notes import fragment_note
 
 
 class KnowsRecord(Protocol):
-    """A machine, and its ledger's record as far as it knows that it stands."""
+    """A machine that knows its ledger's record, as far as that is certain to be stored."""
 
     @property
     def record(self) -> LedgerRecord: ...
 
 
 class LaneNotes:
-    """The current note by a writer's record. The same bytes until the fragment changes or the ledger ends. A recovery
-    has none: its changes stand only once the ledger is closed.
+    """The current note, from a writer's record. Its bytes stay the same until the fragment changes or the ledger ends.
+
+    A recovery sends no notes, because its changes take effect only once the ledger is closed.
     """
 
     def __init__(self, machine: KnowsRecord) -> None:

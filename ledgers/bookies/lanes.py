@@ -1,4 +1,4 @@
-"""The lanes of one ledger: performs the pipeline's effects on them, and forwards what they report."""
+"""The lanes of one ledger: performs the pipeline's effects on them, and forwards their reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PipelineEvents(Protocol):
-    """The pipeline's events, as a shell takes them from lanes; it performs the effects that follow."""
+    """The pipeline's events, which a shell receives from lanes; it performs the effects that follow."""
 
     def acked(self, lane: int, through: int) -> None: ...
     def written(self, lane: int, through: int) -> None: ...
@@ -76,7 +76,7 @@ class Lanes:
             self._close(effect.lane)
 
     def send_lac(self) -> None:
-        """Sends every bookie of the ensemble the current last-add-confirmed."""
+        """Sends the current last-add-confirmed to every bookie of the ensemble."""
         for lane in self._lanes.values():
             lane.send_lac()
 

@@ -1,4 +1,4 @@
-"""Calls a bookie over gRPC, as any tool may: maintenance, and what it keeps of its ledgers."""
+"""Calls a bookie over gRPC, as any tool may: for maintenance, and for the notes it keeps of its ledgers."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Reply = TypeVar("Reply")
 
 
 class Maintenance:
-    """Opens a channel for each request, since they are rare.
+    """Opens a channel for each request, because requests are rare.
 
-    With certificates, the bookie's has to name the host that is asked, as gRPC requires.
+    With certificates, the bookie's must name the host that is asked, as gRPC requires.
     """
 
     def __init__(self, certificates: Certificates | None = None) -> None:
@@ -29,11 +29,12 @@ class Maintenance:
     async def ask(
         self, bookie: str, address: str, request: MaintainRequest, seconds_max: float
     ) -> MaintainReply:
-        """Sends the request and returns the reply. Raises BookieUnavailable; the bookie ends what takes too long."""
+        """Sends the request and returns the reply. Raises BookieUnavailable. The bookie stops a task that takes too
+        long."""
         return await self._call(bookie, address, rpc.MAINTAIN, request, MaintainReply, seconds_max)
 
     async def notes(self, bookie: str, address: str, request: NotesRequest, seconds_max: float) -> NotesReply:
-        """A page of what the bookie keeps of its ledgers. Raises BookieUnavailable."""
+        """Returns a page of the notes that the bookie keeps of its ledgers. Raises BookieUnavailable."""
         return await self._call(bookie, address, rpc.NOTES, request, NotesReply, seconds_max)
 
     async def _call(

@@ -26,11 +26,11 @@ from bookie.wire.messages import new_frame
 from ..bookie_client import LaneListener, LaneTerms
 
 ENDS_THE_WRITER = (Status.FENCED, Status.UNAUTHORIZED, Status.WRONG_IDENTITY)
-"""Refusals that no other bookie would make good (rules W5, W8)."""
+"""Refusals for which replacing the bookie would be no remedy (rules W5, W8)."""
 
 
 class LaneStream(Protocol):
-    """What a lane needs of its append stream."""
+    """The methods of an append stream that a lane uses."""
 
     def lane_has_work(self, lane: QueuedLane, size_bytes: int = 0) -> None: ...
     def lane_dropped(self, size_bytes: int) -> None: ...
@@ -59,12 +59,12 @@ class QueuedLane:
         self._backlog_bytes_max = backlog_bytes_max
         self._fails_behind = fails_behind
         self._is_behind = False
-        self._queue: deque[tuple[Columns, int]] = deque()  # with the size of each
+        self._queue: deque[tuple[Columns, int]] = deque()  # columns, and their size
         self._lac_wanted = False
         self._sync_wanted = False
         self._sent_through = -1
         self._credential: Credential | None = None
-        self._noted = NO_NOTE  # the note that the bookie was sent last
+        self._noted = NO_NOTE  # the last note that the bookie was sent
         self.in_line = False  # whether the stream has queued this lane among those with work
         self.backlog_bytes = 0
 
@@ -74,7 +74,7 @@ class QueuedLane:
 
     def send(self, columns: Columns) -> None:
         if self._listener is None:
-            return  # failed or closed: the sender has not heard of it yet
+            return  # failed or closed: the sender does not know it yet
         size = columns.size_bytes
         self._queue.append((columns, size))
         self.backlog_bytes += size
@@ -92,7 +92,8 @@ class QueuedLane:
         self._stream.lane_has_work(self)
 
     def close(self) -> None:
-        """See Lane. A bookie that has entries is told in passing what it was not yet: the ledger's end, mostly."""
+        """See Lane. A bookie that has entries is sent the ledger's current note if it lacks it: mostly that of the
+        ledger's end."""
         if self._listener is not None and self._credential is not None and (note := self._new_note()):
             self._stream.tell(self._terms, note)
         self._listener = None
@@ -120,16 +121,17 @@ class QueuedLane:
             self._listener.behind(why)
 
     def _catch_up(self) -> None:
-        """Caught up only a frame below the bound, so that it does not flap with every frame."""
+        """Reports the lane as caught up only when it is a frame below the bound, so that it does not flap with every
+        frame."""
         if self.backlog_bytes <= self._backlog_bytes_max - FRAME_BYTES_MAX:
             self._is_behind = False
             if self._listener is not None:
                 self._listener.caught_up()
 
     def next_frame(self, bytes_max: int) -> tuple[Frame, int, int] | None:
-        """Makes a frame of as many waiting entries as fit; None where nothing waits.
+        """Makes a frame of as many waiting entries as fit; None if nothing waits.
 
-        Also returns the size of its columns, and the entry through which all is on disk when it is answered OK; −1 for
+        Also returns the size of its columns, and the last entry that is on disk when the frame is answered OK; −1 for
         none.
         """
         terms = self._terms
@@ -143,11 +145,11 @@ class QueuedLane:
                 trace = terms.trace_of(columns.first_entry)
         elif self._lac_wanted or self._sync_wanted:
             columns, size = NO_ENTRIES, 0
-            # With deferred sync; else each frame before it has an answer of its own.
+            # With deferred sync; otherwise each earlier frame has an answer of its own.
             through = self._sent_through if deferred else NO_ENTRY
         else:
             return None
-        if self._sync_wanted and not self._queue:  # with the last of what waits
+        if self._sync_wanted and not self._queue:  # with the last waiting entries
             self._sync_wanted = deferred = False
         self._lac_wanted = False
         credential = self._credential
@@ -158,7 +160,7 @@ class QueuedLane:
         return frame, size, through
 
     def _new_note(self) -> bytes:
-        """What the bookie should know of the ledger, where it was not sent that yet."""
+        """The ledger's current note, unless the bookie was already sent it."""
         note = self._terms.note()
         if note is self._noted:
             return NO_NOTE
@@ -179,7 +181,7 @@ class QueuedLane:
         return join(parts), size
 
     def answered(self, status: Status, detail: str, through: int, size: int) -> None:
-        """The frame of this size, which ended `through` that entry, is acknowledged."""
+        """Handles the acknowledgement of a frame of this size whose last entry was `through`."""
         listener = self._listener
         if listener is None:
             return

@@ -17,18 +17,18 @@ from ..protocol.effects import IN_ENSEMBLE, FindReplacements
 from .health_probes import NOT_WRITABLE, choose_alive, takes_entries
 
 ORDERS_MAX = 120
-"""Permutations tried when several bookies are replaced at once: all of five."""
+"""Limit of permutations tried when several bookies are replaced at once: enough for five bookies."""
 
 
 async def find_replacements(
     cluster: Cluster, effect: FindReplacements, write_quorum: int, *, domains_min: int = 1
 ) -> tuple[dict[int, BookieRef], dict[str, str]]:
-    """Finds a live bookie for each failed position, as far as possible, and why the others are not used.
+    """Finds a live bookie for each failed position if possible, and the reasons why the others are not used.
 
-    New bookies are preferred, if the effect allows any; then, for its own place only, one that was
-    formatted anew under the failed one's name, and last the failed bookie itself, if it answers. All are probed
-    first: a registration outlives its bookie by a lease. New bookies are not used if they would
-    leave an entry's copies on fewer fault domains than `domains_min`, and than they are on.
+    New bookies are preferred, if the effect allows any. The next choice, for its own position only, is a bookie
+    formatted again under the failed one's name. The last is the failed bookie itself, if it answers. All are probed
+    first, because a registration outlives its bookie by a lease. New bookies are not used if they would leave an
+    entry's copies on fewer fault domains than `domains_min`, and than they are on now.
     """
     try:
         registered = await list_bookies(cluster.store)
@@ -65,7 +65,8 @@ def _arranged(
     domains_min: int,
     rejected: dict[str, str],
 ) -> Sequence[Registration]:
-    """Orders the bookies for the best placement; none if the policy forbids it, and why goes into `rejected`."""
+    """Orders the bookies for the best placement. If the policy forbids it, returns none and adds the reason to
+    `rejected`."""
     known = {one.bookie: one for one in registered}
     now = [known.get(bookie, Registration(bookie, "")) for bookie in effect.ensemble]
 
@@ -82,7 +83,7 @@ def _arranged(
 
 
 def _formatted_anew(registered: Sequence[Registration], former: BookieRef) -> list[BookieRef]:
-    """The live bookie of the failed one's name but another incarnation, if there is one."""
+    """The live bookie that has the failed one's name but another incarnation, if there is one."""
     named = [r.bookie for r in registered if r.writable and r.bookie.bookie_id == former.bookie_id]
     return [bookie for bookie in named if bookie != former]
 

@@ -12,7 +12,7 @@ from bookie.wire.rpc import MESSAGE_BYTES_MAX
 from ..errors import BookieUnavailable
 
 TOLD_SHARE = 2
-"""Taken bytes are reported once they are the window divided by this, before the bookie stalls."""
+"""Taken bytes are reported once they reach the window divided by this, before the bookie stalls."""
 
 
 class ScanStream:
@@ -54,7 +54,7 @@ class ScanStream:
         return body
 
     def to_tell(self) -> int | None:
-        """All bytes taken so far, if they are to be reported now. Everything taken counts as processed."""
+        """The bytes taken so far, if they are to be reported now. Everything taken counts as processed."""
         if self._taken_bytes - self._told_bytes < self._tell_bytes_min:
             return None
         self._told_bytes = self._taken_bytes

@@ -1,4 +1,4 @@
-"""Caches a writer's signed last-add-confirmed: signed once, however many bookies it is sent to."""
+"""Caches a writer's signed last-add-confirmed, so that it is signed once for all bookies."""
 
 from __future__ import annotations
 

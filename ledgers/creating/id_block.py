@@ -11,15 +11,15 @@ from metadata.records.ledger_ids import take_ledger_ids
 from metadata.store import MetadataStore
 
 BLOCK_IDS_MAX = 64
-"""Largest block. A client's first block is one id, so that a client which makes one ledger leaves no gap."""
+"""Largest block. A client's first block is one id, so that a client that creates one ledger leaves no gap."""
 
 BLOCK_SECONDS_MAX = 10.0
-"""Older unused ids are skipped, so that ledgers created at about the same time have ids near each other."""
+"""Unused ids older than this are skipped, so that ledgers created at about the same time have ids close together."""
 
 
 class IdBlock:
-    """One client's block of ids. They rise in one client, are never given twice, and have gaps; of two clients the
-    one whose block is older gives lower ids later."""
+    """One client's block of ids. A client's ids rise, are never used twice, and have gaps. Of two clients, the one with
+    the older block assigns lower ids later."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -29,13 +29,14 @@ class IdBlock:
         self._size = 1
 
     async def next(self) -> int:
-        """The next id. Raises MetadataError; MetadataRestored if the counter may be older than what bookies hold."""
+        """Returns the next id. Raises MetadataError, or MetadataRestored if the counter may be older than the bookies'
+        entries."""
         async with self._taking:  # one client's creations take turns instead of conflicting
             now = asyncio.get_running_loop().time()
             is_old = now - self._taken_at > BLOCK_SECONDS_MAX
             if is_old or not self._ids:
                 size = 1 if is_old else min(BLOCK_IDS_MAX, self._size * 2)
-                self._ids.clear()  # not to be used after a hold that this meets
+                self._ids.clear()  # must not be used after a hold that the next call finds
                 self._ids.extend(await self._taken(size))
                 self._size, self._taken_at = size, now
             return self._ids.popleft()
@@ -44,5 +45,5 @@ class IdBlock:
         try:
             return await take_ledger_ids(self._store, size)
         except MetadataRestored:
-            await hold.check_accepted(self._store)  # says more, where a restore was not finished
+            await hold.check_accepted(self._store)  # its error has more detail if a restore was not finished
             raise

@@ -10,12 +10,12 @@ from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
 KNOWN_SECONDS = 1.0
-"""How long a listing is reused. A bookie that dies meanwhile is noticed by its closed connection."""
+"""How long a listing is reused. The death of a bookie in the meantime is noticed by its closed connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """`is_fresh`: listed just now, for this caller."""
+    """A listing of bookies. `is_fresh`: listed just now, for this caller."""
 
     bookies: list[Registration]
     is_fresh: bool

@@ -12,7 +12,7 @@ from ..entry import check_bytes
 
 
 class LedgerArguments(TypedDict, total=False):
-    """The arguments of `create_ledger`, each of which may be left out."""
+    """The arguments of `create_ledger`, all optional."""
 
     ensemble_size: int
     write_quorum: int | None
@@ -28,13 +28,12 @@ class LedgerArguments(TypedDict, total=False):
 class NewLedger:
     """Shape and protection of a ledger to be created.
 
-    Write quorum is the ensemble size by default, ack quorum a majority of the write quorum. With a
-    `password` bookies and clients accept writes and recoveries only from those who know it; with
-    HMAC_SHA256 it also signs every entry. With `deferred_sync` an append returns when an ack quorum has
-    the entry in its logs, which a loss of power may undo; `force` makes what was appended durable, and
-    only then is it confirmed. A chosen `ledger_id` is never given again, not even after the ledger was
-    deleted: bookies may still hold the old entries. Raises ValueError for what does not fit together, TypeError
-    for values of another type.
+    The write quorum defaults to the ensemble size, the ack quorum to a majority of the write quorum. With a `password`,
+    bookies and clients accept writes and recoveries only from clients that know it; with HMAC_SHA256, the password also
+    signs every entry. With `deferred_sync`, an append returns when an ack quorum has the entry in its logs, which a
+    loss of power may undo; `force` makes appended entries durable, and only then are they confirmed. A chosen
+    `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold the old entries.
+    Raises ValueError for values that do not fit together, TypeError for values of another type.
     """
 
     ensemble_size: int = 3
@@ -49,28 +48,28 @@ class NewLedger:
     def __post_init__(self) -> None:
         for name in ("ensemble_size", "write_quorum", "ack_quorum", "ledger_id"):
             if type(value := getattr(self, name)) not in (int, type(None)):
-                raise TypeError(f"{name} is an int, not {type(value).__name__}")
-        _ = self.shape  # raises if it is impossible
+                raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        _ = self.shape  # raises if the shape is impossible
         check_bytes("a password", self.password)
         if not isinstance(self.digest, DigestType):
-            raise TypeError(f"a digest is a DigestType, not {self.digest!r}")
+            raise TypeError(f"the digest must be a DigestType, not {self.digest!r}")
         if _size_of(self.custom_metadata) > CUSTOM_METADATA_BYTES_MAX:
             raise ValueError(f"custom metadata is over {CUSTOM_METADATA_BYTES_MAX} bytes")
         if self.digest is DigestType.HMAC_SHA256 and not self.password:
             raise ValueError("an HMAC-SHA256 digest needs a password")
         if self.ledger_id is not None and not 0 <= self.ledger_id < 2**63:
-            raise ValueError(f"{self.ledger_id} cannot be a ledger id: take one from 0 to {2**63 - 1}")
+            raise ValueError(f"{self.ledger_id} cannot be a ledger id: use one from 0 to {2**63 - 1}")
 
     @classmethod
     def of(cls, new: Self | None, arguments: LedgerArguments) -> Self:
-        """What was given as a NewLedger, or as arguments of `create_ledger`. Raises TypeError for both at once."""
+        """The given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError for both at once."""
         if new is not None and arguments:
             raise TypeError(f"give a NewLedger, or {', '.join(arguments)}, but not both")
         return new or cls(**arguments)
 
     @property
     def shape(self) -> Shape:
-        """The shape with its defaults filled in."""
+        """The shape, with defaults filled in."""
         writes = self.ensemble_size if self.write_quorum is None else self.write_quorum
         acks = writes // 2 + 1 if self.ack_quorum is None else self.ack_quorum
         return Shape(self.ensemble_size, writes, acks)
@@ -78,10 +77,10 @@ class NewLedger:
 
 def _size_of(custom_metadata: Mapping[str, bytes]) -> int:
     if not isinstance(custom_metadata, Mapping):
-        raise TypeError(f"custom metadata is bytes by names, not {custom_metadata!r:.80}")
+        raise TypeError(f"custom metadata must map names to bytes, not {custom_metadata!r:.80}")
     for name, value in custom_metadata.items():
         if not isinstance(name, str) or not isinstance(value, bytes):
-            raise TypeError(f"custom metadata is bytes by names: {name!r}: {value!r:.80} is not")
+            raise TypeError(f"custom metadata must map names to bytes: {name!r}: {value!r:.80}")
         if not name.isprintable() and any("\ud800" <= letter <= "\udfff" for letter in name):
-            raise ValueError(f"{name!r} is no name in UTF-8")
+            raise ValueError(f"the name {name!r} is not valid UTF-8")
     return sum(len(name.encode()) + len(value) for name, value in custom_metadata.items())

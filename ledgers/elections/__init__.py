@@ -1,1 +1,1 @@
-"""Elections: one leader at a time, the next one in the queue after it."""
+"""Elections: one leader at a time, followed by the next candidate in the queue."""

@@ -1,4 +1,4 @@
-"""Waiting for one's term: a place in the queue, and what begins the term of whoever is first."""
+"""Campaigns: a candidate takes a place in the queue, waits until it is first, and begins its term."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from .place import Place
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.5
-"""How soon a candidate tries again that the store did not answer, or that lost its place."""
+"""Delay before a candidate tries again after the store did not answer, or after it lost its place."""
 
 LEASE_SECONDS = 10.0
 LEASE_SECONDS_MIN = 1.0
 LEASE_SECONDS_MAX = 3600.0
-"""A shorter lease notices a death sooner; a longer one outlasts longer pauses, and outages of the store."""
+"""A shorter lease detects a failed leader sooner; a longer one outlasts longer pauses, and outages of the store."""
 
 Begin = Callable[[Candidate], Awaitable[int]]
-"""Begins the term of a candidate that is first; its token. Raises MetadataError."""
+"""Begins the term of a candidate that is first; returns its token. Raises MetadataError."""
 
 
 def check_lease(lease_seconds: float) -> float:
@@ -42,7 +42,7 @@ def check_lease(lease_seconds: float) -> float:
 
 
 def this_process() -> str:
-    """Host and process: for people, where the caller names nobody."""
+    """Host and process, the default of names that are labels for people."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -50,10 +50,11 @@ def this_process() -> str:
 async def campaign(
     cluster: Cluster, led: str, name: str, lease_seconds: float, begin: Begin, timeout: float | None
 ) -> AsyncIterator[tuple[Place, int]]:
-    """Waits until nobody is before it in the queue for the record `led`, and begins a term: its place and its token.
+    """Waits until the candidate is first in the queue for the record `led`, and begins a term; yields its place and
+    token.
 
-    Outages of the store are waited for. Raises TimeoutError, MetadataUnavailable where the store refuses, LedgerError
-    for a record of a newer program, ClientClosed.
+    Waits through outages of the store. Raises TimeoutError, MetadataUnavailable if the store refuses, LedgerError for a
+    record of a newer program, ClientClosed.
     """
     candidacy = _Candidacy(cluster, CandidateStore(cluster.store, led), name, lease_seconds)
     try:
@@ -66,7 +67,7 @@ async def campaign(
 
 
 class _Candidacy:
-    """One candidate: it queues up again where it has lost its place."""
+    """One candidate: it queues up again if it has lost its place."""
 
     def __init__(self, cluster: Cluster, candidates: CandidateStore, name: str, lease_seconds: float) -> None:
         self._cluster = cluster
@@ -88,7 +89,7 @@ class _Candidacy:
             except StoreRefused:
                 raise
             except (StoreUnavailable, LeaseLost) as error:
-                log.log(weight(error), "%s waits to lead, and tries again: %s", self._name, error)
+                log.log(weight(error), "%s is waiting to lead, and tries again: %s", self._name, error)
             await asyncio.sleep(RETRY_SECONDS)
 
     async def withdraw(self, why: str) -> None:
@@ -98,7 +99,7 @@ class _Candidacy:
             await place.leave(why)
 
     async def _standing(self) -> Place:
-        """Its place in the queue; another one where that is lost."""
+        """Returns its place in the queue; takes a new one if the old one is lost."""
         if self._place is not None and self._place.is_lost:
             await self.withdraw(self._place.why_lost)
         if self._cluster.is_closed:

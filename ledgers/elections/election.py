@@ -1,4 +1,4 @@
-"""An election: who leads, one program at a time."""
+"""Elections: at most one program leads at a time."""
 
 from __future__ import annotations
 
@@ -19,27 +19,35 @@ from .campaign import LEASE_SECONDS, campaign, check_lease, this_process
 from .term import Term
 
 Leading = AbstractAsyncContextManager[Term]
-"""What waits for a term, and leaves it."""
+"""A context manager that waits for a term when it is entered, and leaves the term at the end."""
 
 
 class ElectionClient(ABC):
-    """What `LedgerClient` does with elections."""
+    """The methods of `LedgerClient` for elections."""
 
     @abstractmethod
     async def _connected(self) -> Cluster:
-        """Connects where that was not done yet."""
+        """Connects if the client is not connected yet."""
 
     def election(self, name: str) -> Election:
-        """The election of this name: nothing has to be created. Raises ValueError for an unusable name."""
+        """Returns the election of this name, which need not be created. Raises ValueError for an unusable name."""
         return Election(self, keys.check_name(name))
 
 
 class Election:
-    """One election. Made by `LedgerClient.election`; belongs to its event loop."""
+    """One election: at most one candidate leads at a time.
+
+    Made by `LedgerClient.election`; belongs to its event loop.
+
+    A block with `lead` waits in the queue of candidates and leads while the block lasts; `leader` returns the current
+    term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than the term
+    before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
+    """
 
     def __init__(self, client: ElectionClient, name: str) -> None:
         self._client = client
         self.name = name
+        """The election's name."""
 
     def __repr__(self) -> str:
         return f"<Election {self.name!r}>"
@@ -47,12 +55,14 @@ class Election:
     def lead(
         self, name: str | None = None, *, lease_seconds: float = LEASE_SECONDS, timeout: float | None = None
     ) -> Leading:
-        """Waits for its turn, and leads while the block lasts, which gets the term.
+        """Waits in the queue of candidates, and leads while the `with` block lasts; the block gets the term.
 
-        `name` is for people; the default is host and process. A leader that dies is followed once its lease of
-        `lease_seconds` has run out (etcd rounds up to whole seconds), one that leaves the block at once. Outages of the
-        store are waited for. Raises TimeoutError after `timeout` seconds, NotAllowed where certificates say so,
-        MetadataUnavailable where the store refuses, ClientClosed. What ends the term is told by the term alone.
+        `name` is a label for people; the default is host and process. `lease_seconds` is 1 to 3600. If a leader dies,
+        the next candidate follows once its lease has run out (etcd rounds up to whole seconds); if it leaves the block,
+        the next one follows at once. Waits through outages of the store. Raises TimeoutError after `timeout` seconds,
+        ValueError for an unusable lease, NotAllowed if the client's certificate does not permit it, MetadataUnavailable
+        if the store refuses, ClientClosed. The block is not interrupted when the term ends: only the term reports it
+        (`check`, `lost`, `on_lost`).
         """
         return self._lead(name or this_process(), check_lease(lease_seconds), timeout)
 
@@ -71,7 +81,8 @@ class Election:
             yield Term(self.name, token, place)
 
     async def leader(self) -> TermRecord | None:
-        """Who leads, in which term, since when; None where nobody does. Raises MetadataUnavailable."""
+        """Returns the current term: its leader, token and begin; None if there is no leader. Raises
+        MetadataUnavailable."""
         cluster = await self._client._connected()
         with metadata_errors():
             return await election_record.current_term(cluster.store, self.name)

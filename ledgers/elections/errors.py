@@ -1,7 +1,7 @@
 """Errors of elections.
 
 LedgerError
-└── LeadershipLost           the term is over: another one may lead
+└── LeadershipLost           the term is over: another candidate may lead
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from ..errors import LedgerError
 
 
 class LeadershipLost(TakenOver, LedgerError):
-    """The term is over, by the leader's own clock: another one may lead already. Stop, or stand for election again."""
+    """The term is over by the leader's own clock, and another candidate may lead already. Stop, or stand for election
+    again."""
 
     def __init__(self, election: str, token: int, why: str) -> None:
         super().__init__(f"term {token} of election {election!r} is over: {why}")

@@ -1,4 +1,4 @@
-"""One candidate's place in a queue: a key under a lease that is renewed, and judged by the candidate's own clock."""
+"""A candidate's place in a queue: a key under a lease that is renewed, and judged by the candidate's own clock."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from metadata.records.coordination.candidates import Candidate, CandidateStore, 
 from ..tasks import end_tasks
 
 LOOK_SECONDS = 15.0
-"""How soon a candidate looks at the queue again, whatever its watch tells: a watch may be lost."""
+"""Interval at which a candidate reads the queue again, even if its watch reports nothing, because a watch may be lost.
+"""
 
 
 class Place:
-    """A place that was taken. `lost` is set once it is over, for whatever reason, and `why_lost` says the reason.
+    """A place in the queue. `lost` is set once the place is over for any reason, and `why_lost` gives the reason.
 
-    It is over where the store may have ended the lease, as this process's clock tells; a process that was stopped
-    finds that when it goes on (`is_lost`), and `lost` is set a moment later.
+    The place is over when the store may have ended the lease, by this process's clock. A process that was stopped finds
+    this out through `is_lost` when it resumes, and `lost` is set a moment later.
     """
 
     def __init__(self, candidates: CandidateStore, held: HeldKey) -> None:
@@ -36,7 +37,7 @@ class Place:
 
     @classmethod
     async def take(cls, candidates: CandidateStore, name: str, lease_seconds: float) -> Place:
-        """Queues up, at the end. Raises MetadataError; then nothing is left but a lease that runs out."""
+        """Queues up at the end. Raises MetadataError; in that case nothing is left but a lease that runs out."""
         key, value = candidates.entry(name, time.time_ns() // 1_000_000)
         what = f"the place of {name} for {candidates.led}"
         held = HeldKey(candidates.store, key, lease_seconds, lambda _: value, what)
@@ -54,7 +55,8 @@ class Place:
         return self.lost.is_set()
 
     async def is_first(self) -> bool:
-        """Waits until nobody is before it any more: True; False once it is lost. Raises MetadataError."""
+        """Waits until no candidate is before it and returns True; returns False once the place is lost. Raises
+        MetadataError."""
         first, lost = asyncio.ensure_future(self._until_first()), asyncio.ensure_future(self.lost.wait())
         try:
             await asyncio.wait([first, lost], return_when=asyncio.FIRST_COMPLETED)
@@ -63,14 +65,15 @@ class Place:
             await end_tasks([first, lost])
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Calls back once, soon after it is lost; not where it is left."""
+        """Calls back once, soon after the place is lost; does not call back when the candidate leaves it."""
         if self.is_lost:
             asyncio.get_running_loop().call_soon(callback)
         else:
             self._callbacks.append(callback)
 
     async def leave(self, why: str) -> None:
-        """Gives the place up, which wakes the next one. What cannot be said to the store runs out by itself."""
+        """Releases the place, which wakes the next candidate. If the store cannot be reached, the lease runs out
+        instead."""
         self._callbacks.clear()
         self._lose(why)
         await end_tasks([self._keeping])

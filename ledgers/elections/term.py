@@ -12,14 +12,16 @@ from .place import Place
 class Term:
     """One leader's term. Made by `Election.lead`; belongs to its event loop.
 
-    It is over when the leader leaves it, and when its lease may have run out, by the leader's own clock. A leader that
-    hangs, or whose clock is wrong, learns that too late: so what it writes to has to refuse it, by the token. `lost` is
-    an event that is set once the term is over, of the client's kind.
+    The term is over when the leader leaves it, and when its lease may have run out by the leader's own clock. A leader
+    that hangs, or whose clock is wrong, learns of this too late. Therefore every system it writes to has to refuse it
+    by the `token`. `lost` is an event of the client's kind that is set once the term is over.
     """
 
     def __init__(self, election: str, token: int, place: Place) -> None:
         self.election = election
+        """The election's name."""
         self.token = token
+        """The number of the term; each term has a higher one than the term before."""
         self._place = place
 
     def __repr__(self) -> str:
@@ -27,7 +29,7 @@ class Term:
 
     @property
     def leader(self) -> str:
-        """The name under which it leads."""
+        """The name that the leader gave to `lead`."""
         return self._place.candidate.name
 
     @property
@@ -37,17 +39,18 @@ class Term:
 
     @property
     def why_lost(self) -> str:
-        """Why it is over; empty while it is not."""
+        """The reason why the term is over; empty while it lasts."""
         return self._place.why_lost
 
     def check(self) -> None:
-        """Raises LeadershipLost once the term is over, also where the process was stopped and nobody else noticed."""
+        """Raises LeadershipLost once the term is over, even if the process was stopped and nothing else has noticed
+        yet."""
         if self._place.is_lost:
             raise LeadershipLost(self.election, self.token, self.why_lost)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Calls back once, soon after the term is lost; not where the leader leaves it.
+        """Calls back once, soon after the term is lost; does not call back when the leader leaves it.
 
-        It is called on the client's event loop, and may not wait for the client.
+        The callback runs on the client's event loop, and must not wait for the client.
         """
         self._place.on_lost(callback)

@@ -1,14 +1,15 @@
-"""Verifies the CRC32C digests of a whole page in one pass over it: work per page, not per entry. Pure.
+"""Verifies the CRC32C digests of a page in one pass over it: work per page, not per entry. Pure.
 
-A CRC is a register that is moved over the bytes. The digest of an entry is the register behind its payload, begun
-with a start that follows from the ledger and the entry's id. To change the register between two bytes is to change
-the next four bytes likewise (exclusive or). So where an entry ends, the next four bytes take the difference between
-its digest and the start of the entry behind it: if the digest is right, the register goes on as that start. A single
+A CRC is a register that is moved over the bytes. The digest of an entry is the register after its payload, begun with a
+start that follows from the ledger and the entry's id. To change the register between two bytes is to change the next
+four bytes likewise (exclusive or). At the end of an entry, therefore, the next four bytes take the difference between
+its digest and the start of the following entry: if the digest is right, the register continues as that start. A single
 pass, begun with the start of the first entry, must then arrive at the digest of the last.
 
-One wrong entry always changes the end, because moving on loses nothing; several could cancel out once in 2**31 or so,
-about as often as one wrong entry has the right CRC. That takes bytes between them: where entries are empty nothing is
-moved on, and whole runs of wrong digests cancel out, so this module does not check pages with an empty entry.
+One wrong entry always changes the result, because moving on loses nothing. Several wrong ones could cancel out once in
+2**31 or so, about as often as one wrong entry has the right CRC. That argument needs bytes between them: an empty entry
+does not move the register, and entire runs of wrong digests cancel out. This module therefore does not check pages with
+an empty entry.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ REGISTER_BYTES = 4
 
 
 def can_check(columns: Columns) -> bool:
-    """Whether `all_good` accepts these entries, one at least: none is empty."""
+    """Whether `all_good` accepts these entries: there is at least one, and none is empty."""
     return bool(np.frombuffer(columns.lengths, "<u4").min() > 0)
 
 
@@ -41,9 +42,9 @@ def all_good(columns: Columns, seed: int) -> bool:
 
 
 def _linked(columns: Columns, changes: Registers) -> npt.NDArray[np.uint8]:
-    """The payload with a change in the bytes behind each entry but the last.
+    """The payload with a change in the bytes after each entry but the last.
 
-    Zeros follow, since a change may reach past the end of the payload.
+    Zeros follow, because a change may reach past the end of the payload.
     """
     payload = np.frombuffer(columns.payload, np.uint8)
     linked = np.empty(len(payload) + REGISTER_BYTES, np.uint8)
@@ -60,7 +61,7 @@ def _linked(columns: Columns, changes: Registers) -> npt.NDArray[np.uint8]:
 
 
 def _starts(entry_ids: bytes, seed: int) -> Registers:
-    """The CRC over the seed and each id: the seed's part, and one for each byte of an id that may not be 0."""
+    """The CRC over the seed and each id: the seed's part, and one part for each byte of an id that may not be 0."""
     ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, ID_BYTES)
     starts = np.full(len(ids), crc32c(bytes(ID_BYTES), seed), np.uint32)
     largest = int(np.frombuffer(entry_ids, "<u8").max())
@@ -71,7 +72,7 @@ def _starts(entry_ids: bytes, seed: int) -> Registers:
 
 @cache
 def _id_tables() -> Registers:
-    """The contribution of each byte of an id to the register, by its place and its value."""
+    """The contribution of each byte of an id to the register, by its position and its value."""
     zeros = crc32c(bytes(ID_BYTES))
     return np.array(
         [

@@ -1,12 +1,11 @@
 """Computes and verifies the digests of entries and of last-add-confirmed statements.
 
-An entry's digest covers the ledger id, the entry id and the payload, so bytes of another entry or
-ledger never pass for it; it does not cover where or with what the entry travelled, so every copy
-and every later re-send of an entry is the same bytes. A last-add-confirmed statement has a digest
-of its own over ledger id, last entry and length.
+An entry's digest covers the ledger id, the entry id and the payload, so bytes of another entry or ledger never pass for
+it. It does not cover how the entry was sent, so every copy and every later re-send of an entry has the same bytes. A
+last-add-confirmed statement has a digest of its own over ledger id, last entry and length.
 
-CRC32C finds damage. HMAC_SHA256 also refuses forgery: its key follows from the ledger's password and id
-(`ledger_keys`) and never leaves the client.
+CRC32C finds damage. HMAC_SHA256 also detects forgery: its key follows from the ledger's password and id (`ledger_keys`)
+and never leaves the client.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _CRC = struct.Struct("<I")
 _LAC = struct.Struct("<qq")
 
 PAGE_ENTRIES_MIN = 64
-"""From this many entries on, digests are checked together; fewer are checked one by one."""
+"""From this number of entries on, digests are checked together; fewer are checked one by one."""
 
 
 class Digester(Protocol):
@@ -40,11 +39,11 @@ class Digester(Protocol):
     def width_bytes(self) -> int: ...
 
     def sign(self, first_entry: int, payloads: Sequence[bytes], head: bytes = b"") -> bytes:
-        """Returns the digests column of consecutive entries. Each begins with `head`."""
+        """Returns the digests column of consecutive entries. The bytes of each entry begin with `head`."""
         ...
 
     def bad_entries(self, columns: Columns) -> list[int]:
-        """Returns the indexes of entries with a wrong digest; empty when all is well."""
+        """Returns the indexes of entries with a wrong digest; empty if all are right."""
         ...
 
     def sign_lac(self, last_entry: int, length_bytes: int) -> LacStatement: ...

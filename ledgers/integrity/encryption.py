@@ -2,10 +2,10 @@
 
     custom metadata "bookledger.encryption":  version u8, salt, check of the key
 
-Every ledger has a salt of its own, and its key is derived from that and the application's key (HKDF-SHA256). A ledger
-has one writer, ever, and gives each entry id to one payload, so the id is the nonce; recovery copies existing bytes.
-Ledger id and entry id are authenticated with each payload. The digest is made over the cipher text: bookies, recovery
-and re-replication need no key.
+Every ledger has its own salt, and its key is derived from that salt and the application's key (HKDF-SHA256). A ledger
+has only one writer during its lifetime, which gives each entry id to one payload, so the id is the nonce; recovery
+copies existing bytes. Ledger id and entry id are authenticated with each payload. The digest is made over the cipher
+text: bookies, recovery and re-replication need no key.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..config import KEY_BYTES, ClientConfig
 from ..errors import BadEncryptionKey, EntryUnreadable, LedgerError
 
 ENCRYPTION = "bookledger.encryption"
-"""The name in the custom metadata."""
+"""The name of the entry in the custom metadata."""
 
 VERSION = 1
 SALT_BYTES = 32
 CHECK_BYTES = 16
 TAG_BYTES = 16
-"""The bytes that encryption adds to a payload."""
+"""Number of bytes that encryption adds to a payload."""
 
 _NONCE = struct.Struct(">4xq")
 _PLACE = struct.Struct(">qq")
@@ -54,14 +54,14 @@ class Cipher:
         return [encrypt(nonce(n), p, place(ledger_id, n)) for n, p in enumerate(payloads, first_entry)]
 
     def open(self, columns: Columns) -> Columns:
-        """Decrypts entries. Raises EntryUnreadable for bytes that were not made with this key."""
+        """Decrypts entries. Raises EntryUnreadable for bytes that were not encrypted with this key."""
         decrypt, nonce, place, ledger_id = self._aead.decrypt, _NONCE.pack, _PLACE.pack, self._ledger_id
         opened: list[bytes] = []
         try:
             for entry_id, payload, _ in columns.rows():
                 opened.append(decrypt(nonce(entry_id), payload, place(ledger_id, entry_id)))
         except InvalidTag:
-            why = "its bytes are as they were written, and not made with this ledger's key"
+            why = "its digest is right, but it was not encrypted with this ledger's key"
             raise EntryUnreadable(ledger_id, columns.ids[len(opened)], {"decryption": why}) from None
         lengths = array("I", map(len, opened)).tobytes()
         return Columns(columns.entry_ids, lengths, columns.digests, b"".join(opened))
@@ -79,7 +79,7 @@ def new_envelope(key: bytes) -> bytes:
 
 
 def encryption_key_of(config: ClientConfig) -> bytes | None:
-    """The application's key: of its configuration or environment, None for plain text. Raises LedgerError."""
+    """The application's key, from its configuration or environment; None for plain text. Raises LedgerError."""
     if config.encryption_key is not None:
         return config.encryption_key or None
     try:
@@ -89,19 +89,17 @@ def encryption_key_of(config: ClientConfig) -> bytes | None:
 
 
 def cipher_of(record: LedgerRecord, key: bytes | None) -> Cipher | None:
-    """Returns the ledger's cipher, None for plain text. Raises BadEncryptionKey for a missing or wrong key."""
+    """Returns the ledger's cipher; None for plain text. Raises BadEncryptionKey for a missing or wrong key."""
     envelope = record.custom_metadata.get(ENCRYPTION)
     if envelope is None:
         return None
     if key is None:
         raise BadEncryptionKey(record.ledger_id, f"no key was given: name its file in {KEY_FILE_VARIABLE}")
     if envelope[:1] != bytes([VERSION]) or len(envelope) != 1 + SALT_BYTES + CHECK_BYTES:
-        raise BadEncryptionKey(
-            record.ledger_id, "a newer version did so, or something else: read it with that"
-        )
+        raise BadEncryptionKey(record.ledger_id, "by a newer version or another program: read them with that")
     salt, check = envelope[1 : 1 + SALT_BYTES], envelope[1 + SALT_BYTES :]
     if not hmac.compare_digest(check, _derived(key, salt, b"check", CHECK_BYTES)):
-        raise BadEncryptionKey(record.ledger_id, "the key is not the one that it was made with")
+        raise BadEncryptionKey(record.ledger_id, "the given key is not the ledger's key")
     return Cipher(record.ledger_id, _derived(key, salt, b"entries", KEY_BYTES))
 
 

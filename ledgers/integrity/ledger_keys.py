@@ -1,7 +1,7 @@
 """Derives a ledger's keys from its password and id; they never leave the client.
 
     secret, ledger id ── HKDF-SHA256 ──┬── digest key    signs entries, with HMAC_SHA256 digests
-                                       └── private key   proves to bookies who may write, fence and read
+                                       └── private key   proves to bookies the right to write, fence and read
 
 The secret is the stretched password (`stretching`).
 """
@@ -38,11 +38,11 @@ class LedgerKey:
 
     @property
     def verifier(self) -> bytes:
-        """The public key, which metadata and bookies have; empty for a ledger without a password."""
+        """The public key, which the metadata and the bookies have; empty for a ledger without a password."""
         return self._private.public_key().public_bytes_raw() if self._private else b""
 
     def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
-        """Signs a credential for requests to the bookie of this incarnation, over the append stream of this nonce."""
+        """Signs a credential for requests to the bookie of this incarnation, over the append stream with this nonce."""
         if self._private is None:
             return NO_CREDENTIAL
         proof = self._private.sign(statement(purpose, self._ledger_id, incarnation, nonce))

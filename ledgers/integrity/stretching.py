@@ -2,8 +2,9 @@
 
     password, salt ── scrypt ── secret ── the ledger's keys (`ledger_keys`)
 
-A guess takes about a fifth of a second of a core and 32 MiB. So does the first use of a password and salt in a process,
-in a thread beside the loop; the result is cached, and a process gives all its new ledgers one salt.
+A guess takes about a fifth of a second of one core, and 32 MiB. So does the first use of a password and salt in a
+process, which runs in a thread beside the loop. The result is cached, and a process uses one salt for all its new
+ledgers.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ SALT_BYTES = 16
 COST = 2**15
 BLOCKS = 8
 PARALLEL = 3
-"""Parameters from OWASP's cheat sheet on storing passwords, for 32 MiB."""
+"""Parameters for 32 MiB from OWASP's cheat sheet on storing passwords."""
 
 SECRET_BYTES = 32
 
 KEPT_MAX = 4096
-"""Secrets cached by a process; past it the cache is cleared."""
+"""Limit of secrets cached by a process; beyond it the cache is cleared."""
 
 _kept: dict[bytes, bytes] = {}
 
@@ -40,7 +41,7 @@ def salt_of_this_process() -> bytes:
 
 
 def stretched(password: bytes, salt: bytes) -> bytes:
-    """Returns the secret of this password and salt, from the cache if there. Slow the first time."""
+    """Returns the secret of this password and salt, from the cache if it is there. Slow the first time."""
     name = _name(password, salt)
     secret = _kept.get(name)
     if secret is None:
@@ -52,9 +53,10 @@ def stretched(password: bytes, salt: bytes) -> bytes:
 
 
 class Stretching:
-    """Stretches passwords in a thread, one at a time for a client: memory is short, and many ledgers share one salt.
+    """Stretches passwords in a thread, one at a time for a client, because memory is short and many ledgers share one
+    salt.
 
-    The threads are its own, since all of the application's may wait for this; as daemons they delay no exit.
+    It has its own threads, because all of the application's may wait for this; as daemons they delay no exit.
     """
 
     def __init__(self) -> None:
@@ -62,7 +64,7 @@ class Stretching:
         self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
 
     async def secret_of(self, salt: bytes, password: bytes) -> bytes:
-        """The secret that a ledger's keys are derived from, by its record's salt; b"" without a password."""
+        """The secret from which a ledger's keys are derived, for the salt of its record; b"" without a password."""
         if not password:
             return password
         name = _name(password, salt)
@@ -84,7 +86,7 @@ class Stretching:
                     told = partial(_set_result, done, stretched(password, salt))
                 except Exception as error:
                     told = partial(_set_exception, done, error)
-                with suppress(RuntimeError):  # the loop has ended: nobody waits
+                with suppress(RuntimeError):  # the loop has ended: no caller waits
                     loop.call_soon_threadsafe(told)
 
             Thread(target=work, name="ledger-password", daemon=True).start()

@@ -1,1 +1,1 @@
-"""Logs over ledgers: a name, positions without holes, one writer after another."""
+"""Logs over ledgers: a name, positions without gaps, one writer after another."""

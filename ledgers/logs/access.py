@@ -1,4 +1,4 @@
-"""Who may change a log: by the certificate's role and owner, and by the password of its segments, as for ledgers."""
+"""Access to logs: who may change one, by the certificate's role and owner, and by the password of its segments."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .segment_ledgers import missing
 
 
 def check_may_change(cluster: Cluster) -> None:
-    """Raises NotAllowed for a role that may not write."""
+    """Raises NotAllowed if the client's role may not write."""
     if why := cluster.why_not_created():
         raise NotAllowed(why)
 
 
 async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> None:
-    """Raises LogOfSet for a log of a set that is there: it is changed with the others only."""
+    """Raises LogOfSet for a log of an existing set: such a log is changed only with the others of its set."""
     if log.log_set is None:
         return
     with metadata_errors():
@@ -33,7 +33,7 @@ async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> Non
 
 
 async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> None:
-    """Raises Unauthorized or NotAllowed, before a writer that may go on is disturbed."""
+    """Raises Unauthorized or NotAllowed, before it disturbs a writer that may go on."""
     check_may_change(cluster)
     found = await _last_ledger(cluster, log)
     if found is not None:
@@ -43,7 +43,7 @@ async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> 
 
 
 async def check_may_give_up(cluster: Cluster, log: LogRecord, password: bytes) -> None:
-    """Raises Unauthorized or NotAllowed for whoever might not delete the log's last ledger, either."""
+    """Raises Unauthorized or NotAllowed if the client might not delete the log's last ledger, either."""
     check_may_change(cluster)
     found = await _last_ledger(cluster, log)
     if found is None:

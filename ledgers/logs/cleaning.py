@@ -1,4 +1,4 @@
-"""Deletes what a log has given up, in the background."""
+"""Deletes the ledgers of truncated and deleted parts of logs in the background."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ log = logging.getLogger(__name__)
 
 
 class Cleaning:
-    """The clean-ups of one client, one for each log at a time."""
+    """The clean-ups of one client; each log has at most one at a time."""
 
     def __init__(self) -> None:
         self._tasks = Tasks(_failed)
         self._is_due: dict[bytes, bool] = {}
-        """By the logs that are being cleaned: whether once more behind that."""
+        """The logs that are being cleaned; True if another clean-up has to follow."""
 
     def start(self, chain: LogChain, who: str) -> None:
-        """Deletes what the log has given up; where that is going on, once more behind it. `who`: the client."""
+        """Deletes the truncated part of the log. If that is running already, runs once more afterwards. `who`: the
+        client."""
         identity = chain.record.identity
         is_under_way = identity in self._is_due
         self._is_due[identity] = True
@@ -35,11 +36,11 @@ class Cleaning:
             self._tasks.start(self._clean(chain, who))
 
     async def close(self) -> None:
-        """Stops; the rest is done when the log is truncated or taken over next."""
+        """Stops; the next truncation or take-over of the log does the rest."""
         await self._tasks.close()
 
     async def _clean(self, chain: LogChain, who: str) -> None:
-        """What a legal hold keeps is deleted by the next truncation after it."""
+        """Cleans the log. Ledgers that a legal hold keeps are deleted by the next truncation after it."""
         identity = chain.record.identity
         try:
             while self._is_due[identity]:
@@ -47,21 +48,21 @@ class Cleaning:
                 with metadata_errors():
                     await Cleaner(chain.logs, chain.refresh, who).clean(chain.change)
         except LedgerError as error:
-            log.warning("what log %r has given up is not all deleted yet: %s", chain.record.name, error)
+            log.warning("truncated parts of log %r are not all deleted yet: %s", chain.record.name, error)
         finally:
             del self._is_due[identity]
 
 
 async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedgers) -> None:
-    """Deletes all that is left of a log that was given up. Its last ledger is recovered before that, if it is open: so
-    its writer confirms nothing more. Raises what a recovery raises."""
+    """Deletes everything that is left of a deleted log. First recovers its last ledger if that is open, so that its
+    writer confirms nothing more. Raises the errors of a recovery."""
     record, who = found.record, ledgers.cluster.who
     if record.last is not None and not record.last.is_ended:
         with suppress(NoSuchLedger):
             await ledgers.open(record.last, recovery=True)
 
     async def look() -> LogRecord:
-        return record  # that of a deleted log changes no more
+        return record  # the record of a deleted log does not change
 
     with metadata_errors():
         if not await Cleaner(logs, look, who).forget(found):
@@ -69,7 +70,7 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedger
 
 
 async def release(logs: LogStore, record: LogRecord) -> None:
-    """Tells the logs whose ledgers a deleted log had that it needs nothing of them."""
+    """Tells the logs whose ledgers a deleted log shared that it no longer needs them."""
 
     async def look() -> LogRecord:
         return record

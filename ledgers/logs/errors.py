@@ -1,8 +1,8 @@
-"""Errors of logs beside those of `ledgers.errors`.
+"""Errors of logs besides those of `ledgers.errors`.
 
 LedgerError
-├── LogIncomplete            a fork is being made, or whoever made it died
-├── LogOfSet                 the log is changed with its set only
+├── LogIncomplete            a fork is being made, or its maker died
+├── LogOfSet                 the log is changed only with its set
 ├── LogRestored              another log has its name, with its earlier records
 └── NoSuchPosition           the position is beyond the end, or below 0
 """
@@ -15,17 +15,17 @@ from ..errors import LedgerError
 
 
 class LogIncomplete(LedgerError):
-    """The log is a fork that is not complete. Where nobody is making it now, delete it, and fork again."""
+    """The log is an incomplete fork. If no client is making it now, delete it, and fork again."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"log {name!r} is a fork that is not complete: where nobody is making it now, delete it, and fork again"
+            f"log {name!r} is a fork that is not complete: if no client is making it now, delete it, and fork again"
         )
         self.name = name
 
 
 class LogOfSet(LedgerError):
-    """The log is one of a set, which keeps them all alike. Nothing was changed: change the set."""
+    """The log is one of a set, which keeps all its logs alike. Nothing was changed: change the set."""
 
     def __init__(self, name: str, log_set: str, instead: str) -> None:
         super().__init__(f"log {name!r} is one of set {log_set!r}: {instead}")
@@ -35,7 +35,7 @@ class LogOfSet(LedgerError):
 class LogRestored(LedgerError):
     """The log was restored to an earlier state. This is the former log: another one has its name now.
 
-    Open the log of that name again. What this one has can still be read.
+    Open the log of that name again. The records of this one can still be read.
     """
 
     def __init__(self, name: str, now: str) -> None:
@@ -47,7 +47,7 @@ class LogRestored(LedgerError):
 
 
 class NoSuchPosition(OutOfRange, LedgerError, ValueError):
-    """The position is beyond the end of the log, or below 0. Nothing was changed. `end` is the end, as far as known."""
+    """The position is beyond the end of the log, or below 0. Nothing was changed. `end` is the known end of the log."""
 
     def __init__(self, name: str, position: int, end: int) -> None:
         beyond = f"log {name!r} ends before position {end}, so position {position} is beyond its end"

@@ -1,4 +1,4 @@
-"""The end of a log as a client knows it: one for all its handles, and it never goes back."""
+"""The end of a log as a client knows it: all handles of a log share one, and it never goes back."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from ..config import IDLE_LAC_SECONDS
 from .record_batch import RecordBatch
 
 TOLD_SECONDS_MAX = 20 * IDLE_LAC_SECONDS
-"""How long bookies are asked for a position that another client may have confirmed: an idle writer tells them within
+"""How long bookies are asked for a position that another client may have confirmed: an idle writer reports it within
 two intervals (rule L4), and the machines may be busy."""
 
 KEPT_MAX = 1000
-"""Of so many logs that a client used last it knows the end although nothing of them is open."""
+"""Number of logs, the ones used last, whose end a client remembers although nothing of them is open."""
 
 
 class KnownEnd:
-    """All records before `position` are confirmed: the client's own, those it was given, ends that it has seen."""
+    """All records before `position` are confirmed. It covers the client's own records, those it has read, and ends it
+    has seen."""
 
     def __init__(self) -> None:
         self.position = 0
 
     def reaches(self, position: int) -> int:
-        """The log reaches this position; returns the furthest that it is known to reach."""
+        """Notes that the log reaches this position; returns the furthest position that it is known to reach."""
         self.position = max(self.position, position)
         return self.position
 
     def reaches_behind(self, batch: RecordBatch) -> int:
-        """Returns the position behind these records, which the log has."""
+        """Notes that the log has these records; returns the position behind them."""
         end = batch.positions[-1] + 1
         self.reaches(end)
         return end
@@ -42,7 +43,7 @@ class KnownEnds:
         self._kept: deque[KnownEnd] = deque(maxlen=KEPT_MAX)
 
     def of(self, identity: bytes) -> KnownEnd:
-        """The one of this log."""
+        """Returns the known end of this log."""
         known = self._ends.setdefault(identity, KnownEnd())
         self._kept.append(known)
         return known

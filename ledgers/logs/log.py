@@ -1,4 +1,4 @@
-"""A log: a name, positions without holes, one writer after another."""
+"""Logs: a name, positions without gaps, one writer after another."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .writing.take_over import take_over
 
 
 class ForkCalls(Protocol):
-    """How a client makes forks; see `LogCalls`."""
+    """The part of `LogCalls` that makes forks."""
 
     async def fork(self, chain: LogChain, ledgers: SegmentLedgers, name: str, at: int) -> Log: ...
 
@@ -49,10 +49,10 @@ class ForkCalls(Protocol):
 
 
 class Log:
-    """A log, opened. Made by `LedgerClient.log` and `create_log`; belongs to its event loop.
+    """An opened log. Made by `LedgerClient.log` and `create_log`; belongs to its event loop.
 
-    Readers fence nothing, and see only what is confirmed. Every call raises NoSuchLog once the log is deleted,
-    Unauthorized for a wrong password, MetadataUnavailable.
+    Readers fence nothing, and see only confirmed records. Every call raises NoSuchLog once the log is deleted,
+    Unauthorized for a wrong password, and MetadataUnavailable.
     """
 
     def __init__(
@@ -80,24 +80,26 @@ class Log:
 
     @property
     def name(self) -> str:
+        """The log's current name, as it was last read."""
         return self._chain.record.name
 
     @property
     def record(self) -> LogRecord:
-        """The log's metadata as it was seen last."""
+        """The log's metadata as it was last read or written."""
         return self._chain.record
 
     async def refresh(self) -> LogRecord:
-        """Reads the metadata again."""
+        """Reads the metadata again and returns it."""
         self._cluster.check_process()
         return await self._chain.refresh()
 
     async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
-        """Takes the log over: fences and closes what the former writer left, and becomes the one writer.
+        """Takes the log over: fences and closes the segment that the former writer left, and becomes the one writer.
 
-        `name` is for people; the default is host and process. With a `term`, a leader of an earlier term of the same
-        election is refused from then on: it gets LogFenced. Raises LogFenced also where another one takes it over
-        meanwhile, LeadershipLost for a term that is over, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        `name` is a label for people; the default is host and process. If a `term` is given, the log refuses leaders of
+        earlier terms of the same election from then on: they get LogFenced. Raises LogFenced if another writer takes
+        the log over meanwhile or a leader of a later term has done so, LeadershipLost if the term is over, LogRestored
+        for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         self._cluster.check_process()
         if term is not None:
@@ -109,7 +111,7 @@ class Log:
             writer = await take_over(self._cluster, chain, self._ledgers, who, term, known=self._known)
         self._writers.add(writer)
         self._chain.take(chain.found)
-        self._cleaning.start(chain, self._cluster.who)  # what the former writer had no time for
+        self._cleaning.start(chain, self._cluster.who)  # the former writer may have left some
         return writer
 
     # --- reading ------------------------------------------------------------------------------------
@@ -119,20 +121,21 @@ class Log:
         return (await self.refresh()).first_position
 
     async def end(self) -> int:
-        """The position behind the last record that is known as confirmed: what a reader of new records starts at.
+        """The position behind the last record that is known to be confirmed; a reader of new records starts here.
 
-        It never goes back for a client: it has all that the client has appended or read. Of others' records it has what
-        bookies know. What a writer confirmed in its last moment before it died counts only after the next take-over
-        (rule L4).
+        It never goes back for a client, and covers every record that the client has appended or read. Of other clients'
+        records it covers those that the bookies know to be confirmed. Records that a writer confirmed in its last
+        moment before it died count only after the next take-over (rule L4).
         """
         self._cluster.check_process()
         return await self._reader.end()
 
     async def read(self, start: int | None = None, stop: int | None = None) -> AsyncGenerator[Record, None]:
-        """Yields the confirmed records from `start` to before `stop`; from the oldest and to `end()` by default.
+        """Yields the confirmed records from `start` to before `stop`; by default from the oldest one to `end()`.
 
-        Raises LogTruncated for what was given up, NoSuchPosition beyond the end, ValueError for a `stop` that is before
-        `start`, EntryUnreadable or DigestMismatch when no replica has a record, after yielding all before it.
+        Raises LogTruncated if `start` was truncated, NoSuchPosition beyond the end, ValueError if `stop` is before
+        `start`, EntryUnreadable or DigestMismatch if no replica has a record, after it has yielded all records before
+        that one.
         """
         async with aclosing(self.batches(start, stop)) as batches:
             async for batch in batches:
@@ -142,7 +145,12 @@ class Log:
     async def batches(
         self, start: int | None = None, stop: int | None = None
     ) -> AsyncGenerator[RecordBatch, None]:
-        """Yields the same records as `read` in columns, a page at a time: for bulk work."""
+        """Yields the confirmed records from `start` to before `stop` in columns, a page at a time, for bulk work.
+
+        By default reads from the oldest record to `end()`. Raises LogTruncated if `start` was truncated, NoSuchPosition
+        beyond the end, ValueError if `stop` is before `start`, EntryUnreadable or DigestMismatch if no replica has a
+        record, after it has yielded all records before that one. `read` yields the same records one by one.
+        """
         self._cluster.check_process()
         for position in (start, stop):
             check_int("a position", 0 if position is None else position)
@@ -154,11 +162,12 @@ class Log:
     async def tail(
         self, start: int | None = None, *, timeout: float | None = None
     ) -> AsyncGenerator[Record, None]:
-        """Yields records from `start` on as they are confirmed; rolls and fail-overs are not seen.
+        """Yields records from `start` on as they are confirmed, across new segments and fail-overs of the writer.
 
-        Ends once nothing was new for `timeout` seconds; a `timeout` of 0 asks once, and does not wait. Raises as
-        `read`; then everything before has been yielded, and a new `tail` may go on there. A `start` beyond the end is
-        refused with NoSuchPosition, after a second at most.
+        Ends once nothing was new for `timeout` seconds; a `timeout` of 0 asks once and does not wait. Raises
+        LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch; before that it has
+        yielded all earlier records, and a new `tail` may go on there. Raises NoSuchPosition for a `start` beyond the
+        end, after a second at most.
         """
         async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
             async for batch in batches:
@@ -168,7 +177,13 @@ class Log:
     async def tail_batches(
         self, start: int | None = None, *, timeout: float | None = None
     ) -> AsyncGenerator[RecordBatch, None]:
-        """Yields the same records as `tail` in columns, a page at a time."""
+        """Yields records from `start` on as they are confirmed, in columns, a page at a time.
+
+        Ends once nothing was new for `timeout` seconds; a `timeout` of 0 asks once and does not wait. Raises
+        LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch; before that it has
+        yielded all earlier records, and a new `tail_batches` may go on there. Raises NoSuchPosition for a `start`
+        beyond the end, after a second at most. `tail` yields the same records one by one.
+        """
         check_int("a position", 0 if start is None else start)
         if start is not None:
             await self.check_reaches(start)
@@ -179,7 +194,8 @@ class Log:
     async def tail_committed(
         self, start: int | None, *, timeout: float | None
     ) -> AsyncGenerator[RecordBatch, None]:
-        """The same from where a cursor was committed: the log has reached that, whatever bookies know yet."""
+        """Does the same from the position of a cursor: the log has reached a committed position, even if bookies do not
+        know yet."""
         self._cluster.check_process()
         async with aclosing(self._reader.tail(start, timeout)) as batches:
             async for batch in batches:
@@ -191,9 +207,9 @@ class Log:
             metrics.read_records.inc(len(batch.positions))
 
     async def poll(self, start: int, *, timeout: float, records_max: int = 1000) -> list[Record]:
-        """Waits for records from `start` on; returns some, at most so many, and none after `timeout` seconds.
+        """Waits for records from `start` on; returns at most `records_max` of them, and none after `timeout` seconds.
 
-        For loops that do other things in between. Raises as `tail`, ValueError for `records_max` below 1.
+        For loops that do other work in between. Raises the errors of `tail`, and ValueError for `records_max` below 1.
         """
         if records_max < 1:
             raise ValueError(f"a batch has 1 record at least, not {records_max}")
@@ -204,19 +220,19 @@ class Log:
 
     @property
     def known_end(self) -> int:
-        """The furthest that this client knows the log to reach, without asking anybody."""
+        """The furthest position that this client knows the log to reach, without asking the bookies."""
         return self._known.position
 
     async def check_reaches(self, position: int) -> None:
-        """Raises NoSuchPosition where the log ends before this position.
+        """Raises NoSuchPosition if the log ends before this position.
 
-        One that another client may have confirmed just now is waited for, a second at most, until bookies know it.
+        Waits a second at most for the bookies to know a position that another client may have confirmed just now.
         """
         self._cluster.check_process()
         await self._reader.check_reaches(position)
 
     async def position_at(self, time: datetime) -> int:
-        """The first position whose record was appended at this time or later; the end where there is none.
+        """The first position whose record was appended at this time or later; the log's end if there is none.
 
         Raises ValueError for a time without a time zone.
         """
@@ -228,7 +244,7 @@ class Log:
         return await self._reader.position_at(max(0, round(time.timestamp() * 1_000_000)))
 
     async def segments(self, start: int | None = None) -> AsyncIterator[Segment]:
-        """Yields all segments that are left, in order, from the one on that holds `start`; the last one may be open."""
+        """Yields all segments that are left, in order, from the one that holds `start`; the last one may be open."""
         record = await self.refresh()
         with metadata_errors():
             async for segment in self._chain.logs.segments(record, start or 0):
@@ -244,11 +260,11 @@ class Log:
         commit_seconds: float = COMMIT_SECONDS,
         commits_at_close: bool = True,
     ) -> Cursor:
-        """Opens a cursor. One that is not there is created at `start`, and stays at that position until it is moved.
+        """Opens a cursor. Creates a missing one at `start`, where it stays until it is moved.
 
-        `start`: a position, a time, "beginning" or "end"; with None it must be there. What is committed is written
-        every `commit_seconds`, and when the cursor is closed. Raises ValueError for an unusable name,
-        NoSuchPosition, LogTruncated, NoSuchCursor.
+        `start` is a position, a time, "beginning" or "end"; if it is None, the cursor must exist. Commits are written
+        every `commit_seconds` (1 by default), and when the cursor is closed, unless `commits_at_close` is False. Raises
+        ValueError for an unusable name, NoSuchPosition, LogTruncated, NoSuchCursor.
         """
         self._cluster.check_process()
         state = await self._cursors.state(name, start)
@@ -259,24 +275,34 @@ class Log:
     def consume(
         self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
     ) -> AsyncGenerator[Record, None]:
-        """Yields records from where the cursor stands, each at least once, and commits what was used.
+        """Yields records from the cursor's position on, each at least once, and commits the used ones.
 
-        One consumer has a cursor at a time, by a lease; further ones wait, and take over where it stopped. A record
-        counts as used when the next one is asked for. The cursor is created at `start` if it is not there. Where it is
-        moved by a seek, reading goes on there. `ConsumeOptions` describes the rest. Raises as `tail`; LogTruncated says
-        that the cursor is below what is left, and then it stays until somebody seeks.
+        One consumer holds a cursor at a time, by a lease; further consumers wait, and take over at the committed
+        position. A record counts as used when the caller asks for the next one. A missing cursor is created at `start`:
+        a position, a time, "beginning" or "end". If a seek moves the cursor, reading goes on at its new position.
+
+        Options: `timeout` ends the iteration once nothing was new for this many seconds; without it, it never ends.
+        `commit_seconds` is the interval of commits, 1 by default; `commits_at_close=False` leaves out the last one.
+        `lease_seconds` is how long nobody holds the cursor of a consumer that has died, 10 by default.
+        `poll_seconds_max` is how long one record may be used, 300 by default, None for no bound: a consumer that takes
+        longer loses the cursor, and queues up again when it asks for its next record. `on_truncated` is "raise" or
+        "oldest": if records at the cursor's position were truncated, raise LogTruncated (the default), or go on at the
+        oldest record left. `consumer` is a label for people, by default host and process.
+
+        Raises the errors of `tail`. After LogTruncated the cursor stays below the oldest record until it is moved by a
+        seek.
         """
         return self.consumption(name, start=start, **options).records()
 
     def consumption(
         self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
     ) -> Consumption:
-        """The same as `consume`, for callers that take the records in batches."""
+        """Does the same as `consume`, for callers that take the records in batches."""
         self._cluster.check_process()
         return Consumption(self._cursors, name, start, **options)
 
     async def lag(self, position: int) -> Lag:
-        """How far a reader that stands at this position is behind the end. Raises as a read of the record there."""
+        """How far a reader at this position is behind the end. Raises the errors of a read of the record there."""
         return await lag_of(self, position)
 
     async def cursors(self) -> AsyncIterator[tuple[str, CursorRecord]]:
@@ -292,12 +318,12 @@ class Log:
     # --- forks ----------------------------------------------------------------------------------------
 
     async def fork(self, name: str, *, at: Where = "end") -> Log:
-        """Makes a log of this name that has the records of this one before a position, or a time; returns it.
+        """Creates a log of this name that has the records of this one before `at`, a position or a time; returns it.
 
-        No record is copied: both share the ledgers, and a ledger is deleted when no log needs it any more (rule L13).
-        The fork is written, read, truncated, retained, held and deleted by itself, under the same password. Producers
-        come along; cursors, retention and a legal hold do not. If it is interrupted, a log may be left that can only be
-        deleted.
+        No record is copied: both logs share the ledgers, and a ledger is deleted when no log needs it any longer (rule
+        L13). The fork is written, read, truncated, retained, held and deleted independently of this log, under the same
+        password. It knows this log's producers; cursors, retention and a legal hold are not copied. If the call is
+        interrupted, it may leave a log that can only be deleted.
 
         Raises LogExists, LogTruncated, NoSuchPosition, NotAllowed, ValueError for an unusable name.
         """
@@ -305,15 +331,16 @@ class Log:
         return await self._forks.fork(self._chain, self._ledgers, name, await position_of(self, at))
 
     async def restore(self, *, at: Where, former: str = "", dry_run: bool = False) -> Restoration:
-        """Takes the log back to a position, or a time: a fork that ends there gets the log's name, in one step.
+        """Restores the log to a position or a time: a fork that ends there takes the log's name, in one step.
 
-        This is the former log from then on. It has another name, `former` or the log's with the time, and all that it
-        had; nobody writes to it any more, and its writer is fenced before the step: it gets LogFenced. Who tails or
-        consumes it gets LogRestored at its end. The restored log has the same cursors; those behind the position are
-        set to it. With `dry_run` nothing is changed. Open the log again to use it.
+        From then on this is the former log. It keeps all its records under another name: `former`, or the log's name
+        with the time. Nobody writes to it again: its writer is fenced before the step, and gets LogFenced. Its tailing
+        readers and consumers get LogRestored at its end. The restored log has the same cursors; those behind the
+        position are set to it. With `dry_run` nothing is changed. Open the log again to use it.
 
-        Raises as `truncate`, but not LogHeld: nothing is given up. LogExists where the former name is another log's,
-        LogFenced where writers take the log over again and again.
+        Raises the errors of `truncate` except LogHeld, because no record is deleted; LogOfSet for a log of a set,
+        LogExists if the former name is another log's, LogRestored if this is a former log, LogFenced if writers take
+        the log over again and again.
         """
         record = await self.refresh()
         await check_no_member(self._cluster, record, "a set is not restored")
@@ -326,7 +353,7 @@ class Log:
         return plan
 
     async def sharing(self) -> Sharing:
-        """With which logs this one shares ledgers, and what only it needs."""
+        """Reports with which logs this one shares ledgers, and how many bytes only this one needs."""
         record = await self.refresh()
         with metadata_errors():
             return await sharing_of(self._chain.logs, record)
@@ -334,9 +361,9 @@ class Log:
     # --- giving up ------------------------------------------------------------------------------------
 
     async def truncate(self, before: int) -> None:
-        """Gives up all records before this position. Segments that hold nothing else are deleted in the background.
+        """Deletes all records before this position. Segments that hold no other records are deleted in the background.
 
-        A position up to which it was truncated already is no error. Raises LogHeld, Unauthorized, NotAllowed,
+        A position up to which the log was truncated already is no error. Raises LogHeld, Unauthorized, NotAllowed,
         NoSuchPosition beyond the end.
         """
         check_int("a position", before)
@@ -354,13 +381,14 @@ class Log:
 
     @property
     def retention(self) -> Retention:
-        """What goes by itself, as it was seen last."""
+        """The rules by which old records are deleted automatically, as they were last read or written."""
         return self.record.retention
 
     async def set_retention(self, retention: Retention) -> None:
-        """Settles what goes by itself: the elected auditor does it in the background. `Retention()`: nothing.
+        """Sets the rules by which the elected auditor deletes old records in the background; `Retention()` keeps
+        everything.
 
-        Raises Unauthorized, NotAllowed for whoever may not truncate the log, LogOfSet for a log of a set.
+        Raises Unauthorized or NotAllowed if the client may not truncate the log, LogOfSet for a log of a set.
         """
         await check_no_member(
             self._cluster, self.record, "`LogSet.set_retention` settles that of all its logs"
@@ -370,16 +398,17 @@ class Log:
         tell(Act.RETENTION, who=self._cluster.who, log=self.name, **told(retention))
 
     async def retained(self) -> Retained:
-        """What goes next, and what keeps it, as the metadata tells; `Retained.judged` says when."""
+        """Reports which segment retention deletes next, and what keeps it, by the metadata; `Retained.judged` says
+        when."""
         record = await self.refresh()
         with metadata_errors():
             return await look(self._chain.logs, record)
 
     async def set_legal_hold(self, is_held: bool) -> None:
-        """Begins or ends a legal hold: while it lasts nothing of the log is given up, and no ledger of it deleted.
+        """Begins or ends a legal hold. During a hold no record of the log is truncated and no ledger of it is deleted.
 
-        It keeps what is left when it begins; a ledger that was given up before may be being deleted in that moment.
-        Raises NotAllowed, LogOfSet for a log of a set.
+        A hold keeps the records that are left when it begins; a ledger that was truncated before may be deleted at that
+        moment. Raises NotAllowed, LogOfSet for a log of a set.
         """
         await check_no_member(self._cluster, self.record, "`LogSet.set_legal_hold` holds all its logs")
         await self.refresh()

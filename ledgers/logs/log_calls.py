@@ -35,7 +35,7 @@ from .segment_ledgers import LedgerCalls, SegmentLedgers
 from .writing.log_writer import LogWriter
 
 STALE_MS = 86_400_000
-"""A restoration that is so old has been given up."""
+"""The age in milliseconds at which an unfinished restoration counts as abandoned."""
 
 
 class LogCalls:
@@ -63,9 +63,9 @@ class LogCalls:
         return self._log(await self._made(record), password)
 
     async def new(self, name: str, settings: LogSettings, password: bytes, retention: Retention) -> LogRecord:
-        """The record of a log that this client may create, with an identity of its own. Raises as `create`."""
+        """The record of a log that this client may create, with its own identity. Raises the errors of `create`."""
         keys.check_name(name)
-        # Raises for what no ledger of it could have.
+        # Raises for settings that no ledger can have.
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
         check_may_change(self._cluster)
         with metadata_errors():
@@ -80,14 +80,14 @@ class LogCalls:
         )
 
     async def check_name(self, name: str, log_set: bytes) -> VersionedLog | None:
-        """The log of a set that has this name, if there is one. Raises LogExists for any other log."""
+        """The log of the set that has this name, if there is one. Raises LogExists for any other log."""
         found = await self._found(name)
         if found is not None and not found.record.is_of(log_set):
             raise LogExists(name)
         return found
 
     async def settle(self, model: LogRecord, member: SetMember, password: bytes) -> None:
-        """Makes a log of a set, or has it have what the set has. Raises LogExists for any other log of its name."""
+        """Creates a log of a set, or gives it the set's settings. Raises LogExists for any other log of its name."""
         name = log_name(model.name, member.number)
         found = await self.check_name(name, member.log_set)
         if found is None:
@@ -95,29 +95,30 @@ class LogCalls:
             record = replace(made, owner=model.owner, legal_hold=model.legal_hold, member=member)
             try:
                 found = await self._made(record)
-            except LogExists:  # perhaps by somebody who makes the same set
+            except LogExists:  # perhaps by another client that creates the same set
                 found = await self.check_name(name, member.log_set)
                 if found is None:
                     raise
         await LogChain(self._logs, found).change(lambda record: record.as_its_set(model, member))
 
     async def open(self, name: str, password: bytes) -> Log:
-        """Opens a log. Raises NoSuchLog, NotAllowed for one of another owner."""
+        """Opens a log. Raises NoSuchLog, NotAllowed for a log of another owner."""
         return self._log(await self._known(name), password)
 
     async def list(self) -> AsyncIterator[tuple[str, LogRecord]]:
-        """Yields all logs with their names, in order; of those that the client may use."""
+        """Yields all logs that the client may use, with their names, in the order of names."""
         with metadata_errors():
             async for found in self._logs.by_name():
                 if not self._why_not(found.record):
                     yield found.record.name, found.record
 
     async def rename(self, name: str, new_name: str) -> None:
-        """Gives a log another name by one compare-and-swap of its record: until then it has the old name, and from then
-        on that is free.
+        """Gives a log another name by one compare-and-swap of its record: the log has its old name until then, and from
+        then on the old name is free.
 
-        The new name leads to the log before that, so that nobody is in between. Interrupted, the log has its old name,
-        and the new one is given to whoever wants it. Writers and readers go on. Raises NoSuchLog, LogExists, LogOfSet.
+        The new name leads to the log before that, so that no other log can take it in between. If the call is
+        interrupted, the log keeps its old name, and the new one is free for any log. Writers and readers go on. Raises
+        NoSuchLog, LogExists, LogOfSet.
         """
         keys.check_name(new_name)
         found = await self._known(name)
@@ -133,7 +134,7 @@ class LogCalls:
 
         def renamed(record: LogRecord) -> LogRecord:
             if record.next_name != new_name:
-                raise LogExists(new_name)  # somebody else was faster
+                raise LogExists(new_name)  # another client was faster
             return record.named()
 
         await chain.change(_of(name, renamed))
@@ -142,10 +143,11 @@ class LogCalls:
         tell(Act.RENAME, who=self._cluster.who, log=name, to=new_name)
 
     async def delete(self, name: str, password: bytes, *, of: bytes | None = None) -> None:
-        """Deletes a log with all that it holds. Its writer is fenced. Raises as `check_may_delete`, NoSuchLog.
+        """Deletes a log with everything that it holds. Fences its writer. Raises NoSuchLog and the errors of
+        `check_may_delete`.
 
-        Interrupted, it is done again: the log has been given up by then, and nobody reads or writes it. `of`: the set
-        that is deleted; then a log that is not its own is none.
+        If it is interrupted, call it again: the log is marked as deleted by then, and nobody reads or writes it. `of`:
+        the set that is deleted; a log of another set then counts as missing.
         """
         found = await self.check_may_delete(name, password, of=of)
         if found is None:
@@ -164,9 +166,8 @@ class LogCalls:
     async def check_may_delete(
         self, name: str, password: bytes, *, of: bytes | None = None
     ) -> VersionedLog | None:
-        """The log of this name, also one that is deleted in part; None for none. Raises LogHeld, Unauthorized,
-        NotAllowed, LogOfSet where a deletion would.
-        """
+        """The log of this name, even if it is partly deleted; None if there is none. Raises LogHeld, Unauthorized,
+        NotAllowed or LogOfSet if a deletion would."""
         found = await self._found(name, deleted_too=True)
         if found is not None and of is not None and not found.record.is_of(of):
             return None
@@ -179,7 +180,8 @@ class LogCalls:
         return found
 
     async def fork(self, chain: LogChain, ledgers: SegmentLedgers, name: str, at: int) -> Log:
-        """Makes a log that shares what is before a confirmed position. Raises LogExists, LogTruncated, NotAllowed."""
+        """Creates a log that shares the records before a confirmed position. Raises LogExists, LogTruncated,
+        NotAllowed."""
         record = new_fork(self._cluster, await chain.refresh(), keys.check_name(name), at)
         if await self._found(name) is not None:
             raise LogExists(name)
@@ -188,8 +190,8 @@ class LogCalls:
             return self._log(await Forking(chain, made, ledgers, at).complete(), ledgers.password)
 
     async def restore(self, chain: LogChain, ledgers: SegmentLedgers, plan: Restoration) -> None:
-        """Takes a log back to a confirmed position. Raises LogExists where the former name is another log's, LogFenced
-        where writers take the log over again and again, LogRestored for a log that is a former one, NotAllowed."""
+        """Restores a log to a confirmed position. Raises LogExists if the former name is another log's, LogFenced if
+        writers take the log over again and again, LogRestored for a former log, NotAllowed."""
         record = check_not_restored(await chain.refresh())
         await self._delete_stale(record, ledgers)
         fork = successor_of(record, new_fork(self._cluster, record, record.name, plan.position))
@@ -204,7 +206,8 @@ class LogCalls:
     async def _given_back(
         self, made: VersionedLog, ledgers: SegmentLedgers, *, unless_named: bool
     ) -> AsyncIterator[None]:
-        """Deletes a fork of which nothing came. What cannot be deleted is left to who deletes it, or restores next."""
+        """Deletes the fork if the block fails. A fork that cannot be deleted is left to the next deletion or
+        restoration."""
         try:
             yield
         except BaseException:
@@ -222,24 +225,24 @@ class LogCalls:
         fork = LogChain(self._logs, made)
         try:
             await fork.change(_unheld)
-        except NoSuchLog:  # somebody deleted it before the logs that it shares with knew of it
+        except NoSuchLog:  # another client deleted it before the logs that it shares with knew of it
             await release(self._logs, made.record.given_up())
         else:
             await delete_all(self._logs, fork.found, ledgers)
 
     async def _delete_stale(self, of: LogRecord, ledgers: SegmentLedgers) -> None:
-        """Forks that were to take the log's name, and whose makers died long ago."""
+        """Deletes forks that were to take the log's name, and whose makers died long ago."""
         oldest_ms = time.time_ns() // 1_000_000 - STALE_MS
         for found in await self._all_forks(of):
             if found.record.name != of.name or found.record.created_ms > oldest_ms:
                 continue
-            if found.record.deleted:  # not yet to the end
+            if found.record.deleted:  # but not completely
                 await delete_all(self._logs, found, ledgers)
             elif not await self._is_named(found.record):
                 await self._delete_fork(found, ledgers)
 
     async def _all_forks(self, of: LogRecord) -> Sequence[VersionedLog]:
-        """Of the log itself, and of those whose ledgers it has: a fork of it may share with these only."""
+        """The forks of the log, and of the logs whose ledgers it has: a fork of it may share only with these."""
         with metadata_errors():
             makers = [await self._logs.read(one.identity) for one in of.makers]
             logs = [of, *(one.record for one in makers if one is not None)]
@@ -248,7 +251,7 @@ class LogCalls:
         return [one for one in read if one is not None]
 
     async def close(self) -> None:
-        """Closes open writers, and stops what goes on in the background."""
+        """Closes open writers, and stops background work."""
         await close_writers(self._writers)
         await self._cleaning.close()
 
@@ -290,7 +293,7 @@ class LogCalls:
             raise NotAllowed(why)
 
     def _why_not(self, record: LogRecord) -> str:
-        """Why the client may not use the log; empty if it may."""
+        """The reason why the client may not use the log; empty if it may."""
         owner = self._cluster.owner
         if is_of(record.owner.encode(), owner):
             return ""
@@ -298,7 +301,7 @@ class LogCalls:
 
 
 def _of(name: str, transition: Transition) -> Transition:
-    """The transition of a log that still has this name: else it raises NoSuchLog."""
+    """Guards a transition: raises NoSuchLog if the log no longer has this name."""
 
     def guarded(record: LogRecord) -> LogRecord:
         if record.name != name:

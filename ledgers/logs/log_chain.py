@@ -1,4 +1,5 @@
-"""One log's record, changed by compare-and-swap: a transition is applied to what stands, again after each conflict."""
+"""One log's record, changed by compare-and-swap: a transition is applied to the current record, and again after a
+conflict."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ Transition = Callable[[LogRecord], LogRecord]
 
 
 class LogChain(ClientRecord[LogRecord]):
-    """The record as it was read or changed last. Raises NoSuchLog once the log is deleted, MetadataUnavailable; of
-    these MetadataWentBack where an earlier version stands than was seen."""
+    """The record as it was last read or changed. Raises NoSuchLog once the log is deleted, and MetadataUnavailable;
+    raises its subclass MetadataWentBack if the store has an earlier version than the one seen before."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
         super().__init__(found)
@@ -41,7 +42,7 @@ class LogChain(ClientRecord[LogRecord]):
         return found
 
     async def _check_was_deleted(self, found: VersionedLog | None) -> None:
-        """Raises MetadataWentBack where the record is gone, and the chain's last ledger as well, and not deleted."""
+        """Raises MetadataWentBack if the record and the chain's last ledger are both missing, and were not deleted."""
         last, ledgers = self.record.last, LedgerStore(self.logs.store)
         if found is None and last is not None and await ledgers.read(last.ledger_id) is None:
             error = await lost_record(ledgers, last.ledger_id)
@@ -53,7 +54,7 @@ class LogChain(ClientRecord[LogRecord]):
 
 
 def under(epoch: int, transition: Transition) -> Transition:
-    """The transition of a writer, which only the one of the latest epoch may do: else it raises LogFenced."""
+    """Guards a writer's transition: raises LogFenced unless the writer has the latest epoch."""
 
     def guarded(record: LogRecord) -> LogRecord:
         if record.epoch != epoch:
@@ -72,8 +73,7 @@ def check_not_restored(record: LogRecord) -> LogRecord:
 
 @asynccontextmanager
 async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[None]:
-    """Raises LogFenced in place of NoSuchLedger where a later writer has taken the log over: it has dropped a segment
-    that was empty."""
+    """Raises LogFenced, not NoSuchLedger, if a later writer has taken the log over and dropped an empty segment."""
     try:
         yield
     except NoSuchLedger:
@@ -82,7 +82,8 @@ async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[N
 
 
 def last_ended(segment: Segment) -> Transition:
-    """Ends the writer's last segment. One that has left the chain was ended, without an answer, and given up since."""
+    """Ends the writer's last segment. If the segment has left the chain, it was ended by a change whose answer was
+    lost, and truncated since."""
 
     def ended(record: LogRecord) -> LogRecord:
         is_there = record.last is not None and record.last.ledger_id == segment.ledger_id
@@ -92,7 +93,7 @@ def last_ended(segment: Segment) -> Transition:
 
 
 class Ended(NamedTuple):
-    """How a segment ended, by its ledger. `next_us`: when the next one begins."""
+    """How a segment ended, by its ledger. `next_us`: the time at which the next one begins."""
 
     ledger_id: int
     end_position: int
@@ -102,13 +103,13 @@ class Ended(NamedTuple):
 
 
 def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
-    """Ends the last segment, and begins the next in this ledger, if there is one."""
+    """Ends the last segment, and begins the next one in the ledger `begun`, if it is given."""
 
     def join(record: LogRecord) -> LogRecord:
         last = record.last
         if begun is not None and last is not None and last.ledger_id == begun:
             return record  # done, and its answer was lost
-        next_us = record.time_us  # where it was recovered, or the record knows no more of it
+        next_us = record.time_us  # if it was recovered, or has left the record
         if last is not None and last.ledger_id == tail.ledger_id and not last.is_ended:
             record = record.ended(last.ended(tail.end_position, tail.ended_us, tail.length_bytes))
             next_us = tail.next_us

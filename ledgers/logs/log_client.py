@@ -1,4 +1,4 @@
-"""The calls of a client for logs, beside those for ledgers."""
+"""The methods of a client for logs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .sets.log_set import LogSet
 
 
 class LogClient(ABC):
-    """What `LedgerClient` does with logs."""
+    """The methods of `LedgerClient` for logs."""
 
     @abstractmethod
     async def _log_calls(self) -> LogCalls:
-        """Connects where that was not done yet."""
+        """Connects if the client is not connected yet."""
 
     async def create_log(
         self,
@@ -40,11 +40,16 @@ class LogClient(ABC):
         roll_seconds: float = ROLL_SECONDS,
         retention: Retention = NOTHING_GOES,
     ) -> Log:
-        """Creates a log; its segments are ledgers of this shape, digest and password, as `NewLedger` describes them.
+        """Creates a log and returns it. Its segments are ledgers with this shape, digest and password.
 
-        A segment is ended when it has `roll_bytes` or `roll_records`, or is `roll_seconds` old, and the ledger of the
-        next one is made; appends do not wait for that. `retention`: what goes by itself. Raises LogExists, NotAllowed,
-        ValueError for an unusable name or impossible settings, MetadataUnavailable.
+        The default write quorum is the ensemble size; the default ack quorum is a majority of the write quorum. With a
+        `password`, bookies and clients accept writes and recoveries only from clients that know it;
+        DigestType.HMAC_SHA256 also signs every entry with it. A segment is ended when it has `roll_bytes` or
+        `roll_records`, or is `roll_seconds` old, and the ledger of the next one is created; appends do not wait for
+        that. `retention` sets the rules by which old records are deleted automatically; by default none are.
+
+        Raises LogExists, NotAllowed if the client's role may not write, ValueError for an unusable name or impossible
+        settings, MetadataUnavailable.
         """
         shape = NewLedger(
             ensemble_size=ensemble_size,
@@ -57,9 +62,10 @@ class LogClient(ABC):
         return await (await self._log_calls()).create(name, settings, password, retention)
 
     async def log(self, name: str, *, create: bool = False, password: bytes = b"") -> Log:
-        """Opens a log; with `create` it is created on first use, as `create_log` does without settings.
+        """Opens a log. With `create`, a missing log is created with the default settings of `create_log`.
 
-        Raises NoSuchLog, NotAllowed for one of another owner, MetadataUnavailable; with `create` also as `create_log`.
+        Raises NoSuchLog, NotAllowed for a log of another owner, MetadataUnavailable; with `create` also the errors of
+        `create_log`.
         """
         calls = await self._log_calls()
         try:
@@ -69,7 +75,7 @@ class LogClient(ABC):
                 raise
         try:
             return await self.create_log(name, password=password)
-        except LogExists:  # somebody else was faster
+        except LogExists:  # another client was faster
             return await calls.open(name, password)
 
     async def log_set(
@@ -87,11 +93,12 @@ class LogClient(ABC):
         roll_seconds: float = ROLL_SECONDS,
         retention: Retention = NOTHING_GOES,
     ) -> LogSet:
-        """Opens a set of logs; with a number of logs it is created on first use, with logs as `create_log` makes them.
+        """Opens a set of logs. If a number of `logs` is given, a missing set is created, with logs as `create_log`
+        makes them.
 
-        A set that is there has the logs and the settings that it has, whatever is given. Raises NoSuchLogSet,
-        NotAllowed, ValueError for an unusable name or impossible settings, LogExists where another log has the name of
-        one of its logs: then nothing is created; LedgerError for one that is deleted in part, MetadataUnavailable.
+        An existing set keeps its logs and settings, whatever the arguments are. Raises NoSuchLogSet, NotAllowed,
+        ValueError for an unusable name or impossible settings, LogExists if another log has the name of one of its logs
+        (in that case nothing is created), LedgerError for a set that is partly deleted, MetadataUnavailable.
         """
         calls = await self._log_calls()
         shape = NewLedger(
@@ -112,10 +119,10 @@ class LogClient(ABC):
                 yield found
 
     async def delete_log_set(self, name: str, *, password: bytes = b"") -> None:
-        """Deletes a set for good, with all its logs and their cursors. Its writer is fenced, and its consumers get
+        """Deletes a set for good, with all its logs and their cursors. Fences its writer; its consumers get
         NoSuchLogSet. Safe to repeat after an interruption.
 
-        Raises NoSuchLogSet; LogHeld where it is under a legal hold, and else as `delete_log`.
+        Raises NoSuchLogSet, LogHeld if the set is under a legal hold, and the errors of `delete_log`.
         """
         calls = await self._log_calls()
         await delete_set(calls.cluster, calls, name, password)
@@ -136,7 +143,7 @@ class LogClient(ABC):
         await (await self._log_calls()).rename(name, new_name)
 
     async def delete_log(self, name: str, *, password: bytes = b"") -> None:
-        """Deletes a log for good, with all its ledgers. Its writer is fenced. Safe to repeat after an interruption.
+        """Deletes a log for good, with all its ledgers. Fences its writer. Safe to repeat after an interruption.
 
         Raises NoSuchLog, LogHeld, LogOfSet, Unauthorized, NotAllowed, LedgerRecoveryFailed, MetadataUnavailable.
         """

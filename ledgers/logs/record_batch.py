@@ -1,16 +1,16 @@
 """The records of a log as the entries of its segments: encoded and decoded by batch, in columns.
 
     version     u8   1
-    fields      u8   which of the optional fields follow, in this order
+    fields      u8   flags of the optional fields that follow, in this order
     time        i64  little-endian, microseconds since 1970 in UTC: when the record was appended
-    event time  i64  the same, as the application has it
+    event time  i64  the same format: the application's own time
     key         u16 length, bytes
     headers     u8 count; for each u8 length, name in UTF-8, u16 length, value
-    producer    u8 length, name in UTF-8; i64 sequence: which of its producer's records it is
+    producer    u8 length, name in UTF-8; i64 sequence of the record among its producer's records
     payload     the rest
 
 One entry is one record: its position is the first position of its segment plus its entry id. The entry's digest covers
-all of it. A later version may add fields; a record that has one is refused by this version.
+all of it. A later version may add fields; this version refuses a record that has one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVENT_TIME, KEY, HEADERS, PRODUCER = 1, 2, 4, 8
 FIELDS = EVENT_TIME | KEY | HEADERS | PRODUCER
 
 HEAD_BYTES = 10
-"""What a record takes besides its payload, where it has no optional field."""
+"""Bytes of a record besides its payload if it has no optional field."""
 
 KEY_BYTES_MAX = 2**16 - 1
 HEADERS_MAX = 64
@@ -48,34 +48,45 @@ _LENGTH = Struct("<H")
 
 
 class Record(NamedTuple):
-    """One confirmed record of a log. `payload`, `key` and `headers` are exactly what was appended.
+    """One confirmed record of a log. `payload`, `key` and `headers` are exactly as they were appended.
 
-    Times are microseconds since 1970 in UTC. `time` is when the record was appended, by the clock of its writer's
-    machine; `event_time` is the application's own, None where it gave none. `producer` and `sequence`: who appended it
-    once, and as which of its records.
+    Times are microseconds since 1970 in UTC.
     """
 
     position: int
+    """Its position in the log."""
     payload: bytes
+    """The bytes that were appended."""
     time: int
+    """When the record was appended, by the clock of its writer's machine."""
     key: bytes | None
+    """Its key; None if it has none."""
     headers: Mapping[str, bytes]
+    """Its headers: names and their bytes; empty if it has none."""
     event_time: int | None
+    """The application's own time; None if it gave none."""
     producer: str | None = None
+    """The producer that appended it to be stored once; None for other records."""
     sequence: int | None = None
+    """Its number among its producer's records; None without a producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """A record to append that has more than a payload. Raises TypeError or ValueError for what a record cannot have.
+    """A record to append that has more than a payload. Raises TypeError or ValueError for values that a record cannot
+    have.
 
-    The caller does not change `headers` before the record is appended.
+    The caller must not change `headers` before the record is appended.
     """
 
     payload: bytes
+    """The bytes of the record."""
     key: bytes | None = None
+    """Up to KEY_BYTES_MAX (65,535) bytes; None for no key."""
     headers: Mapping[str, bytes] = field(default_factory=dict)
+    """Up to HEADERS_MAX (64) names of 1 to 255 bytes in UTF-8, each with up to 65,535 bytes."""
     event_time: int | None = None
+    """The application's own time, in microseconds since 1970 in UTC; None for none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", as_bytes(self.payload))
@@ -97,10 +108,12 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True)
 class Numbered(NewRecord):
-    """A record that is to be stored once: the one of this sequence of its producer."""
+    """A record that is to be stored once, identified by its producer and its sequence."""
 
     producer: str = ""
+    """The producer's name, 1 to PRODUCER_BYTES_MAX bytes in UTF-8."""
     sequence: int = 0
+    """The number of the record among its producer's records, 0 to SEQUENCE_MAX."""
 
     def __post_init__(self) -> None:
         NewRecord.__post_init__(self)  # super() does not find the class that `slots` makes
@@ -114,7 +127,7 @@ class Numbered(NewRecord):
 
 
 class EncodedRecords(NamedTuple):
-    """Entries that begin alike: each is `head` and one of `rests`. Payloads that are kept so are not copied."""
+    """Entries that begin alike: each is `head` and one of `rests`. This form does not copy payloads."""
 
     head: bytes
     rests: Sequence[bytes]
@@ -124,7 +137,7 @@ class EncodedRecords(NamedTuple):
         return [head + rest for rest in self.rests]
 
     def cut(self, start: int, stop: int) -> EncodedRecords:
-        """Records start…stop−1 of it."""
+        """Its records start…stop−1."""
         return EncodedRecords(self.head, self.rests[start:stop])
 
     @property
@@ -133,7 +146,7 @@ class EncodedRecords(NamedTuple):
 
 
 def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
-    """The entries of records that are appended at `time`; the caller changes nothing of `records` from then on.
+    """The entries of records that are appended at `time`; the caller must not change `records` from then on.
 
     Raises TypeError for anything but `bytes` and `NewRecord`.
     """
@@ -144,7 +157,7 @@ def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
 
 
 def entry_bytes(record: bytes | NewRecord) -> int:
-    """What a record takes as an entry."""
+    """The size of a record as an entry."""
     return HEAD_BYTES + len(record) if type(record) is bytes else encode([record], 0).size_bytes
 
 
@@ -179,25 +192,34 @@ def _headers(headers: Mapping[str, bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class RecordBatch:
-    """Decoded records, a column for each field; record n is what the columns have at n."""
+    """Decoded records, one column for each field: index n of every column belongs to record n."""
 
     positions: Sequence[int]
+    """Positions in the log, in rising order."""
     payloads: Sequence[bytes]
+    """The bytes that were appended."""
     times: Sequence[int]
+    """When each record was appended, in microseconds since 1970 in UTC, by the clock of its writer's machine."""
     keys: Sequence[bytes | None]
+    """Keys; None for a record without one."""
     headers: Sequence[Mapping[str, bytes]]
+    """Headers: names and their bytes; empty for a record without any."""
     event_times: Sequence[int | None]
+    """The application's own times, in microseconds since 1970 in UTC; None for a record without one."""
     producers: Sequence[str | None]
+    """Producers of records that are stored once; None for other records."""
     sequences: Sequence[int | None]
+    """Numbers among their producers' records; None for records without a producer."""
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def cut(self, start: int, stop: int) -> RecordBatch:
-        """Records start…stop−1 of it."""
+        """Its records start…stop−1."""
         return RecordBatch(*[column[start:stop] for column in _columns_of(self)])
 
     def records(self) -> list[Record]:
+        """The records one by one, as tuples."""
         return list(map(Record._make, zip(*_columns_of(self), strict=True)))
 
 
@@ -207,14 +229,14 @@ _columns_of = attrgetter(*(column.name for column in fields(RecordBatch)))
 def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
     """Decodes entries of the segment whose first record has the position `segment_start`. Keeps no page alive.
 
-    Raises RecordUnreadable for the first entry that is damaged, no record, or of a later version: those before it can
-    be decoded.
+    Raises RecordUnreadable for the first entry that is damaged, is not a record, or has a later version; all entries
+    before it can be decoded.
     """
     try:
         return _decoded(columns, [segment_start + entry_id for entry_id in columns.ids])
     except RecordUnreadable as error:
         before = columns.between(0, error.position - segment_start - 1)
-        decode(before, segment_start=segment_start)  # what is checked later may be wrong earlier
+        decode(before, segment_start=segment_start)  # checks that come later may fail for earlier entries
         raise
 
 
@@ -239,14 +261,14 @@ def _check_versions(positions: Sequence[int], versions: Sequence[int], fields: S
     for position, version, present in zip(positions, versions, fields, strict=True):
         if version != VERSION or present > FIELDS:
             what = f"it is of version {version} with fields {present:#04x}"
-            why = "a newer program wrote it, which can read it, or it is no record of a log"
+            why = "a newer program wrote it and can read it, or it is no record of a log"
             raise RecordUnreadable(position, f"{what}: {why}")
 
 
 def _with_fields(
     positions: Sequence[int], fields: Sequence[int], times: Sequence[int], rests: Sequence[bytes]
 ) -> RecordBatch:
-    """The batch, where the rest of some entries begins with optional fields."""
+    """The batch, if the rest of some entries begins with optional fields."""
     payloads, keys, headers, event_times, producers, sequences = [], [], [], [], [], []
     for position, present, rest in zip(positions, fields, rests, strict=True):
         cursor = _Cursor(position, rest)
@@ -315,7 +337,7 @@ def _utf8(name: object, what: str = "a header's name") -> bytes:
     try:
         return name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{what} is text that UTF-8 can have, not {name!r}") from None
+        raise ValueError(f"{what} is text that UTF-8 can encode, not {name!r}") from None
 
 
 def _check_size(what: str, value: bytes, bytes_max: int) -> None:

@@ -1,4 +1,4 @@
-"""Which log needs a ledger: nobody deletes a segment behind its log's back."""
+"""Finds the log that needs a ledger, so that no client deletes a segment of a log."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from ..errors import LedgerError, LedgerInLog
 
 
 async def check_is_in_no_log(cluster: Cluster, record: LedgerRecord) -> None:
-    """Raises LedgerInLog for a ledger that a log needs; LedgerError where only a newer program knows; MetadataError."""
+    """Raises LedgerInLog for a ledger that a log needs; LedgerError if only a newer program can decide this;
+    MetadataError."""
     holder = await holder_of(LogStore(cluster.store), record)
     if holder is not None:
         raise LedgerInLog(record.ledger_id, holder.name)
 
 
 async def holder_of(logs: LogStore, record: LedgerRecord) -> LogRecord | None:
-    """The log that has this ledger as a segment, or may still get it; None for any other ledger."""
+    """The log that has this ledger as a segment, or may still add it; None for any other ledger."""
     if SEGMENT not in record.custom_metadata:
         return None
     said = segment_of(record.custom_metadata)
     if said is None:
         raise LedgerError(
-            f"ledger {record.ledger_id} is of a log that only a newer program understands: use that"
+            f"ledger {record.ledger_id} belongs to a log that only a newer program understands: use that"
         )
     found = await logs.read(said.identity)
     if found is None:

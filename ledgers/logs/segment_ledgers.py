@@ -1,4 +1,4 @@
-"""The ledgers of a log's segments: what makes and opens them, and what each says of its log."""
+"""The ledgers of a log's segments: creating and opening them, and the metadata of the log that each carries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class LedgerCalls(Protocol):
-    """The calls of a client of ledgers that logs are made of; see `ledgers.aio.LedgerClient`."""
+    """The part of `ledgers.aio.LedgerClient` that logs need."""
 
     async def create_ledger(
         self,
@@ -45,20 +45,20 @@ class LedgerCalls(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SegmentLedgers:
-    """Makes and opens the ledgers of one log, under one password."""
+    """Creates and opens the ledgers of one log, under one password."""
 
     cluster: Cluster
     calls: LedgerCalls
     password: bytes
 
     async def create(self, log: LogRecord, first_position: int) -> WriteHandle:
-        """Creates the ledger of a segment. Raises as `create_ledger`."""
+        """Creates the ledger of a segment. Raises the errors of `create_ledger`."""
         shape = log.settings.shape
         said = {
             SEGMENT: SegmentOf(log.identity, first_position, log.epoch).encoded(),
             LOG: log_codec.encode(log.without_segments()),
         }
-        if log.owner:  # whoever writes
+        if log.owner:  # whichever client writes
             said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(
             ensemble_size=shape.ensemble_size,
@@ -70,12 +70,12 @@ class SegmentLedgers:
         )
 
     async def open(self, segment: Segment, *, recovery: bool = False) -> ReadHandle:
-        """Opens a segment's ledger; with `recovery` its writer is fenced, and it is closed."""
+        """Opens a segment's ledger; with `recovery` fences its writer and closes it."""
         return await self.calls.open_ledger(segment.ledger_id, recovery=recovery, password=self.password)
 
     async def discard(self, handle: WriteHandle) -> None:
-        """Deletes a ledger to which no log refers, so that nothing in it was confirmed. What cannot be deleted is left
-        to an audit."""
+        """Deletes a ledger to which no log refers, and in which nothing was confirmed. A ledger that cannot be deleted
+        is left to an audit."""
         await handle.abandon()
         ledgers = self.cluster.ledgers
         try:
@@ -85,7 +85,7 @@ class SegmentLedgers:
                     await ledgers.delete(found)
                     tell(Act.DELETE, who=self.cluster.who, ledger_id=handle.ledger_id)
         except LedgerError as error:
-            line = "ledger %d, which no log needs, is left: %s"
+            line = "ledger %d, which no log needs, could not be deleted: %s"
             log.info(line, handle.ledger_id, error, extra={"ledger": handle.ledger_id})
 
     async def recover(self, segment: Segment) -> Segment:
@@ -97,7 +97,7 @@ class SegmentLedgers:
 
 
 def missing(log: LogRecord, segment: Segment) -> NoSuchLedger:
-    """The error of a log whose segment has no ledger any more: what is lost, and how to go on."""
+    """The error of a log whose segment has lost its ledger: the lost positions, and how to go on."""
     first, end = segment.first_position, segment.end_position
     lost = f"it held log {log.name!r} from position {first} {'on' if end is None else f'to {end - 1}'}"
     how = "was deleted by hand, or the metadata came back from a copy (`bookledger metadata check`)"
@@ -110,13 +110,13 @@ def missing(log: LogRecord, segment: Segment) -> NoSuchLedger:
     )
     return NoSuchLedger(
         segment.ledger_id,
-        f"{lost}, and {how}. Where the log ended nobody knows, so it takes no more records: {before}; rename or "
+        f"{lost}, and {how}. The end of the log is unknown, so it takes no more records: {before}; rename or "
         "delete the log, and begin another one",
     )
 
 
 async def time_of(reader: ReadHandle, segment: Segment, position: int) -> int:
-    """When a record of the segment was appended."""
+    """The time at which a record of the segment was appended."""
     entry_id = position - segment.first_position
     async for columns in reader.pages(entry_id, entry_id):
         return decode(columns, segment_start=segment.first_position).times[0]

@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 async def turn_full_pages(chain: LogChain) -> None:
-    """Moves segments out of a record that has many. Where that fails the next writer, or the next roll, tries it."""
+    """Moves segments out of a record that has many. If that fails, the next writer or the next roll tries again."""
     while page := chain.record.full_page():
         try:
             await turn_page(chain, page)
@@ -25,7 +25,7 @@ async def turn_full_pages(chain: LogChain) -> None:
 
 
 async def turn_page(chain: LogChain, page: tuple[Segment, ...]) -> None:
-    """Moves segments from the record to a page. First the page, then the record: a reader finds them in either."""
+    """Moves segments from the record to a page. Writes the page first: a reader finds them in page or record."""
     with metadata_errors():
         await chain.logs.put_page(chain.record.identity, page)
     await chain.change(lambda record: record.without_page(page))
@@ -42,9 +42,8 @@ async def segment_at(chain: LogChain, position: int) -> Segment | None:
 
 
 async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
-    """The first segment with something left of this time or later, in three look-ups at most; the last one where that
-    is open. None where all records are older.
-    """
+    """The first segment left that has records of this time or later, in three look-ups at most; the last one if that is
+    open. None if all records are older."""
     record = chain.record
     page = None
     if time_us <= record.paged_us:
@@ -54,7 +53,7 @@ async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
     found = next((s for s in segments if _is_left(s, record) and s.ended_us >= time_us), None)
     if found is not None:
         return found
-    if page is not None:  # all that it has of this time was given up
+    if page is not None:  # all its records of this time were truncated
         return await segment_at(chain, record.first_position)
     return record.last if record.end_position is None else None
 

@@ -1,4 +1,4 @@
-"""Counts the appends of a client's writers: plain numbers of each writer, added up when the registry collects.
+"""Counts the appends of a client's writers: plain numbers for each writer, added up when the registry collects.
 
 Prometheus' own counters take a lock at each step, which for small batches is several percent of a writer's time.
 """
@@ -31,19 +31,18 @@ from .declared import (
 
 
 class Appended:
-    """What was taken in and confirmed, and how long each batch took. Counted on one thread, read on any."""
+    """The entries taken in and confirmed, and how long each batch took. Counted on one thread, read on any."""
 
     def __init__(self) -> None:
         self.entries_taken = self.bytes_taken = 0
         self.entries_confirmed = self.bytes_confirmed = 0
         self.seconds = 0.0
         self.counts = [0] * (len(SECONDS) + 1)
-        """By bound of a batch's time, and behind them what is longer than all."""
+        """By bound of a batch's time; the last count is of batches longer than all bounds."""
 
     def add(self, other: Appended) -> None:
-        self.entries_confirmed += (
-            other.entries_confirmed
-        )  # before what was taken: nothing is pending less than never
+        # Read before the taken count, so that pending is never below zero.
+        self.entries_confirmed += other.entries_confirmed
         self.bytes_confirmed += other.bytes_confirmed
         self.entries_taken += other.entries_taken
         self.bytes_taken += other.bytes_taken
@@ -79,7 +78,7 @@ class WriterMetrics:
             appended.bytes_confirmed += size
 
     def ended(self, error: Exception) -> None:
-        """The writer has ended with this; what it has not confirmed has failed."""
+        """The writer has ended with this error; its unconfirmed entries have failed."""
         appended = self.appended
         self._metrics.failed.of(error).inc(appended.entries_taken - appended.entries_confirmed)
         self._batches.clear()
@@ -97,12 +96,12 @@ class AppendMetrics(Collector):
         registry.register(self)
 
     def begins(self, writer: WriterMetrics) -> None:
-        """Counts a writer in until it has ended."""
+        """Includes a writer until it has ended."""
         with self._one_at_a_time:
             self._writers.add(writer)
 
     def ended(self, writer: WriterMetrics) -> None:
-        """Keeps what it had confirmed; nothing of it is pending any more."""
+        """Keeps the writer's confirmed counts; its entries no longer count as pending."""
         appended = writer.appended
         with self._one_at_a_time:
             self._writers.discard(writer)
@@ -126,5 +125,5 @@ class AppendMetrics(Collector):
         yield WRITERS.of(writers)
 
     def describe(self) -> Iterable[Metric]:
-        """Describes itself, so that no other metric takes its names."""
+        """Describes the collector, so that no other metric takes its names."""
         return self.collect()

@@ -29,11 +29,11 @@ READ_ERRORS = (
     BookieUnavailable, DigestMismatch, EntryUnreadable, MetadataUnavailable, NoSuchEntry, Unauthorized,
 )  # fmt: skip
 OTHER = "other"
-"""The kind of an error that is none of these."""
+"""The label for errors of any other kind."""
 
 
 class ByError:
-    """A counter for each kind of error, from the beginning: Prometheus sees no increase of one that is new."""
+    """A counter for each kind of error, created at once: Prometheus sees no increase in a counter's first value."""
 
     def __init__(
         self, registry: CollectorRegistry, declared: Declaration, kinds: Sequence[type[Exception]]

@@ -1,4 +1,4 @@
-"""The metrics of a client, as they are declared."""
+"""The declarations of a client's metrics."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ APPEND_SECONDS = METRICS.histogram(
     SECONDS,
     bookkeeper="bookkeeper_client_ADD_ENTRY",
 )
-APPEND_ENTRIES = METRICS.counter("append_entries", "Entries that were confirmed.")
-APPEND_BYTES = METRICS.counter("append_bytes", "Bytes of payloads that were confirmed.")
+APPEND_ENTRIES = METRICS.counter("append_entries", "Confirmed entries.")
+APPEND_BYTES = METRICS.counter("append_bytes", "Payload bytes of confirmed entries.")
 APPEND_FAILED = METRICS.counter(
     "append_failed_entries", f"Entries whose append failed, by the name of the error, or `{OTHER}`.", "error"
 )
 PENDING_ENTRIES = METRICS.gauge(
     "pending_entries",
-    "Entries taken in and not confirmed yet, of all writers.",
+    "Entries taken in and not yet confirmed, of all writers.",
     bookkeeper="bookkeeper_client_NUM_PENDING_ADD",
 )
 PENDING_BYTES = METRICS.gauge(
-    "pending_bytes", "Bytes of payloads taken in and not confirmed yet, of all writers."
+    "pending_bytes", "Payload bytes taken in and not yet confirmed, of all writers."
 )
 PENDING_LIMIT = METRICS.gauge(
     "pending_limit_bytes",
-    "Bound of what is not confirmed, of all writers: a writer at its own makes appends wait.",
+    "Limit of unconfirmed payload bytes, of all writers: appends wait when their writer has reached its own.",
 )
 WRITERS = METRICS.gauge("writers_open", "Writers that have not ended.")
-LANES = METRICS.gauge("lanes_open", "Lanes of ledgers to bookies that are open.")
+LANES = METRICS.gauge("lanes_open", "Open lanes of ledgers to bookies.")
 READ_SECONDS = METRICS.histogram(
     "read_seconds",
     "Time to fetch and verify a page.",
     SECONDS,
     bookkeeper="bookkeeper_client_READ_ENTRY",
 )
-READ_ENTRIES = METRICS.counter("read_entries", "Entries that were read and verified.")
-READ_BYTES = METRICS.counter("read_bytes", "Bytes of payloads that were read and verified.")
+READ_ENTRIES = METRICS.counter("read_entries", "Entries read and verified.")
+READ_BYTES = METRICS.counter("read_bytes", "Payload bytes read and verified.")
 READ_FAILURES = METRICS.counter(
-    "read_failures", f"Pages that no replica gave, by the name of the error, or `{OTHER}`.", "error"
+    "read_failures", f"Pages that no replica returned, by the name of the error, or `{OTHER}`.", "error"
 )
-READS = METRICS.gauge("reads_in_flight", "Pages that are being fetched.")
+READS = METRICS.gauge("reads_in_flight", "Pages being fetched.")
 CHANGES = METRICS.counter(
     "ensemble_changes",
-    "Changes of an ensemble that stand in the metadata.",
+    "Ensemble changes stored in the metadata.",
     bookkeeper="bookkeeper_client_NUM_ENSEMBLE_CHANGE",
 )
 FAILED_BOOKIES = METRICS.counter("bookie_failures", "Times that a bookie failed or fell behind.")
@@ -65,38 +65,38 @@ RECOVERIES = METRICS.counter(
     bookkeeper="bookkeeper_client_LEDGER_RECOVER_count",
 )
 LOG_TAKE_OVERS = METRICS.counter("log_take_overs", "Take-overs of logs, by outcome.", "outcome")
-LOG_APPEND_RECORDS = METRICS.counter("log_append_records", "Records of logs that were confirmed.")
+LOG_APPEND_RECORDS = METRICS.counter("log_append_records", "Confirmed records of logs.")
 LOG_PRODUCER_RECORDS = METRICS.counter(
     "log_producer_records",
-    "Records that were appended with a producer: stored, or repeated, of which the earlier position was told.",
+    "Records appended with a producer: stored, or repeated and answered with the earlier position.",
     "outcome",
 )
 LOG_FORGOTTEN_PRODUCERS = METRICS.counter(
     "log_forgotten_producers",
-    "Producers that logs have forgotten, as they have too many or did not hear of one for long.",
+    "Producers that logs have forgotten, because they had too many or a producer was idle for too long.",
 )
-LOG_READ_RECORDS = METRICS.counter("log_read_records", "Records of logs that readers were given.")
+LOG_READ_RECORDS = METRICS.counter("log_read_records", "Records of logs that readers have received.")
 LOG_CLOCK_AHEAD = METRICS.gauge(
     "clock_ahead_seconds",
     "How far this machine's clock was ahead of half of the bookies' when a log's writer last asked; below 0: behind.",
 )
-CURSOR_COMMITS = METRICS.counter("cursor_commits", "Commits of cursors that were written.")
+CURSOR_COMMITS = METRICS.counter("cursor_commits", "Cursor commits written.")
 CONSUMER_POSITION = METRICS.gauge(
     "consumer_position",
-    "Position of the batch that a consumer was given last, while it runs.",
+    "Position of the last batch that a consumer received, while it runs.",
     "log",
     "cursor",
 )
 CONSUMER_LAG_SECONDS = METRICS.gauge(
     "consumer_lag_seconds",
-    "How old the oldest record of that batch was; 0 where nothing was new for five seconds.",
+    "Age of the oldest record of that batch; 0 if there was no new record for five seconds.",
     "log",
     "cursor",
 )
 CONSUMER_MISSED_RECORDS = METRICS.counter(
     "consumer_missed_records",
-    "Records that were given up before a consumer used them, by what it does then (`on_truncated`): raise, or go on "
-    "at the oldest.",
+    "Records that were truncated before a consumer used them, by its reaction (`on_truncated`): raise, or continue at "
+    "the oldest record.",
     "log",
     "cursor",
     "on_truncated",

@@ -40,7 +40,7 @@ _one_at_a_time = threading.Lock()
 
 
 class ClientMetrics:
-    """The metrics of all clients given the same registry. May be used from several threads."""
+    """The metrics of all clients with the same registry. May be used from several threads."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.metadata = Counts()

@@ -1,6 +1,6 @@
 """OpenTelemetry spans of a client: each batch with its lanes, each page, each recovery. Imported only if it traces.
 
-A bookie's spans are children of these, also in its own process (`bookie/wire/tracing`). One span per batch or page,
+A bookie's spans are children of these, even in another process (`bookie/wire/tracing`). One span per batch or page,
 never per entry.
 """
 
@@ -65,7 +65,7 @@ class _Batch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Batches given to one lane: all that are unacknowledged, and of these the ones in no frame yet."""
+    """Batches sent on one lane: all unacknowledged ones, and those of them that are in no frame yet."""
 
     bookie: BookieRef
     unacked: deque[_Batch]
@@ -75,7 +75,7 @@ class _Lane:
 class LaneTraces:
     """A span for each batch on each lane of a ledger, until the bookie has it on disk.
 
-    `parent_of` gives the trace context in which an entry was sent.
+    `parent_of` returns the trace context in which an entry was sent.
     """
 
     def __init__(self, traces: ClientTraces, ledger_id: int, parent_of: Callable[[int], Context]) -> None:
@@ -124,7 +124,7 @@ class LaneTraces:
 
 
 def lanes_of_current(traces: ClientTraces, ledger_id: int) -> LaneTraces:
-    """Makes lane spans as children of the current span."""
+    """Creates lane spans as children of the current span."""
     now = get_current()
     return LaneTraces(traces, ledger_id, lambda _: now)
 

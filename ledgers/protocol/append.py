@@ -1,30 +1,30 @@
 """The append pipeline: how entries become confirmed, as a pure machine.
 
-Each position of the ensemble is served over a *lane*, a numbered attempt to send to one bookie.
-Entries go down a lane in id order and are acknowledged in that order, so what a position has
-acknowledged is one number. Confirmation is arithmetic on E numbers, whatever the count of entries.
+Each position of the ensemble is served over a *lane*, a numbered attempt to send to one bookie. Entries are sent down a
+lane in id order and acknowledged in that order, so a position's acknowledgements are one number. Confirmation is
+arithmetic on E numbers, however many entries there are.
 
 Rules kept here:
 - W2  confirmed strictly in entry order; an ack counts only over the current lane of a position (F9).
 - W3  an ensemble change first withdraws all acks of the replaced positions, then sends them all
       pending entries again, and only then may anything be confirmed (F8).
 - W4  an ensemble change is one compare-and-swap, only on an OPEN record; the new fragment starts at
-      LAC+1; bookies are used only once the change is known to stand (F6); the LAC stands still
-      from the moment the change is asked for until its outcome is known (F7).
+      LAC+1; bookies are used only once the change is known to be stored (F6); the LAC does not move
+      from the moment the change is requested until its outcome is known (F7).
 - W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Failures together make one change.
-- W6  a bookie that is behind its bound but moves is replaced where there is another, and waited for where there
-      is none; the record says which copies may lack what (`shortfall`).
-- W9  bookies that were absent when the ledger was created begin as failed ones, and lack everything.
-- C1  closing waits for copies that are on their way; then it is one compare-and-swap OPEN → CLOSED at the LAC, and
-      never overrides a recovery; found closed at the same entry, it has succeeded.
+- W6  a bookie that is behind its bound but makes progress is replaced if there is another, and waited for if there
+      is none; the record states which copies may lack which entries (`shortfall`).
+- W9  bookies that were absent when the ledger was created begin as failed ones, and lack every entry.
+- C1  closing waits for copies that are in flight; then it is one compare-and-swap OPEN → CLOSED at the LAC, and
+      never overrides a recovery; if the ledger is found closed at the same entry, closing has succeeded.
 
-Where no replacement is found (or `delay_ensemble_change` wants none yet), writing goes on without the
-failed position as long as every write set keeps an ack quorum of live ones. A failed bookie that answers
-again takes its own place back without a change of metadata, and is sent all pending entries again. Without a
-quorum nothing is confirmed, and the search goes on until the shell has the writer give up.
+If no replacement is found (or `delay_ensemble_change` wants none yet), writing continues without the failed position as
+long as every write set keeps an ack quorum of live ones. A failed bookie that answers again returns to its own position
+without a change of metadata, and is sent all pending entries again. Without a quorum nothing is confirmed, and the
+search continues until the shell ends the writer.
 
-With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs, and confirmed, as ever, when it is on
-their disks, which `force` asks for. In recovery the same machine writes entries back (R4); changes stay in memory
+With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs. It is confirmed, as always, when it is
+on their disks, which `force` requests. In recovery the same machine writes entries back (R4); changes stay in memory
 until the ledger is closed.
 """
 
@@ -58,7 +58,7 @@ from .striping import Striping
 class AppendPipeline:
     """One writer's view of one ledger from `first_entry` on. Every method returns effects to perform.
 
-    `record` is the metadata as last known to stand; in recovery, with the changes kept in memory.
+    `record` is the last record known to be stored; in recovery it includes the changes kept in memory.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class AppendPipeline:
 
     @property
     def is_without_quorum(self) -> bool:
-        """Whether so many bookies have failed that some entry could not be confirmed now."""
+        """Whether too many bookies have failed for every entry to be confirmed now."""
         return not self.has_ended and self._positions.would_lose_quorum(self._positions.failed())
 
     # --- events -------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class AppendPipeline:
         return [*map(self._positions.open_lane, living), *self._retry_later()]
 
     def append(self, columns: Columns) -> list[AppendEffect]:
-        """Takes the next entries in, consecutive from last_add_pushed+1."""
+        """Takes in the next entries, consecutive from last_add_pushed+1."""
         assert not self.has_ended and not self._close_asked
         self._pending.push(columns)
         if not self._striping.is_striped:
@@ -174,17 +174,17 @@ class AppendPipeline:
         return self._look_for_replacements() if why else []
 
     def refused(self, lane: int, error: LedgerError) -> list[AppendEffect]:
-        """A bookie answered that this writer may not write any more (rule W5)."""
+        """A bookie answered that this writer may no longer write (rule W5)."""
         return [] if self._positions.on(lane) is None else self._end(error)
 
     def replacements(
         self, chosen: Mapping[int, BookieRef], rejected: Mapping[str, str]
     ) -> list[AppendEffect]:
-        """The answer to FindReplacements: bookies by position, and why each other one is unusable."""
+        """The answer to FindReplacements: bookies by position, and the reason why each other one is unusable."""
         asked, self._asked = self._asked, frozenset()
         if self.phase is not Phase.WRITING:  # ended or closing meanwhile
             return []
-        # A bookie that is back in its own place is named there already: no change of metadata.
+        # A bookie that is back in its own position is already named there: no change of metadata.
         wanted = asked & self._positions.wanting().keys()  # one that was behind may have caught up
         back = [
             n for n in self._positions.failed() if n in asked and chosen.get(n) == self._positions[n].bookie
@@ -211,14 +211,14 @@ class AppendPipeline:
         return self._end_without_quorum() if self.is_without_quorum else []
 
     def changed(self, record: LedgerRecord) -> list[AppendEffect]:
-        """The compare-and-swap succeeded: this record stands."""
+        """The compare-and-swap succeeded: this record is stored."""
         if self.has_ended:
             return []
         self.record = record
         return self._end(None) if self.phase is Phase.CLOSING else self._use_proposed()
 
     def conflicted(self, found: LedgerRecord | None) -> list[AppendEffect]:
-        """The compare-and-swap failed; `found` is what stands, None where the ledger was deleted."""
+        """The compare-and-swap failed; `found` is the stored record, None if the ledger was deleted."""
         if self.has_ended:
             return []
         if found is None:
@@ -227,11 +227,11 @@ class AppendPipeline:
         return self._conflict_while_closing(found) if is_closing else self._conflict_while_changing(found)
 
     def change_failed(self, error: LedgerError) -> list[AppendEffect]:
-        """The outcome of the compare-and-swap stays unknown: the writer ends, and confirms nothing more."""
+        """The outcome of the compare-and-swap stays unknown: the writer ends, and confirms no further entries."""
         return self._end(error)
 
     def close(self) -> list[AppendEffect]:
-        """No more entries; closes the ledger at the LAC once no change is in flight (rule C1)."""
+        """Takes no more entries; closes the ledger at the LAC once no change is in flight (rule C1)."""
         if self.has_ended or self._close_asked:
             return []
         self._close_asked = True
@@ -289,7 +289,7 @@ class AppendPipeline:
         return effects + self._close_if_ready() if self._close_asked else effects
 
     def _advance(self) -> list[AppendEffect]:
-        if self.phase is not Phase.WRITING:  # the LAC stands still during a change (F7)
+        if self.phase is not Phase.WRITING:  # the LAC does not move during a change (F7)
             return []
         pushed = self._pending.last_pushed
         if self.last_add_confirmed == pushed:  # one more copy of confirmed entries
@@ -339,7 +339,7 @@ class AppendPipeline:
         return [ChangeRecord(record)]
 
     def _use_proposed(self) -> list[AppendEffect]:
-        """The new ensemble stands: withdraw, resend, and only then confirm (F8)."""
+        """The new ensemble is stored: withdraw, resend, and only then confirm (F8)."""
         self._shortfall.stands()
         for n, bookie in self._proposed.items():
             self._positions[n].serve_by(bookie)
@@ -355,7 +355,7 @@ class AppendPipeline:
         ours = tuple(self._proposed.get(n, p.bookie) for n, p in enumerate(self._positions))
         last = found.fragments[-1]
         if last.ensemble == ours and last.first_entry == self.last_add_confirmed + 1:
-            self.record = found  # our own change, and something else after it
+            self.record = found  # our own change, followed by another one
             return self._use_proposed()
         if not is_as_left(found, self.record):
             return self._end(changed_by_another(found))
@@ -372,7 +372,7 @@ class AppendPipeline:
         return [ChangeRecord(self.closed_record())]
 
     def closed_record(self) -> LedgerRecord:
-        """The record of the ledger closed at the LAC, with what its copies may lack."""
+        """The record of the ledger closed at the LAC, with the entries that its copies may lack."""
         closed = self.record.closed(self.last_add_confirmed, self.confirmed_length)
         return self._shortfall.told(closed, self._positions.acked(), self.last_add_confirmed)
 
@@ -396,5 +396,5 @@ class AppendPipeline:
         return [*map(CloseLane, self._positions.lanes()), Finish(error)]
 
     def _end_without_quorum(self) -> list[AppendEffect]:
-        """Ends the writer, and says why each bookie is unusable; for a failed one, its answer to the last try."""
+        """Ends the writer with the reason why each bookie is unusable; for a failed one, its answer to the last try."""
         return self._end(without_quorum(self.record, self.failures, self._rejected))

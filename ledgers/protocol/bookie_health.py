@@ -7,14 +7,16 @@ from typing import Protocol
 from metadata.records.ledger_record import BookieRef
 
 EPISODE_SECONDS = 1.0
-"""Failures closer together count as one: every ledger notices the same broken connection."""
+"""Failures closer together than this count as one, because every ledger notices the same broken connection."""
 
 QUARANTINE_FAILURES, QUARANTINE_WINDOW_SECONDS = 3, 300.0
-"""A bookie that failed so often within so long is quarantined: a restart is one failure, a host that flaps is many."""
+"""A bookie with this number of failures within this window is quarantined: a restart is one failure, a host that flaps
+is many."""
 
 
 class HealthConfig(Protocol):
-    """The settings needed of `ClientConfig`, which can read a file and is not for machines."""
+    """The settings of `ClientConfig` that are needed here; ClientConfig itself can read a file, which machines must
+    not."""
 
     @property
     def failed_bookie_seconds(self) -> float: ...
@@ -49,7 +51,7 @@ class BookieHealth:
             self._quarantined_until[bookie] = now + self._config.quarantine_seconds
 
     def was_slow(self, bookie: BookieRef, now: float) -> None:
-        """Records that a reader gave up waiting for the bookie; only readers avoid it for that."""
+        """Records that a reader stopped waiting for the bookie; only readers avoid it for that."""
         self._slow_at[bookie] = now
 
     def avoided_by_readers(self, now: float) -> frozenset[BookieRef]:

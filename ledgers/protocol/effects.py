@@ -1,4 +1,4 @@
-"""Effects: what the pure machines ask their shell to do. Frozen; performed in the order given."""
+"""Effects: the requests of the pure machines to their shell. Frozen; performed in the order given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import LedgerError
 
 @dataclass(frozen=True, slots=True)
 class OpenLane:
-    """Start sending to this bookie; the lane's number identifies it from then on."""
+    """Start sending to this bookie; the lane's number identifies it from now on."""
 
     lane: int
     bookie: BookieRef
@@ -28,7 +28,7 @@ class CloseLane:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Send these entries on the lane, after everything sent on it before."""
+    """Send these entries on the lane, after all entries already sent on it."""
 
     lane: int
     columns: Columns
@@ -50,21 +50,21 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Force:
-    """Have the lane's bookie sync all that was sent to it."""
+    """Have the lane's bookie sync all entries sent to it."""
 
     lane: int
 
 
 IN_ENSEMBLE = "is in the ensemble"
-"""Why a bookie that is fine does not replace another one."""
+"""Why a healthy bookie does not replace another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindReplacements:
     """Choose a bookie for each of these positions of the ensemble; answer with `replacements`.
 
-    `failed` names, by position, the bookie that failed and why. It may be chosen again if it lives;
-    with `in_place` no other may.
+    `failed` names, by position, the bookie that failed and why. It may be chosen again if it is live; with `in_place`
+    no other may.
     """
 
     ensemble: tuple[BookieRef, ...]
@@ -74,7 +74,7 @@ class FindReplacements:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """Some positions have no bookie now: call `retry_replacements` after a while."""
+    """Some positions have no bookie now: call `retry_replacements` after a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class ChangeRecord:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """The machine has ended, by success (None) or with this error; nothing more will be confirmed."""
+    """The machine has ended, with success (None) or with this error; it confirms no further entries."""
 
     error: LedgerError | None
 
@@ -111,7 +111,7 @@ class ReadFenced:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """The ledger is closed as this record says."""
+    """The ledger is closed; this is its record."""
 
     record: LedgerRecord
 

@@ -1,4 +1,4 @@
-"""What bookies say of their copies, every copy verified, and whether an entry exists by fenced ones (rules R3, R6)."""
+"""The copies that bookies report, each one verified, and what fenced bookies prove about an entry (rules R3, R6)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Copy = tuple[memoryview, memoryview]
 
 @dataclass(slots=True)
 class Replica:
-    """One bookie, and its latest page: what it has of the entries from `asked_from` through `covered_through`.
+    """One bookie, and its latest page: its copies of the entries from `asked_from` through `covered_through`.
 
-    `reading`: it has not answered yet. `failure`: why it is not asked any more. `unreadable`: copies that are damaged,
-    or that it cannot vouch for.
+    `reading`: it has not answered yet. `failure`: why it is no longer asked. `unreadable`: copies that are damaged, or
+    that it cannot vouch for.
     """
 
     name: str
@@ -35,13 +35,13 @@ class Replica:
     why_unreadable: str = ""
 
     def answered(self, reply: ReadReply, digester: Digester) -> None:
-        """The page that it was asked for. Only OK and "no such ledger" say anything about entries (R6)."""
+        """Takes the requested page. Only OK and "no such ledger" prove anything about entries (R6)."""
         self.reading = False
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
             self.failure = status_text(reply)
             return
         if reply.covered_through < self.asked_from:
-            self.failure = "it gave a page that says nothing"  # asking again would never end
+            self.failure = "its page covers no entry"  # asking again would never end
             return
         columns, bad = reply.columns, set(digester.bad_entries(reply.columns))
         self.good = columns.pick([n for n in range(len(columns)) if n not in bad]) if bad else columns
@@ -50,34 +50,34 @@ class Replica:
         self.covered_through, self.why_unreadable = reply.covered_through, reply.why_unreadable
 
     def failed(self, why: str) -> None:
-        """It did not answer, after all tries."""
+        """The bookie did not answer, after all tries."""
         self.reading, self.failure = False, why
 
     def covers(self, entry_id: int) -> bool:
-        """Whether it has said all that it has to say of this entry."""
+        """Whether the bookie's answer about this entry is complete."""
         return entry_id <= self.covered_through
 
     def is_unreadable(self, entry_id: int) -> bool:
         return any(one.first_entry <= entry_id <= one.last_entry for one in self.unreadable)
 
     def lacks(self, entry_id: int) -> bool:
-        """Whether it explicitly has no such entry. Damage and silence do not count (F11, F12)."""
+        """Whether the bookie explicitly has no such entry. Damage and silence do not count (F11, F12)."""
         return self.covers(entry_id) and entry_id not in self.entries and not self.is_unreadable(entry_id)
 
     def describe(self, entry_id: int) -> str:
-        """What it said of an entry of which it gave no copy."""
+        """The bookie's answer about an entry of which it sent no copy."""
         if self.lacks(entry_id):
             return "has no such entry"
         return self.why_unreadable if self.covers(entry_id) else self.failure or "no answer yet"
 
 
 class Verdict(Enum):
-    """What the answers so far prove about an entry."""
+    """The conclusion that the answers so far permit about an entry."""
 
     OPEN = "more answers are needed"
     PRESENT = "a verified copy was read"
-    ABSENT = "so many fenced bookies lack it that it was never confirmed, and never will be"
-    UNDECIDED = "every bookie of its write set has answered or failed, and neither holds"
+    ABSENT = "enough fenced bookies lack it to prove that it was never confirmed, and never will be"
+    UNDECIDED = "every bookie of its write set has answered or failed, and it is neither present nor absent"
 
 
 class FencedReads:
@@ -113,7 +113,7 @@ class FencedReads:
         return Verdict.UNDECIDED if is_heard else Verdict.OPEN
 
     def describe(self, entry_id: int) -> str:
-        """What each bookie that may have the entry said, for an error message."""
+        """The answer of each bookie that may have the entry, for an error message."""
         return ", ".join(f"{one.name}: {one.describe(entry_id)}" for one in self._write_set(entry_id))
 
     def _write_set(self, entry_id: int) -> list[Replica]:

@@ -10,39 +10,39 @@ from .quorum import Outcome
 from .striping import Striping
 
 UNVOUCHED = (
-    "no bookie of its ensemble that answers can tell yet that the metadata has not gone back to an older copy of "
-    "itself since the ledger was written. Each can soon after its start, once all that are registered have looked at "
-    "the metadata: try again"
+    "no bookie of its ensemble that answers can vouch yet that the metadata has not gone back to an older copy of "
+    "itself since the ledger was written. A bookie can soon after its start, once all registered bookies have looked "
+    "at the metadata: try again"
 )
 
 OLDER = (
     "bookie {} knows a later state of the ledger than the metadata, which went back to an older copy: nothing was "
-    "closed. Compare all of it, and have it brought up to date: bookledger metadata check --accept"
+    "closed. Compare and update the metadata: bookledger metadata check --accept"
 )
 
 BEHIND_A_FENCE = (Status.OK, Status.NO_SUCH_LEDGER)
-"""Answers of a bookie whose fence is durable, and that vouches for what it has."""
+"""Answers of a bookie whose fence is durable, and that vouches for its entries."""
 
 EVER = 1
 """The first revision of a metadata store."""
 
 
 def why_held_elsewhere(record: LedgerRecord) -> str:
-    """Why a ledger is not closed whose record names bookies that hold more than it knows, and what can be done."""
+    """Why a ledger is not closed if its record names bookies that hold more than it knows, and the remedy."""
     return (
-        f"bookies hold entries of it that its record does not place there ({', '.join(map(str, record.also_at))}): the "
-        "metadata is older than the ledger, and nothing was closed. What they have noted is put in by `bookledger "
-        "metadata check --accept`, once they are back; where nothing is noted of it, copy what there is (`bookledger "
-        f"ledger salvage {record.ledger_id}`), and give up the rest: `bookledger ledger recover {record.ledger_id} "
-        "--accept-loss`"
+        f"bookies hold entries of it that its record does not assign to them ({', '.join(map(str, record.also_at))}): "
+        "the metadata is older than the ledger, and nothing was closed. Once they are back, `bookledger metadata check "
+        "--accept` adds their notes to the metadata. If they have no note of it, copy the remaining entries "
+        f"(`bookledger ledger salvage {record.ledger_id}`), and accept the loss of the others: `bookledger ledger "
+        f"recover {record.ledger_id} --accept-loss`"
     )
 
 
 class Fencing:
     """The answers to fencing reads of the last-add-confirmed, by position.
 
-    `is_vouched_for`: one of them has told that the metadata store has not gone back since the record was written.
-    `why_older`: what one has noted of the ledger shows that it did; "" where none has.
+    `is_vouched_for`: a bookie has vouched that the metadata store has not gone back since the record was written.
+    `why_older`: a bookie's note of the ledger proves that it did; "" if no note does.
     """
 
     def __init__(self, record: LedgerRecord, digester: Digester) -> None:
@@ -60,7 +60,7 @@ class Fencing:
 
     @property
     def fenced(self) -> frozenset[BookieRef]:
-        """Those that have answered."""
+        """The bookies that have answered."""
         return frozenset(self.bookies[n] for n in self._fenced)
 
     def is_to_be_asked_again(self, reply: LacReply) -> bool:
@@ -68,13 +68,12 @@ class Fencing:
         return reply.status in BEHIND_A_FENCE and not self.vouches(reply)
 
     def vouches(self, reply: LacReply) -> bool:
-        """Whether this bookie tells that the store has not gone back since the record was written."""
+        """Whether this bookie vouches that the store has not gone back since the record was written."""
         return 0 < reply.vouched_since <= self._written_at
 
     def answered(self, position: int, reply: LacReply) -> None:
-        """A statement with a wrong digest is ignored. The bookie is fenced all the same: the walk starts at the highest
-        verified entry, and an earlier start is always safe.
-        """
+        """Takes a bookie's answer. A statement with a wrong digest is ignored, but the bookie is fenced all the same:
+        the walk starts at the highest verified entry, and an earlier start is always safe."""
         if reply.status not in BEHIND_A_FENCE:
             self.failed(position, status_text(reply))
             return
@@ -91,7 +90,8 @@ class Fencing:
         self._failed[position] = why
 
     def outcome(self) -> Outcome:
-        """WON once the old writer can get no ack quorum any more, and one vouches, or all were heard and none does."""
+        """WON once the old writer can no longer get an ack quorum, and either one bookie vouches, or all have answered
+        or failed and none vouches."""
         covered = self._coverage.outcome(self._fenced, self._failed)
         all_heard = len(self._fenced | self._failed.keys()) == len(self.bookies)
         is_open = not (self.is_vouched_for or all_heard)

@@ -1,12 +1,12 @@
 """Reads one page of entries, from one replica after another, as a pure machine with speculative reads.
 
-The page is a verified run of entries from `first_entry` on. Bookies that together hold every entry
-of the range are asked at once (one bookie if the ledger is not striped); their entries are
-verified and merged, and the run without a gap from the first entry is the page. When the first
-entry itself is missing, its other replicas are asked for it, until one has it or all have answered.
+The page is a verified run of entries from `first_entry` on. Bookies that together hold every entry of the range are
+asked at once (one bookie if the ledger is not striped); their entries are verified and merged, and the run without a
+gap from the first entry is the page. If the first entry is missing, its other replicas are asked for it, until one has
+it or all have answered.
 
-When those asked are silent for too long (`overdue`), other replicas are asked as well. The first
-verified answer makes the page; a late one is waited for only if nothing else is left.
+If those asked are silent for too long (`overdue`), other replicas are asked as well. The first verified answer makes
+the page; a late one is waited for only if no other is left.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class PageDone:
 
 @dataclass(frozen=True, slots=True)
 class PageFailed:
-    """No replica has given the first entry. `is_absent`: each of them said that it has no such entry."""
+    """No replica returned the first entry. `is_absent`: each of them answered that it has no such entry."""
 
     error: EntryUnreadable
     is_absent: bool = False
@@ -52,7 +52,7 @@ PageEffect = Ask | PageDone | PageFailed
 class PageRead:
     """Reads one page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow.
 
-    Positions in `never` are not asked at all: the page is wanted from the others.
+    Positions in `never` are not asked: the caller wants the page from the others.
     """
 
     def __init__(
@@ -113,13 +113,13 @@ class PageRead:
         return self._settled(position)
 
     def overdue(self) -> list[PageEffect]:
-        """Those asked were silent for too long: asks others too, and no longer waits for the silent ones."""
+        """The bookies asked were silent for too long: asks others too, and no longer waits for the silent ones."""
         if self._done:
             return []
         self._late |= self._outstanding
         return self._ask_cover() or self._next_step()
 
-    # --- whom to ask ----------------------------------------------------------------------------
+    # --- choosing bookies ------------------------------------------------------------------------
 
     def _residues(self) -> set[int]:
         """The write sets of the range's entries, as ids modulo ensemble size."""
@@ -139,7 +139,7 @@ class PageRead:
         return [position for position in self._preference(positions) if position not in self._asked]
 
     def _ask_cover(self) -> list[PageEffect]:
-        """Asks few untried bookies that together hold all entries no bookie has answered for yet."""
+        """Asks as few untried bookies as possible that together hold all entries still without an answer."""
         untried, missing = self._untried(range(len(self._names))), set(self._unanswered)
         asks: list[PageEffect] = []
         while useful := [position for position in untried if self._held(position, missing)]:
@@ -154,7 +154,7 @@ class PageRead:
         replicas = self._striping.write_set(self._first)
         untried = self._untried(replicas)
         if untried:
-            # An unstriped replica can serve the whole range; elsewhere only the missing entry is fetched.
+            # An unstriped replica can serve the entire range; otherwise only the missing entry is fetched.
             last = self._first if self._striping.is_striped else self._last
             return [self._ask(untried[0], last)]
         if self._outstanding.intersection(replicas):
@@ -169,7 +169,7 @@ class PageRead:
         self._asked.add(position)
         return Ask(position, self._first, last_entry)
 
-    # --- what was answered ------------------------------------------------------------------------
+    # --- answers -----------------------------------------------------------------------------------
 
     def _verified(self, position: int, columns: Columns) -> Columns:
         """The entries with good digests. Digests of another width are wrong, and cannot be merged."""
@@ -212,7 +212,7 @@ class PageRead:
         return [] if self._awaits((self._first,)) else self._ask_next_replica()
 
     def _awaits(self, residues: Collection[int]) -> bool:
-        """Whether an answer about one of these is due from a bookie that is not late."""
+        """Whether an answer about one of these residues is due from a bookie that is not late."""
         return any(self._held(position, residues) for position in self._outstanding - self._late)
 
     def _run(self) -> Columns:

@@ -9,7 +9,7 @@ from bookie.wire import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
 
 
 class PendingEntries:
-    """Consecutive unconfirmed entries: pushed at the end, dropped as they are confirmed."""
+    """Consecutive unconfirmed entries: pushed at the end, dropped once confirmed."""
 
     def __init__(self, first_entry: int, length_bytes: int) -> None:
         self._batches: deque[Columns] = deque()
@@ -49,7 +49,7 @@ class PendingEntries:
 
 
 def batch_end(payloads: list[bytes], start: int, head_bytes: int = 0) -> int:
-    """Where a batch that starts at `start` ends: at a full frame, or the end. Each entry has so many bytes more."""
+    """The end of a batch from `start` on: a full frame, or the last payload. Each entry has `head_bytes` more."""
     size = 0
     for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
         size += head_bytes + len(payloads[stop])

@@ -1,4 +1,4 @@
-"""The positions of a writer's ensemble: each one's bookie, lane and acknowledgements."""
+"""The positions of a writer's ensemble, each with its bookie, lane and acknowledgements."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ WAS_ABSENT = "was absent when the ledger was created"
 class Position:
     """`lane` is None while its bookie is failed. `behind`: why it is being replaced though it makes progress (rule W6).
 
-    `acked_through` is on its disk, `written_through` in its log at least. `failure` is how its bookie
-    failed, until it answers again; `on_trial`: taken back after a failure, without an answer
-    so far.
+    Entries through `acked_through` are on its disk, through `written_through` at least in its log. `failure` is the
+    reason why its bookie failed, until it answers again. `on_trial`: taken back after a failure, without an answer so
+    far.
     """
 
     bookie: BookieRef
@@ -38,7 +38,7 @@ class Position:
         return self.behind if self.lane is not None else self.failure
 
     def answered(self, *, acked: int, written: int) -> bool:
-        """Records acknowledgements; returns whether they are news."""
+        """Records acknowledgements; returns whether they are new."""
         assert acked <= written
         if acked <= self.acked_through and written <= self.written_through:
             return False
@@ -100,7 +100,7 @@ class Positions:
         return tuple(position.bookie for position in self._positions)
 
     def on(self, lane: int) -> Position | None:
-        """The position that the lane serves; None if it serves none any more."""
+        """The position that the lane serves; None if it no longer serves one."""
         for position in self._positions:
             if position.lane == lane:
                 return position
@@ -115,15 +115,15 @@ class Positions:
         return [position.lane for position in self._positions if position.lane is not None]
 
     def acked(self) -> dict[int, int]:
-        """For each position, the entry through which it has on disk all that it holds."""
+        """For each position, the entry through which it has all its entries on disk."""
         return {n: position.acked_through for n, position in enumerate(self._positions)}
 
     def confirmed_through(self, last_pushed: int) -> int:
-        """The last entry that an ack quorum has on disk, with all before it."""
+        """The last entry that an ack quorum has on disk, with all entries before it."""
         return self._striping.confirmed_through(list(map(_ACKED, self._positions)), last_pushed)
 
     def accepted_through(self, last_pushed: int) -> int:
-        """The last entry that an ack quorum has in its logs, with all before it."""
+        """The last entry that an ack quorum has in its logs, with all entries before it."""
         return self._striping.confirmed_through(list(map(_WRITTEN, self._positions)), last_pushed)
 
     def failed(self) -> dict[int, str]:
@@ -139,16 +139,15 @@ class Positions:
         return {n: p.wanting for n, p in enumerate(self._positions) if p.lane is None or p.behind}
 
     def would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:
-        """Whether some entry could never be confirmed without those of these positions that failed."""
+        """Whether some entry could never be confirmed without the failed ones of these positions."""
         dead = [n for n in not_replaced if self._positions[n].lane is None]
         return bool(dead) and any(
             quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums
         )
 
     def are_awaited(self, through: int) -> bool:
-        """Whether copies of entries through this one are still in flight. A lane that makes no progress fails by
-        itself.
-        """
+        """Whether copies of entries through this one are still in flight. A lane that makes no progress fails on its
+        own."""
         return any(
             position.lane is not None
             and self._striping.held_between(n, position.acked_through + 1, through) is not None

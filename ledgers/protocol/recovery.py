@@ -1,18 +1,18 @@
 """Recovers a ledger whose writer is gone, as a pure machine (rules R2 to R5).
 
     FENCING  read the LAC of every bookie of the last ensemble, with fencing, until every write set
-             has so many answers that the old writer can no longer get an ack quorum
-    READING  walk forward from the LAC with fenced reads, from the ensemble as it stood at the start;
-             what is found is written back to its whole write quorum with the recovery flag
+             has enough answers that the old writer can no longer get an ack quorum
+    READING  walk forward from the LAC with fenced reads, from the ensemble recorded at the start;
+             entries found are written back to their complete write quorum with the recovery flag
     CLOSING  one compare-and-swap to CLOSED, with the ensemble changes made on the way
 
 Recovery adds carry the statement of last-add-confirmed found while fencing, frozen (F5). A bookie counts as lacking an
-entry only by saying so behind a durable fence; a timeout, damage, a wrong digest or limbo count for neither side (F11,
-F12).
+entry only if it answers so behind a durable fence; a timeout, damage, a wrong digest or limbo count for neither side
+(F11, F12).
 
-Nothing is read before one that was fenced vouches that the metadata has not gone back to an older copy of itself since
-the record was written (W8). Nothing is closed by an older record, which names those that hold more (`also_at`), or of
-which a bookie knows a later state.
+Nothing is read before a fenced bookie vouches that the metadata has not gone back to an older copy of itself since the
+record was written (W8). A ledger is not closed by an older record: one that names bookies that hold more (`also_at`),
+or of which a bookie knows a later state.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ READ_AHEAD_ENTRIES = 4096
 """How far past the first undecided entry bookies are asked to read."""
 
 WRITE_BACK_BYTES_MAX = 16 * 1024 * 1024
-"""Entries being written back; past it reading waits."""
+"""Limit of bytes being written back; beyond it reading waits."""
 
 WRITE_BACK_BATCH_BYTES = 1024 * 1024
 WRITE_BACK_BATCH_ENTRIES = 1024
@@ -109,7 +109,7 @@ class Recovery:
     # --- reading ------------------------------------------------------------------------------
 
     def _begin_reading(self) -> list[RecoveryEffect]:
-        """From max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2)."""
+        """Reads from max(LAC, first entry of the last fragment − 1) on: earlier fragments are final (F2)."""
         fragment, lac = self._last_fragment, self.fencing.last_add_confirmed
         self.stage, self.frozen_lac = Stage.READING, lac
         self._next, length = fragment.first_entry, fragment.length_before
@@ -161,7 +161,7 @@ class Recovery:
                 return effects + self._close_if_written_back()
             case Verdict.UNDECIDED:
                 said = self._reads.describe(self._next)
-                why = f"nobody can tell whether entry {self._next} exists ({said})"
+                why = f"the answers do not show whether entry {self._next} exists ({said})"
                 return effects + self._fail(why, is_undecided=True)
             case _:
                 return effects + self._read_more()
@@ -209,7 +209,7 @@ class Recovery:
 
     def _with_pipeline(self, event: Callable[[AppendPipeline], list[AppendEffect]]) -> list[RecoveryEffect]:
         if self.pipeline is None or self.stage is not Stage.READING:
-            return []  # once all is written back, no failure can affect the close in flight
+            return []  # once everything is written back, no failure can affect the close in flight
         effects = self._from_pipeline(event(self.pipeline))
         if self.stage is not Stage.READING:
             return effects
@@ -237,7 +237,7 @@ class Recovery:
             return []
         self.stage = Stage.CLOSING
         first, walked = self._last_fragment.first_entry, self._walked_from
-        # Of confirmed entries before the walk it is not known which copies an ack quorum has (rule W6).
+        # It is unknown which copies of confirmed entries before the walk an ack quorum has (rule W6).
         return [ChangeRecord(in_doubt(pipeline.closed_record(), first, walked - 1))]
 
     def changed(self, record: LedgerRecord) -> list[RecoveryEffect]:
@@ -246,8 +246,9 @@ class Recovery:
         return self._end(Recovered(record))
 
     def ends_told(self, closed: LedgerRecord) -> Iterator[tuple[BookieRef, bytes]]:
-        """Whom to tell the end, each by a note of its fragment: the one that the recovery found last, and those that it
-        made, of which nobody knows besides. Who could not be fenced finds out by itself."""
+        """The bookies to notify of the end, each with a note of its fragment: the last fragment that the recovery
+        found, and those that it made, which no other client knows. A bookie that could not be fenced finds out on its
+        own."""
         kept = min(len(self.record.fragments), len(closed.fragments)) - 1
         for fragment in closed.fragments[kept:]:
             note = fragment_note.encode_of(closed, fragment)

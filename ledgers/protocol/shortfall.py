@@ -1,8 +1,8 @@
 """Tracks which confirmed entries copies may lack, for the ledger's record (rule W6).
 
 An entry is confirmed when an ack quorum has it. The other copies of its write quorum may still be in flight, or never
-arrive: a bookie failed, or the writer gave up on it. The record must say so, or finding out would take asking every
-bookie for every entry. When in doubt the record names more than is lacking, never less.
+arrive, because a bookie failed or the writer stopped sending to it. The record must name them; otherwise finding out
+would mean asking every bookie for every entry. When in doubt the record names more than is lacking, never less.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from .striping import Striping
 
 
 def in_doubt(record: LedgerRecord, first_entry: int, last_entry: int) -> LedgerRecord:
-    """The record, which says that each copy of these entries of the last fragment may be lacking: who has them, nobody
-    has counted."""
+    """The record, changed to state that each copy of these entries of the last fragment may be lacking: it is unknown
+    which bookies have them."""
     striping = Striping(record.shape)
     for n in range(record.shape.ensemble_size):
         if (held := striping.held_between(n, first_entry, last_entry)) is not None:
@@ -33,18 +33,18 @@ class _Gap:
 
 
 class Shortfall:
-    """What one writer's positions lack, and how much of it the record says already."""
+    """The entries that one writer's positions lack, and how many of them the record states already."""
 
     def __init__(self, striping: Striping, absent: Iterable[int] = ()) -> None:
-        """`absent`: positions that lack everything, by the record (rule W9)."""
+        """`absent`: positions that lack every entry, according to the record (rule W9)."""
         self._striping = striping
         self._absent = frozenset(absent)
-        self._lost: list[_Gap] = []  # will never arrive, and is not in the record yet
-        self._telling: list[_Gap] = []  # in flight when the record was last made
-        self._hoped: list[_Gap] = []  # is in the record, and may have arrived since
+        self._lost: list[_Gap] = []  # gaps that stay, and are not in the record yet
+        self._telling: list[_Gap] = []  # gaps in flight when the record was last made
+        self._hoped: list[_Gap] = []  # gaps that are in the record, and may have been filled since
 
     def withdrawn(self, position: int, acked_through: int, confirmed_through: int) -> None:
-        """The position restarts behind the LAC: confirmed entries that it never acknowledged are not resent."""
+        """The position restarts after the LAC: confirmed entries that it never acknowledged are not resent."""
         hoped = [one for one in self._hoped if one.position == position and one.last_entry > acked_through]
         self._hoped = [one for one in self._hoped if one not in hoped]
         gap = self._gap(position, acked_through, confirmed_through)
@@ -52,13 +52,13 @@ class Shortfall:
             self._lost.append(gap)
 
     def told(self, record: LedgerRecord, acked: Mapping[int, int], confirmed_through: int) -> LedgerRecord:
-        """Returns the record with all that may be lacking now, and without what has arrived since.
+        """Returns the record with all entries that may be lacking now, and without those that have arrived since.
 
-        `acked`: what each position has acknowledged.
+        `acked`: the last entry that each position has acknowledged.
         """
-        for position in self._absent:  # by now it is known what they lack
+        for position in self._absent:  # their gaps are known by now
             record = record.without_lacking(position, 0, ENTRY_ID_MAX)
-        for gap in self._hoped:  # what has not arrived is still in flight, and added again
+        for gap in self._hoped:  # entries that have not arrived are still in flight, and added again
             record = record.without_lacking(gap.position, gap.first_entry, gap.last_entry)
         gaps = (self._gap(n, through, confirmed_through) for n, through in acked.items())
         self._telling = [gap for gap in gaps if gap is not None]
@@ -67,7 +67,7 @@ class Shortfall:
         return record
 
     def stands(self) -> None:
-        """The record last returned by `told` stands."""
+        """The record last returned by `told` is stored."""
         self._lost, self._hoped, self._absent = [], self._telling, frozenset()
 
     def _gap(self, position: int, acked_through: int, confirmed_through: int) -> _Gap | None:

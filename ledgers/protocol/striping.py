@@ -13,7 +13,7 @@ from .quorum import EveryQuorum, Quorum
 
 @dataclass(frozen=True)
 class Striping:
-    """Entry i goes to positions (i mod E) … (i+Qw−1 mod E). Only E distinct write sets exist."""
+    """Entry i is stored at positions (i mod E) … (i+Qw−1 mod E). Only E distinct write sets exist."""
 
     shape: Shape
 
@@ -34,11 +34,11 @@ class Striping:
         return self.shape.ensemble_size > self.shape.write_quorum
 
     def holds(self, position: int, entry_id: int) -> bool:
-        """Whether the entry belongs on this position."""
+        """Whether the entry belongs at this position."""
         return (position - entry_id) % self.shape.ensemble_size < self.shape.write_quorum
 
     def held_between(self, position: int, first_entry: int, last_entry: int) -> tuple[int, int] | None:
-        """The first and last entry of this range that belong on the position; None if none does."""
+        """The first and last entry of this range that belong at the position; None if none does."""
         size = self.shape.ensemble_size
         first = next(
             (i for i in range(first_entry, first_entry + size) if self.holds(position, i)), last_entry + 1
@@ -47,7 +47,7 @@ class Striping:
         return (first, last) if first <= last else None
 
     def held_by_none_but(self, positions: Collection[int], first_entry: int, last_entry: int) -> int:
-        """How many entries of this range belong on these positions and on no other."""
+        """The number of entries of this range that belong at these positions and at no other."""
         size, count = self.shape.ensemble_size, max(0, last_entry - first_entry + 1)
         residues = [n for n, members in enumerate(self.write_sets) if set(members) <= set(positions)]
         return sum((count - (n - first_entry) % size + size - 1) // size for n in residues)
@@ -65,13 +65,13 @@ class Striping:
 
     @cached_property
     def coverage(self) -> EveryQuorum:
-        """Fenced: every write set has so many answers that no ack quorum is left outside them (rule R2)."""
+        """Fenced: in every write set, so many bookies have answered that no ack quorum is left (rule R2)."""
         return EveryQuorum(self.absent_quorums)
 
     def confirmed_through(self, acked_through: Mapping[int, int] | Sequence[int], last_pushed: int) -> int:
-        """The last entry with an ack quorum for it and for every one before it.
+        """The last entry that has an ack quorum, as do all entries before it.
 
-        `acked_through[position]`: that position has acknowledged every entry it holds up to there.
+        `acked_through[position]`: that position has acknowledged every entry it holds up to this one.
         """
         if not self.is_striped:  # every entry has the same voters
             return min(last_pushed, self.ack_quorums[0].mark(acked_through))

@@ -14,7 +14,7 @@ from ..errors import EntryUnreadable
 from .page_fetch import PageFetcher
 
 _entry = cast("Callable[[Iterable[object]], Entry]", partial(tuple.__new__, Entry))
-"""Makes an Entry without running Python code: every entry read is made here."""
+"""Makes an Entry without running Python code; every entry read is made by this function."""
 
 
 def entries_of(columns: Columns) -> Iterator[Entry]:
@@ -32,7 +32,7 @@ async def read_batch(
 ) -> list[Entry]:
     """Reads the entries first_entry … last_entry, up to `bytes_max` together; at least the first. `opened` decrypts.
 
-    Ends before an unreadable one; raises as `PageFetcher.fetch` does when that is the first.
+    Ends before an unreadable one; raises as `PageFetcher.fetch` does if that is the first.
     """
     batch: list[Entry] = []
     left_bytes = bytes_max
@@ -42,7 +42,7 @@ async def read_batch(
         except EntryUnreadable:
             if not batch:
                 raise
-            return batch  # the next read from there raises
+            return batch  # the next read from that entry raises
         for entry in entries_of(page):
             left_bytes -= len(entry.payload)
             if left_bytes < 0 and batch:

@@ -27,26 +27,25 @@ class _Answer:
 
 
 async def ask_one(view: LedgerView) -> int:
-    """Returns the LAC from one statement, which may lag behind the writer. Raises LedgerError when no bookie answers.
+    """Returns the LAC from one statement, which may lag behind the writer. Raises LedgerError if no bookie answers.
 
-    A bookie without a statement may have joined after all entries: then waits for the others.
+    A bookie without a statement may have joined after all entries were written; in that case it waits for the others.
     """
     view.cluster.check_process()
     return await _ask(view, every_write_set=False)
 
 
 async def ask_every_write_set(view: LedgerView) -> int:
-    """Returns the LAC from so many statements that no frame with a confirmed entry's ack quorum is missed.
+    """Returns the LAC from enough statements that no frame with a confirmed entry's ack quorum is missed.
 
-    Answers without a statement count once all bookies have answered or failed.
-    Raises LedgerError when too few answer.
+    Answers without a statement count once all bookies have answered or failed. Raises LedgerError if too few answer.
     """
     view.cluster.check_process()
     return await _ask(view, every_write_set=True)
 
 
 async def wait_for_news(view: LedgerView) -> None:
-    """Long-polls every bookie of the last ensemble; returns when one knows more, or time is up."""
+    """Long-polls every bookie of the last ensemble; returns when one reports a later LAC, or time is up."""
     before = view.last_add_confirmed
     clock = asyncio.get_running_loop().time
     began = clock()
@@ -103,7 +102,7 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, No
 
 
 async def _lac_of(view: LedgerView, position: int, bookie: BookieRef, wait_ms: int) -> _Answer:
-    """Asks one bookie, and records what it knows."""
+    """Asks one bookie, and records its answer."""
     known = view.last_add_confirmed
     request = LacRequest(
         bookie.incarnation,

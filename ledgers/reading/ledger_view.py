@@ -22,7 +22,7 @@ from ..record_change import check_not_older, lost_record
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 10.0
-"""How often a record that is watched is read again, too: a watch tells nothing of a store that went back."""
+"""How often a watched record is read as well, because a watch does not report that a store went back."""
 
 Prove = Callable[[str], Credential]
 """Proves to the bookie of an incarnation that its caller may read the ledger."""
@@ -40,7 +40,7 @@ class LedgerView:
         self.record: LedgerRecord = found.record
         self.last_add_confirmed = NO_ENTRY
         self.writer_address = ""
-        """Where the ledger's writer sent from last, as a bookie that was asked saw it; "" where none could tell."""
+        """Address from which the ledger's writer last sent, as a bookie saw it when asked; "" if none reported it."""
         self._length = NO_ENTRY, 0
         self.changed = asyncio.Event()
         self._version = found.version
@@ -62,12 +62,12 @@ class LedgerView:
         return self.record.is_closed
 
     def last_entry_of_fragment(self, entry_id: int) -> int | None:
-        """Where the fragment of this entry ends; None for the last one, whose end is unknown."""
+        """The last entry of this entry's fragment; None for the last fragment, whose end is unknown."""
         later = [f.first_entry for f in self.record.fragments if f.first_entry > entry_id]
         return min(later) - 1 if later else None
 
     def in_object_store(self) -> ColdReader:
-        """A reader of the ledger's copy there."""
+        """A reader of the ledger's copy in the object store."""
         return ColdReader(self.cluster.cold, self.record, self.digester)
 
     def credential(self, bookie: BookieRef) -> Credential:
@@ -81,7 +81,7 @@ class LedgerView:
 
     @property
     def length_bytes(self) -> int | None:
-        """Payload bytes of the entries through the last-add-confirmed; None where no bookie has told."""
+        """Payload bytes of the entries through the last-add-confirmed; None if no bookie has reported them."""
         if self.is_closed:
             return self.record.length_bytes
         last_entry, length_bytes = self._length
@@ -89,14 +89,14 @@ class LedgerView:
 
     def note_lac(self, last_entry: int, length_bytes: int = 0) -> None:
         """Records a verified last-add-confirmed from a bookie."""
-        # A closed ledger ends where its metadata says; a bookie may know of a later LAC (F5).
+        # The metadata states the end of a closed ledger; a bookie may know of a later LAC (F5).
         if not self.is_closed:
             self._length = max(self._length, (last_entry, length_bytes))
             self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
 
     async def refresh(self) -> None:
-        """Reads the record again. Raises NoSuchLedger, ClientClosed, MetadataUnavailable; of these MetadataWentBack
-        where the record that was seen is gone or older, and was not deleted."""
+        """Reads the record again. Raises NoSuchLedger, ClientClosed or MetadataUnavailable. The latter is
+        MetadataWentBack if the record seen before is gone or older, and was not deleted."""
         known = self._version
         try:
             found = await self.cluster.ledgers.read_again(self.record)
@@ -121,8 +121,8 @@ class LedgerView:
                 raise self._unavailable("follow", error) from error
 
     async def look(self) -> None:
-        """Reads the record now and then, until cancelled, and not each time that it is followed for a moment. Raises as
-        `refresh` does, but for a store that does not answer."""
+        """Reads the record every LOOK_SECONDS until cancelled, so that following it for a moment adds no read. Raises
+        as `refresh` does, except if the store does not answer."""
         now = asyncio.get_running_loop().time
         while True:
             if self._look_at is None:
@@ -143,7 +143,7 @@ class LedgerView:
         if found is None or found.identity != self.identity:
             raise NoSuchLedger(self.ledger_id)
         if found.version < self._version:
-            return  # a watch lags behind what was read meanwhile
+            return  # a watch lags behind records read meanwhile
         self.record, self._version = found.record, found.version
         proven = found.record.confirmed_through
         self.last_add_confirmed = proven if self.is_closed else max(self.last_add_confirmed, proven)

@@ -14,13 +14,13 @@ from ..tasks import end_tasks, was_stopped
 from .ledger_view import LedgerView
 
 ENTRIES_A_TURN = 2 * 1024
-"""After so many entries a range is read from other bookies first, to balance the load."""
+"""After this number of entries a range is read from other bookies first, to balance the load."""
 
 
 class PageFetcher:
     """Fetches pages of one ledger; records slow bookies for all readers of the client, which ask them last.
 
-    This incarnation of the bookie `without` is never asked.
+    Never asks the bookie `without`, in this incarnation.
     """
 
     def __init__(self, view: LedgerView, *, without: BookieRef | None = None) -> None:
@@ -31,9 +31,9 @@ class PageFetcher:
     async def fetch(self, first_entry: int, last_entry: int, bytes_max: int | None = None) -> Columns:
         """Fetches a verified run of entries from `first_entry` on, of about `bytes_max` (`page_bytes`); never empty.
 
-        Raises EntryUnreadable or DigestMismatch when no replica gave the first entry, NoSuchEntry when
-        it is not confirmed and every replica says that it has none. The metadata may be outdated
-        then: it is read once more first.
+        Raises EntryUnreadable or DigestMismatch if no replica returned the first entry, or NoSuchEntry if it is not
+        confirmed and every replica answers that it has none. Because the metadata may be outdated in that case, it is
+        read once more first.
         """
         size = min(bytes_max or self._config.page_bytes, self._config.page_bytes)
         metrics, traces = self._view.cluster.metrics, self._view.cluster.traces
@@ -67,7 +67,7 @@ class PageFetcher:
                 return await self._view.in_object_store().page(first_entry, last_entry, bytes_max)
             except EntryUnreadable:
                 if self._view.record.names_no_bookie:
-                    raise  # else bookies may have it again
+                    raise  # otherwise bookies may hold it again
         fragment = self._view.record.fragment_of(first_entry)
         last_there = self._view.last_entry_of_fragment(first_entry)
         last = last_entry if last_there is None else min(last_entry, last_there)
@@ -105,7 +105,7 @@ class PageFetcher:
     async def _hear(
         self, machine: PageRead, fragment: Fragment, asked: dict[asyncio.Task[ReadReply], int]
     ) -> list[PageEffect]:
-        """Waits for the next answers; without any for `speculative_read_seconds`, tells the machine so."""
+        """Waits for the next answers; if none arrives within `speculative_read_seconds`, notifies the machine."""
         patience_seconds = self._config.speculative_read_seconds or None
         began = asyncio.get_running_loop().time()
         done, _ = await asyncio.wait(asked, timeout=patience_seconds, return_when=asyncio.FIRST_COMPLETED)

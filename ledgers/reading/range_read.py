@@ -1,8 +1,8 @@
-"""Reads a range of entries: scans where one bookie has all of it, else prefetches windows in parallel.
+"""Reads a range of entries: scans it if one bookie has all of it, otherwise prefetches windows in parallel.
 
-Read-ahead is bounded in bytes. A window is a part of the range that should be about one page. However large
-its entries turn out to be, at most one page of it is in flight or waits to be taken: the rest of a window is fetched
-when its first page has been taken. So a reader holds `windows × one page`, whatever the sizes are.
+Read-ahead is bounded in bytes. A window is a part of the range that should be about one page. However large its entries
+turn out to be, at most one page of it is in flight or waits to be taken: the remainder of a window is fetched when its
+first page has been taken. A reader therefore holds `windows × one page`, whatever the sizes are.
 """
 
 from __future__ import annotations
@@ -22,16 +22,17 @@ from .page_fetch import PageFetcher
 from .scan_read import Scan, Scanner
 
 WINDOW_ENTRIES_MAX = 64 * 1024
-"""Most entries of one read-ahead window."""
+"""Limit of entries in one read-ahead window."""
 
 FIRST_WINDOW_ENTRIES = 256
-"""Entries of a window while their size is unknown."""
+"""Number of entries in a window while their size is unknown."""
 
 WINDOWS_TOO_WIDE = 2
-"""A window whose rest is wider than this many windows of entries of the size now seen is cut anew."""
+"""If the remainder of a window is wider than this number of windows for entries of the size now seen, windows are cut
+again."""
 
 ENTRY_COLUMN_BYTES = 16
-"""Bytes of an entry besides its payload, at least: id, length and digest."""
+"""Minimum bytes of an entry besides its payload: id, length and digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class RangeRead:
         Raises as `PageFetcher.fetch` does; every entry before the unreadable one was yielded.
         """
         next_entry = first_entry
-        refused: set[BookieRef] = set()  # their scans gave none of the next entries
+        refused: set[BookieRef] = set()  # their scans returned none of the next entries
         while next_entry <= last_entry:
             began_at, width, scan = next_entry, self._window_entries(), None
             if self._view.record.names_no_bookie:
@@ -96,7 +97,7 @@ class RangeRead:
             await end_tasks([window.page for window in windows])
 
     def _read_ahead(self, windows: deque[_Window], next_entry: int, last_entry: int) -> int:
-        """Starts as many windows as allowed; returns the first entry behind the last of them."""
+        """Starts as many windows as allowed; returns the first entry after the last of them."""
         while next_entry <= last_entry and len(windows) < self._windows_max:
             window_last = min(last_entry, self._window_end(next_entry))
             windows.append(self._window(next_entry, window_last))
@@ -104,7 +105,7 @@ class RangeRead:
         return next_entry
 
     async def _take(self, windows: deque[_Window], page: Columns, next_entry: int) -> int:
-        """Goes on with the rest of the window whose page arrived; returns the entry to read ahead from."""
+        """Continues with the remainder of the window whose page arrived; returns the entry to read ahead from."""
         window = windows.popleft()
         self._learn(page)
         rest_entries = window.last_entry - page.last_entry
@@ -137,7 +138,7 @@ class RangeRead:
 
 
 def _windows_max(view: LedgerView) -> int:
-    """So many that their pages fit `read_ahead_bytes_max` even if each is as large as bookies make them."""
+    """Number of windows whose pages fit `read_ahead_bytes_max` even if each page is as large as bookies make them."""
     config, shape = view.cluster.config, view.striping.shape
     bookies_asked = -(-shape.ensemble_size // shape.write_quorum)
     affordable = config.read_ahead_bytes_max // (bookies_asked * ENTRY_BYTES_MAX)

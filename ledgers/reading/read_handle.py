@@ -33,12 +33,12 @@ WAIT_SECONDS_MAX = 3600.0
 
 
 class ReadHandle:
-    """A ledger opened for reading. Made by `LedgerClient.open_ledger`; belongs to its event loop.
+    """A ledger opened for reading. Created by `LedgerClient.open_ledger`; belongs to its event loop.
 
-    Never returns bytes whose digest, ledger id or entry id differ from what was asked, and nothing
-    past the last entry known to be confirmed, `read_unconfirmed` apart. A bookie that is slow or
-    down costs only time while another replica of the entry is there. Iterators may be dropped half-way, or closed: what
-    they hold is freed.
+    Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
+    `read_unconfirmed`, nothing past the last entry known to be confirmed. A bookie that is slow or down costs only time
+    while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources are
+    freed.
     """
 
     def __init__(
@@ -50,8 +50,7 @@ class ReadHandle:
         encryption_key: bytes | None = None,
     ) -> None:
         """Accepts a wrong encryption key, so that a ledger can be recovered or followed: only its entries are
-        unreadable.
-        """
+        unreadable."""
         self._encryption_key = encryption_key
         self._cipher: Cipher | None = None
         self._view = LedgerView(cluster, found, digester, partial(key.credential, Purpose.READ))
@@ -60,12 +59,12 @@ class ReadHandle:
 
     @property
     def ledger_id(self) -> int:
-        """The id that the ledger has for ever."""
+        """The permanent id of the ledger."""
         return self._view.ledger_id
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last knew it."""
+        """The ledger's metadata as this handle last read or wrote it."""
         return self._view.record
 
     @property
@@ -75,7 +74,7 @@ class ReadHandle:
 
     @property
     def closed_at(self) -> datetime | None:
-        """When it was closed, likewise; None also while it is open, as far as this reader has seen."""
+        """When it was closed, in UTC, likewise; None also while it is open, as far as this reader has seen."""
         return self.record.closed_at
 
     @property
@@ -85,22 +84,22 @@ class ReadHandle:
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
         return self._view.last_add_confirmed
 
     def is_confirmed(self, last_entry: int) -> None:
-        """Takes it from the caller that the entries through this one are confirmed."""
+        """Accepts the caller's word that the entries through this one are confirmed."""
         self._view.note_lac(last_entry)
 
     @property
     def length_bytes(self) -> int | None:
-        """Payload bytes of the entries through `last_add_confirmed`; None where no bookie has told."""
+        """Payload bytes of the entries through `last_add_confirmed`; None if no bookie has reported them."""
         return self._view.length_bytes
 
     @property
     def writer_address(self) -> str | None:
-        """Host and port from which the ledger's writer sent last, as a bookie saw it when it was asked for the
-        last-add-confirmed; None where none could tell, and for a closed ledger."""
+        """Host and port from which the ledger's writer last sent, as seen by a bookie that was asked for the
+        last-add-confirmed; None if no bookie could report them, and for a closed ledger."""
         return None if self.is_closed else self._view.writer_address or None
 
     def __repr__(self) -> str:
@@ -114,9 +113,9 @@ class ReadHandle:
     async def read(self, first_entry: int = 0, last_entry: int | None = None) -> AsyncGenerator[Entry, None]:
         """Yields the entries first_entry … last_entry (to the last confirmed one by default), in order.
 
-        Raises NoSuchEntry for a range outside what is confirmed, EntryUnreadable or DigestMismatch
-        when no replica has an entry, after yielding all before it. Reads ahead, but never more
-        than `read_ahead_bytes_max`, whatever the entries' sizes.
+        Raises NoSuchEntry for a range outside the confirmed entries, and EntryUnreadable or DigestMismatch if no
+        replica has an entry, after yielding all before it. Reads ahead, but never more than `read_ahead_bytes_max`,
+        whatever the entries' sizes.
         """
         async with aclosing(self.pages(first_entry, last_entry)) as pages:
             async for columns in pages:
@@ -124,7 +123,7 @@ class ReadHandle:
                     yield entry
 
     def __aiter__(self) -> AsyncGenerator[Entry, None]:
-        """Yields all that is confirmed: `async for entry in reader` is `async for entry in reader.read()`."""
+        """Yields all confirmed entries: `async for entry in reader` is `async for entry in reader.read()`."""
         return self.read()
 
     async def read_entry(self, entry_id: int) -> Entry:
@@ -135,23 +134,22 @@ class ReadHandle:
     async def read_batch(self, first_entry: int, *, entries_max: int, bytes_max: int) -> list[Entry]:
         """Reads confirmed entries from `first_entry` on without a gap, as many as both bounds allow, and at least one.
 
-        `bytes_max` counts payloads; a larger entry comes alone. Shorter if the last
-        confirmed entry, or an unreadable one, ends the run. Raises ValueError for a bound
-        below 1, and as `read` does when the first entry is unreadable.
+        `bytes_max` counts payloads; a larger entry is returned alone. The batch is shorter if the last confirmed entry,
+        or an unreadable one, ends the run. Raises ValueError for a bound below 1, and as `read` does if the first entry
+        is unreadable.
         """
         if entries_max < 1 or bytes_max < 1:
-            raise ValueError(f"a batch has 1 entry or byte at least, not {entries_max} and {bytes_max}")
+            raise ValueError(f"a batch needs at least 1 entry and 1 byte, not {entries_max} and {bytes_max}")
         last = max(first_entry, min(self.last_add_confirmed, first_entry + entries_max - 1))
         self._check_confirmed(first_entry, last)
         return await read_batch(self._pages, self._opened, first_entry, last, bytes_max)
 
     async def read_unconfirmed(self, first_entry: int, last_entry: int) -> AsyncGenerator[Entry, None]:
-        """Yields entries as bookies hold them, past the last confirmed one too. Never fences.
+        """Yields entries as bookies hold them, including those past the last confirmed one. Never fences.
 
-        Entries past `last_add_confirmed` may not be in the final ledger: their append may still fail,
-        and recovery may end the ledger before them, even if this reader has seen them. Raises NoSuchEntry for
-        the first such entry that every replica says it does not have, also past the end of a
-        closed ledger; else as `read` does.
+        Entries past `last_add_confirmed` may not be in the final ledger: their append may still fail, and recovery may
+        end the ledger before them, even if this reader has seen them. Raises NoSuchEntry for the first such entry that
+        every replica denies having, also past the end of a closed ledger; otherwise raises as `read` does.
         """
         async with aclosing(self.read_unconfirmed_pages(first_entry, last_entry)) as pages:
             async for columns in pages:
@@ -176,8 +174,9 @@ class ReadHandle:
         """Yields the same entries as `read`, a verified page at a time: for bulk work without an object per entry.
 
         A page's `ids`, `offsets` (one more than ids) and `payload` are columns: entry `ids[n]` is
-        `payload[offsets[n]:offsets[n + 1]]`. A page is of about `page_bytes`, never empty, and follows the one before
-        without a gap. Its payload may be a read-only view of what was received, and keeps that alive. Raises as `read`.
+        `payload[offsets[n]:offsets[n + 1]]`. A page has about `page_bytes`, is never empty, and follows the one before
+        without a gap. Its payload may be a read-only view of the received bytes, and keeps them alive. Raises as `read`
+        does.
         """
         self._view.cluster.check_process()
         last = self.last_add_confirmed if last_entry is None else last_entry
@@ -189,7 +188,7 @@ class ReadHandle:
                 yield self._opened(columns)
 
     def _opened(self, columns: Columns) -> Columns:
-        """Decrypts entries if the ledger is encrypted. Raises BadEncryptionKey, EntryUnreadable."""
+        """Decrypts entries if the ledger is encrypted. Raises BadEncryptionKey or EntryUnreadable."""
         if ENCRYPTION not in self.record.custom_metadata:
             return columns
         if self._cipher is None:
@@ -210,14 +209,14 @@ class ReadHandle:
     async def try_read_last_add_confirmed(self) -> int:
         """Reads the LAC from the first bookie that answers. May lag behind the writer; never fences.
 
-        Raises NotEnoughAnswers when no bookie answers.
+        Raises NotEnoughAnswers if no bookie answers.
         """
         return await lac_read.ask_one(self._view)
 
     async def read_last_add_confirmed(self) -> int:
-        """Reads the LAC from so many bookies that no confirmed entry is missed.
+        """Reads the LAC from enough bookies that no confirmed entry is missed.
 
-        Raises NotEnoughAnswers when too few answer. Never fences.
+        Raises NotEnoughAnswers if too few answer. Never fences.
         """
         return await lac_read.ask_every_write_set(self._view)
 
@@ -226,10 +225,11 @@ class ReadHandle:
     ) -> AsyncGenerator[Entry, None]:
         """Yields entries from `first_entry` on as they are confirmed, across ensemble changes, to the ledger's close.
 
-        Also ends once nothing new was confirmed for `timeout` seconds: `is_closed` tells. A `timeout` of 0
-        asks once, and does not wait. Never fences. Raises NoSuchLedger when the ledger is deleted meanwhile,
-        NoSuchEntry if it was closed before it reached `first_entry`, MetadataUnavailable when it can no longer be
-        followed, and as `read` does; then everything before has been yielded, and a new `tail` may resume there.
+        Also ends once no entry was confirmed for `timeout` seconds; check `is_closed` to distinguish the two. A
+        `timeout` of 0 asks once, and does not wait. Never fences. Raises NoSuchLedger if the ledger is deleted
+        meanwhile, NoSuchEntry if it was closed before it reached `first_entry`, MetadataUnavailable when it can no
+        longer be followed, and as `read` does. In each case everything before has been yielded, and a new `tail` may
+        resume there.
         """
         async with aclosing(self.tail_pages(first_entry, timeout=timeout)) as pages:
             async for columns in pages:
@@ -256,8 +256,9 @@ class ReadHandle:
     ) -> list[Entry]:
         """Waits for entries from `first_entry` on; returns as many as both bounds allow, none after `timeout` seconds.
 
-        Returns none at once if the ledger ends right before `first_entry`: `is_closed` tells. A `timeout` of 0 asks
-        once, and does not wait. For loops that do other things in between; raises as `tail` and `read_batch` do.
+        Returns none at once if the ledger ends right before `first_entry`; check `is_closed` to distinguish the two. A
+        `timeout` of 0 asks once, and does not wait. For loops that do other things in between; raises as `tail` and
+        `read_batch` do.
         """
         following = self._follow()
         try:
@@ -270,7 +271,7 @@ class ReadHandle:
     def _follow(self) -> tuple[asyncio.Task[None], ...]:
         """Starts the tasks that watch the record; their caller ends them.
 
-        No context manager: an event loop that ends closes all async generators at once, and nested ones twice.
+        This is no context manager: an event loop that ends closes all async generators at once, and nested ones twice.
         """
         self._view.cluster.check_process()
         return asyncio.create_task(self._view.follow()), asyncio.create_task(self._view.look())
@@ -296,7 +297,7 @@ class ReadHandle:
             await self._wait_for_more(following, until - now())
 
     async def _wait_for_more(self, following: Collection[asyncio.Task[None]], seconds: float) -> None:
-        """Waits until more is confirmed, the record changed, or some time has passed."""
+        """Waits until more entries are confirmed, the record has changed, or some time has passed."""
         changed = asyncio.create_task(self._view.changed.wait())
         asking = asyncio.create_task(lac_read.wait_for_news(self._view))
         waiting: tuple[asyncio.Task[Any], ...] = (changed, asking, *following)

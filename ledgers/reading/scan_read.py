@@ -1,8 +1,8 @@
-"""Scans a range from one bookie that has all of it, which streams page after page.
+"""Scans a range from one bookie that has all of it and streams page after page.
 
-A scan only makes reading faster: nothing is decided here. Its pages are verified, and must be the very next entries
-without a gap. At anything else, a failure or a silence it ends, and the range is read on from another bookie, or page
-by page (`range_read`), where every replica is asked before an entry is said to be unreadable.
+A scan only makes reading faster and decides nothing. Its pages are verified, and must be the very next entries without
+a gap. At anything else, a failure or a silence it ends, and the range is read on from another bookie, or page by page
+(`range_read`), which asks every replica before it reports an entry as unreadable.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from ..tasks import end_tasks, was_stopped
 from .ledger_view import LedgerView
 
 SCAN_BYTES = 256 * 1024 * 1024
-"""About so much is scanned from one bookie before the next, to balance the load."""
+"""Approximate number of bytes scanned from one bookie before the next, to balance the load."""
 
 PAGES_MIN = 1
-"""A range of no more pages than this is read page by page."""
+"""A range of at most this number of pages is read page by page."""
 
 PAGES_UNSCANNED = 64
 """Pages read one by one when no bookie can be scanned, before another attempt to scan."""
 
 PATIENCE_TIMES_MAX = 8
-"""How many times `speculative_read_seconds` to wait for a bookie that sends other things, but not this page."""
+"""Limit of the wait, in multiples of `speculative_read_seconds`, for a bookie that sends other data, but not this page.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Scan:
 
 
 class Scanner:
-    """Scans one ledger. This incarnation of the bookie `without` is never asked."""
+    """Scans one ledger. Never asks the bookie `without`, in this incarnation."""
 
     def __init__(self, view: LedgerView, without: BookieRef | None) -> None:
         self._view = view
@@ -55,16 +56,16 @@ class Scanner:
 
     @property
     def may_scan(self) -> bool:
-        """Whether the ledger can be scanned: it is not striped, so that one bookie has all of a fragment.
+        """Whether the ledger can be scanned: it is not striped, so one bookie has all of a fragment.
 
-        With tracing, each page is read by itself, and has a span.
+        With tracing, each page is read separately, and has a span.
         """
         return not self._view.striping.is_striped and self._view.cluster.traces is None
 
     def scan_from(
         self, first_entry: int, last_entry: int, page_entries: int, refused: Collection[BookieRef]
     ) -> Scan | None:
-        """Plans the next scan, for pages of so many entries; None if it is not worthwhile, or no bookie is left."""
+        """Plans the next scan, for pages of `page_entries`; None if it is not worthwhile, or no bookie is left."""
         if not self.may_scan:
             return None
         last = self._end_of_fragment(first_entry, last_entry)
@@ -133,7 +134,8 @@ class Scanner:
     async def _comes(self, coming: asyncio.Future[ReadReply | None], bookie: BookieRef) -> bool:
         """Waits for the page; False if its bookie is too slow.
 
-        A bookie that sends something else meanwhile is busy with other pages, or this process is: it gets more time.
+        If the bookie sends something else meanwhile, it is busy with other pages, or this process is: it gets more
+        time.
         """
         loop, patience = asyncio.get_running_loop(), self._patience_seconds
         for _ in range(PATIENCE_TIMES_MAX):

@@ -1,4 +1,4 @@
-"""Estimates where the bytes of a closed ledger lie, from its bookies' indexes, for splitting it evenly."""
+"""Estimates the distribution of a closed ledger's bytes, from its bookies' indexes, for splitting it evenly."""
 
 from __future__ import annotations
 
@@ -29,19 +29,21 @@ class SizeStep(NamedTuple):
 def measured_entries(
     record: LedgerRecord, first_entry: int, last_entry: int | None, step_bytes: int
 ) -> tuple[int, int]:
-    """The first and the last of the entries to measure; through the ledger's last by default. Raises ValueError."""
+    """The first and the last of the entries to measure; by default through the ledger's last. Raises ValueError."""
     if not record.is_closed or record.last_entry is None:
-        raise ValueError(f"ledger {record.ledger_id} is {record.state.value}: only closed ones are measured")
+        raise ValueError(
+            f"ledger {record.ledger_id} is {record.state.value}: only closed ledgers can be measured"
+        )
     last = record.last_entry if last_entry is None else last_entry
     if not 0 <= first_entry <= last + 1 <= record.last_entry + 1 or not 1 <= step_bytes < 2**63:
         raise ValueError(
-            f"entries {first_entry} to {last} in steps of {step_bytes} bytes are no part of the ledger"
+            f"entries {first_entry} to {last} in steps of {step_bytes} bytes are not in the ledger"
         )
     return first_entry, last
 
 
 class SizeSteps:
-    """Asks the bookies. Bytes that none of them reports count as spread evenly."""
+    """Asks the bookies. Bytes that no bookie reports count as spread evenly."""
 
     def __init__(self, cluster: Cluster, ask: Ask, record: LedgerRecord, step_bytes: int) -> None:
         self._cluster = cluster
@@ -50,7 +52,7 @@ class SizeSteps:
         self._step_bytes = step_bytes
 
     async def of(self, first_entry: int, last_entry: int) -> list[SizeStep]:
-        """Rising steps, from 0 at the first entry to all bytes behind the last one."""
+        """Rising steps, from 0 at the first entry to all bytes after the last one."""
         steps = [SizeStep(first_entry, 0)]
         if self._record.is_on_no_bookie and first_entry <= last_entry:
             return steps + await self._of_blocks(first_entry, last_entry)
@@ -67,7 +69,8 @@ class SizeSteps:
         return steps
 
     async def _of_blocks(self, first: int, last: int) -> list[SizeStep]:
-        """Of a ledger in an object store: its blocks, as if all were compressed alike; else spread evenly."""
+        """The steps of a ledger in an object store, from its blocks, assuming equal compression; otherwise spread
+        evenly."""
         record, nobody = self._record, digester(self._record.digest_type, self._record.ledger_id, b"")
         assert record.length_bytes is not None and record.last_entry is not None, "only closed ledgers"
         try:
@@ -87,7 +90,7 @@ class SizeSteps:
         return steps_of(within, first, last + 1)
 
     def _fragments(self) -> Iterable[tuple[Fragment, int, int]]:
-        """Each fragment, the entry behind it, and its payload bytes."""
+        """Each fragment, the entry after it, and its payload bytes."""
         record = self._record
         fragments = record.fragments
         assert record.last_entry is not None and record.length_bytes is not None, "only closed ledgers"
@@ -99,7 +102,7 @@ class SizeSteps:
     async def _of_fragment(
         self, fragment: Fragment, first: int, last: int, size_bytes: int | None
     ) -> list[SizeStep]:
-        """Steps behind `first`, ending with `size_bytes` if known; empty if no bookie answers."""
+        """Steps after `first`, ending with `size_bytes` if known; empty if no bookie answers."""
         told = await self._ask(fragment.ensemble, first, last)
         found = steps_of([run for runs in told for run in runs], first, last + 1)
         if not found or not found[-1].bytes_before:
@@ -143,13 +146,13 @@ class SizeSteps:
 
 
 def _share(run: Holding, first: int, last: int) -> float:
-    """The share of its entries within these."""
+    """The share of the run's entries within `first` … `last`."""
     within = min(last, run.last_entry) - max(first, run.first_entry) + 1
     return within / (run.last_entry - run.first_entry + 1)
 
 
 def steps_of(runs: Iterable[Holding], first: int, end: int) -> list[SizeStep]:
-    """Steps behind `first`, to `end`, of the bytes of all runs together, each spread evenly over its entries. Pure."""
+    """Steps after `first`, to `end`, of the bytes of all runs together, each spread evenly over its entries. Pure."""
     changes: dict[int, float] = {first: 0.0, end: 0.0}
     for run in runs:
         low, high = max(first, run.first_entry), min(end, run.last_entry + 1)

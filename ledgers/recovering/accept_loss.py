@@ -1,15 +1,15 @@
-"""Closing a ledger whose end nobody can prove any more, where its survivors end: by an operator's explicit word.
+"""Closes a ledger whose end can no longer be proven, at the end of its survivors, by an operator's explicit order.
 
-1. `assess` looks, fences nothing and changes nothing, and says what would be given up. It refuses where a recovery
-   would come to an end, and where a bookie lives that could still tell: then nothing need be given up.
-2. `accept_loss` marks the ledger IN_RECOVERY (rule R2), fences whoever answers, walks again, and closes by one
-   compare-and-swap. It refuses where more would be lost than was said.
+1. `assess` only reads: it fences nothing, changes nothing, and reports what would be lost. It refuses if a recovery
+   would complete, or if a bookie is live that could still prove the end: then no entry need be lost.
+2. `accept_loss` marks the ledger IN_RECOVERY (rule R2), fences the bookies that answer, walks again, and closes by one
+   compare-and-swap. It refuses if more would be lost than was reported.
 
-The record keeps by whose word it was closed, for ever. Bookies of the last ensemble that did not answer are named
-there: one that comes back fences the ledger (`bookie/upkeep/healing/worker.py`), so that its old writer gets no ack
-quorum from those who were away. What it has behind the end is no part of the ledger: the record says where that ends,
-as for every closed one. Nothing is written back, for there may be nobody to take it; the record says of every copy of
-the last fragment that it may lack entries, and healing makes them whole.
+The record permanently names the operator who ordered it, and the bookies of the last ensemble that did not answer. One
+that comes back fences the ledger (`bookie/upkeep/healing/worker.py`), so that its old writer gets no ack quorum from
+those that were away. Its entries after the end are no part of the ledger: the record states the end, as for every
+closed ledger. Nothing is written back, because there may be no bookie to take it. The record states of every copy of
+the last fragment that it may lack entries, and healing completes them.
 """
 
 from __future__ import annotations
@@ -37,17 +37,18 @@ from .recover import mark_in_recovery
 from .survivors import Survivors
 
 BY_CHARACTERS_MAX = 200
-"""Of who has said it, in the record."""
+"""Limit for the operator's name in the record."""
 
 
 @dataclass(frozen=True, slots=True)
 class LossAssessment:
-    """What accepting the loss of a ledger's lost bookies would come to.
+    """The consequences of accepting the loss of a ledger's lost bookies.
 
-    `proven_through`: the last entry that is proven to be confirmed. `last_entry`: where the ledger would end.
-    `missing`: the bookies of its last ensemble that do not answer, and whether each is lost, or only away.
-    `unreadable`: entries before that end of which only the missing have copies; they stay in the ledger, and can be
-    read once one of these is back. `behind`: what the bookies say of the first entry that is not proven and not there.
+    `proven_through`: the last entry that is proven to be confirmed. `last_entry`: the entry at which the ledger would
+    end. `missing`: the bookies of its last ensemble that do not answer, and whether each is lost, or only away.
+    `unreadable`: number of entries before that end of which only the missing have copies; they stay in the ledger, and
+    can be read once one of these bookies is back. `behind`: the bookies' answers about the first entry that is neither
+    proven nor present.
     """
 
     ledger_id: int
@@ -59,16 +60,16 @@ class LossAssessment:
 
     @property
     def confirmed_and_lost(self) -> int:
-        """So many entries at the end are proven to be confirmed, and no survivor has them."""
+        """Number of entries at the end that are proven to be confirmed, and that no survivor has."""
         return max(0, self.proven_through - self.last_entry)
 
 
 async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAssessment:
-    """Fences nothing and changes nothing. Raises LedgerClosed for a ledger that is closed, NoSuchLedger, Unauthorized,
-    LedgerError where nothing need be given up, and LedgerRecoveryFailed while the metadata is an older copy."""
+    """Fences nothing and changes nothing. Raises LedgerClosed for a closed ledger, NoSuchLedger, Unauthorized,
+    LedgerError if no loss need be accepted, and LedgerRecoveryFailed while the metadata is an older copy."""
     found, keys = await _opened(cluster, ledger_id, password)
     if found.record.is_closed:
-        raise LedgerClosed(ledger_id, "its end is final, and no loss is to be accepted")
+        raise LedgerClosed(ledger_id, "its end is final, and there is no loss to accept")
     await check_accepted(cluster, ledger_id)
     end = Survivors(cluster, found.record, keys, fence=False)
     await end.find_end()
@@ -76,9 +77,10 @@ async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAsses
 
 
 async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -> LedgerRecord:
-    """Closes the ledger where its survivors end; its closed record, also where somebody else has closed it meanwhile.
+    """Closes the ledger at the end of its survivors; returns its closed record, even if another client has closed it
+    meanwhile.
 
-    Raises as `assess` does, and LedgerRecoveryFailed where more would be lost now than was `told`.
+    Raises as `assess` does, and LedgerRecoveryFailed if more would be lost now than was `told`.
     """
     found, keys = await _opened(cluster, told.ledger_id, password)
     marked = await mark_in_recovery(cluster, found)
@@ -86,7 +88,7 @@ async def accept_loss(cluster: Cluster, told: LossAssessment, password: bytes) -
         return marked.record
     end = Survivors(cluster, marked.record, keys, fence=True)
     await end.find_end()
-    await check_accepted(cluster, told.ledger_id)  # those that were fenced have looked
+    await check_accepted(cluster, told.ledger_id)  # the fenced bookies have checked the metadata
     _check_no_more_is_lost(told, await _assessed(cluster, end))
     return await _close(cluster, marked, end)
 
@@ -97,16 +99,16 @@ async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[Ve
         return found, await keys_of(cluster, found, password, Right.FENCE, Right.ACCEPT_LOSS)
 
 
-# --- when it is refused ------------------------------------------------------------------------
+# --- refusals --------------------------------------------------------------------------------
 
 
 async def _assessed(cluster: Cluster, end: Survivors) -> LossAssessment:
-    """Raises LedgerError where nothing need be given up: the end can be proven, or somebody lives who may prove it, and
-    with whom its writer may go on."""
+    """Raises LedgerError if no loss need be accepted: the end can be proven, or a bookie is live that may prove it, and
+    with which the ledger's writer may continue."""
     ledger_id = end.record.ledger_id
     if end.is_provable:
         raise LedgerError(
-            f"nothing of ledger {ledger_id} need be given up: enough of its bookies answer to prove where it ends; use "
+            f"no loss of ledger {ledger_id} need be accepted: enough of its bookies answer to prove its end; use "
             f"`bookledger ledger recover {ledger_id}`"
         )
 
@@ -115,8 +117,8 @@ async def _assessed(cluster: Cluster, end: Survivors) -> LossAssessment:
     if living:
         said = "; ".join(f"{bookie}: {end.missing[bookie]}" for bookie in living)
         raise LedgerError(
-            f"nothing of ledger {ledger_id} is given up while bookies that are registered do not answer ({said}): they "
-            "may be able to prove where it ends. Find out what keeps them, or stop them"
+            f"no loss of ledger {ledger_id} is accepted while registered bookies do not answer ({said}): they "
+            "may be able to prove its end. Find out why they do not answer, or stop them"
         )
     return LossAssessment(
         ledger_id, end.proven_through, end.last_entry, tuple(missing), end.unreadable, end.behind
@@ -132,14 +134,16 @@ async def _where(cluster: Cluster, bookie: BookieRef, end: Survivors) -> Whereab
 def _check_no_more_is_lost(told: LossAssessment, now: LossAssessment) -> None:
     before = {one.bookie for one in told.missing}
     if gone := [str(one.bookie) for one in now.missing if one.bookie not in before]:
-        why = f"no answer any more from {', '.join(gone)}"
+        why = f"no answer now from {', '.join(gone)}"
     elif now.last_entry < told.last_entry:
-        why = f"they end at entry {now.last_entry} now"
+        why = f"the survivors now end at entry {now.last_entry}"
     elif now.confirmed_and_lost > told.confirmed_and_lost:
-        why = f"entry {now.proven_through} is proven by now, and they end at entry {now.last_entry}"
+        why = f"entry {now.proven_through} is now proven, and the survivors end at entry {now.last_entry}"
     else:
         return
-    raise LedgerRecoveryFailed(told.ledger_id, f"more would be lost than was told ({why}); look again")
+    raise LedgerRecoveryFailed(
+        told.ledger_id, f"more would be lost than was reported ({why}); assess it again"
+    )
 
 
 # --- closing -----------------------------------------------------------------------------------
@@ -158,7 +162,9 @@ async def _close(cluster: Cluster, marked: VersionedRecord, end: Survivors) -> L
         _tell(cluster, found.record, loss)
         await tell_lacking(cluster.marks, found.record)
     elif not found.record.is_closed:
-        raise LedgerRecoveryFailed(record.ledger_id, "others kept changing its metadata; look again")
+        raise LedgerRecoveryFailed(
+            record.ledger_id, "other clients kept changing its metadata; assess it again"
+        )
     return found.record
 
 
@@ -174,9 +180,9 @@ def _tell(cluster: Cluster, record: LedgerRecord, loss: AcceptedLoss) -> None:
 
 
 def _who(cluster: Cluster) -> str:
-    """By the certificate; without one, whoever runs this program where."""
+    """The certificate's identity; without a certificate, the user and host of this program."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # nobody that this host knows by name
+    except (KeyError, OSError):  # this host has no name for the user
         user = str(os.getuid())
     return (cluster.who or f"{user}@{socket.gethostname()}")[:BY_CHARACTERS_MAX]

@@ -15,17 +15,17 @@ from ..errors import LedgerRecoveryFailed
 from ..protocol.fencing import Fencing
 
 VOUCHED_SECONDS_MAX = 15.0
-"""How long a bookie that came back lately is asked again whether it can vouch for the metadata now: until then all that
-are registered have renewed a lease of ten seconds."""
+"""How long a bookie that came back lately is asked again whether it can vouch for the metadata: within this time all
+registered bookies have renewed a lease of ten seconds."""
 
 ASKED_AGAIN_SECONDS_MIN = 0.25
 ASKED_AGAIN_SECONDS_MAX = 2.0
-"""It is asked again after so long, then after twice that, up to the longer: after a power cut a thousand ledgers may be
-recovered at once."""
+"""The bookie is asked again after the shorter pause, then after twice that, up to the longer one: after a power cut a
+thousand ledgers may be recovered at once."""
 
 
 async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
-    """Raises LedgerRecoveryFailed where the metadata is an older copy that nobody has accepted, and MetadataError."""
+    """Raises LedgerRecoveryFailed if the metadata is an older copy that no operator has accepted, and MetadataError."""
     try:
         await hold.check_accepted(cluster.store)
     except MetadataRestored as error:
@@ -35,10 +35,10 @@ async def check_accepted(cluster: Cluster, ledger_id: int) -> None:
 async def until_vouched_for(
     cluster: Cluster, fencing: Fencing, fence: Callable[[], Awaitable[LacReply]], vouched: asyncio.Event
 ) -> LacReply:
-    """The last answer of a bookie that is fenced, once it or another vouches for the metadata, or it takes too long.
-    `vouched` is set when another does.
+    """Returns the last answer of a fenced bookie, once it or another vouches for the metadata, or it takes too long.
+    `vouched` is set when another bookie does.
 
-    Raises BookieUnavailable, LedgerRecoveryFailed where somebody has noticed meanwhile that it went back, and
+    Raises BookieUnavailable, LedgerRecoveryFailed if it was noticed meanwhile that the metadata went back, and
     MetadataError.
     """
     now = asyncio.get_running_loop().time

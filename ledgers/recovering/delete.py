@@ -23,9 +23,9 @@ async def delete(
     as_it_is: bool = False,
     password_is_lost: bool = False,
 ) -> None:
-    """For good. `as_it_is`: without a recovery of one that is open.
+    """Deletes the ledger permanently. `as_it_is`: without recovering an open one.
 
-    Raises NoSuchLedger, Unauthorized, LedgerRecoveryFailed, LedgerError where it keeps changing.
+    Raises NoSuchLedger, Unauthorized, LedgerRecoveryFailed, or LedgerError if the record keeps changing.
     """
     by = "password is lost" if password_is_lost else "force" if as_it_is else None
 
@@ -46,11 +46,11 @@ async def delete(
 async def _ready(
     cluster: Cluster, found: VersionedRecord, password: bytes, *, as_it_is: bool
 ) -> VersionedRecord:
-    """What may be deleted: recovered, or `as_it_is`. Raises Unauthorized, LedgerRecoveryFailed."""
+    """Returns the record that may be deleted: recovered, or `as_it_is`. Raises Unauthorized, LedgerRecoveryFailed."""
     record = found.record
     must_recover = not record.is_closed and not as_it_is
     rights = (Right.FENCE,) if must_recover else ()
-    # Who deletes by force need not know that an old ledger has no password.
+    # A caller that deletes by force need not know that an old ledger has no password.
     shown = b"" if as_it_is and not record.verifier else password
     with refusals_told(cluster, record.ledger_id, "delete"):
         keys = await keys_of(cluster, found, shown, *rights)

@@ -1,8 +1,8 @@
-"""What bookies hold of a ledger, entry by entry, whatever its record proves: a pure machine.
+"""The copies that bookies hold of a ledger, entry by entry, whatever its record proves: a pure machine.
 
-It goes through the ids in order. Bookies are asked one after the other, from the entry that is wanted on, until one
-gives a verified copy. Where none does, the entries up to the next one that anybody has are a gap, and it is told of
-each bookie whether it has a copy that cannot be read, or none.
+It proceeds through the ids in order. Bookies are asked one after the other, from the wanted entry on, until one returns
+a verified copy. If none does, the entries up to the next one that any bookie has are a gap, which lists the bookies
+whose copy cannot be read, and those that have none.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from bookie.wire import Columns
 from ..protocol.fenced_reads import Replica
 
 ENTRY_ID_MAX = 2**62
-"""No ledger has so many entries: who reads to it reads to the end."""
+"""More entries than any ledger has: a reader that reads to this id reads to the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Entries of which no bookie that answered gave a verified copy.
+    """Entries of which no bookie that answered returned a verified copy.
 
-    `unreadable`: bookies whose copy is damaged, or that cannot vouch for what they have. `lacking`: bookies that say
-    they have none.
+    `unreadable`: bookies whose copy is damaged, or that cannot vouch for their entries. `lacking`: bookies that answer
+    that they have none.
     """
 
     first_entry: int
@@ -32,7 +32,7 @@ class Gap:
     lacking: tuple[str, ...] = ()
 
     def followed_by(self, other: Gap) -> Gap | None:
-        """Both in one, where they meet and the same is said of them."""
+        """Both gaps in one, if they meet and list the same bookies."""
         if self.last_entry + 1 != other.first_entry:
             return None
         if (self.unreadable, self.lacking) != (other.unreadable, other.lacking):
@@ -41,9 +41,9 @@ class Gap:
 
 
 class HeldCopies:
-    """Goes through the entries `first_entry` … `last_entry` that any of these bookies has.
+    """Proceeds through the entries `first_entry` … `last_entry` that any of these bookies has.
 
-    `through`: what is missing up to this entry is a gap, also behind the last copy.
+    `through`: missing entries up to this one are a gap, even after the last copy.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class HeldCopies:
         self._through = through
 
     def step(self) -> Replica | Columns | Gap | None:
-        """What is next: a bookie to be asked for a page, a run of verified entries, a gap; None at the end."""
+        """The next step: a bookie to be asked for a page, a run of verified entries, or a gap; None at the end."""
         if self._next > self.last_entry:
             return None
         for replica in self._living():
@@ -75,7 +75,7 @@ class HeldCopies:
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that cannot say where their entries end: what they had may be lost, or unreadable, to the last id."""
+        """Bookies that do not know where their entries end: entries may be lost, or unreadable, to the last id."""
         return [
             one.name for one in self._living() if any(d.last_entry >= ENTRY_ID_MAX for d in one.unreadable)
         ]
@@ -84,7 +84,7 @@ class HeldCopies:
         return (replica for replica in self._replicas if not replica.failure)
 
     def _gap(self) -> Gap | None:
-        """Every bookie has spoken of the next entry, and none has it."""
+        """The next gap, given that every bookie has answered about the next entry, and none has it."""
         later = [n for one in self._living() if (n := self._next_of(one)) is not None]
         end = min(later) - 1 if later else self._last_missing()
         if end < self._next:
@@ -94,19 +94,19 @@ class HeldCopies:
         return gap
 
     def _next_of(self, replica: Replica) -> int | None:
-        """The next entry that it has, or may have behind its page; None where it has nothing more."""
+        """The next entry that the bookie has, or may have after its page; None if it has no further entries."""
         later = replica.good.between(self._next + 1, self.last_entry)
         if len(later):
             return later.first_entry
         return replica.covered_through + 1 if replica.covered_through < self.last_entry else None
 
     def _last_missing(self) -> int:
-        """Where nobody has anything more: the last entry that was there, or should be."""
+        """If no bookie has further entries: the last entry that existed, or should exist."""
         ends = [d.last_entry for one in self._living() for d in one.unreadable if d.last_entry < ENTRY_ID_MAX]
         return min(self.last_entry, max([self._through, *ends]))
 
     def _same_of(self, end: int) -> Gap:
-        """From the next entry on, as far as of each bookie the same is to be said."""
+        """The gap from the next entry on, as far as the answer of each bookie stays the same."""
         first = self._next
         unreadable, lacking = list[str](), list[str]()
         for replica in self._living():

@@ -1,5 +1,5 @@
-"""Asks bookies about one ledger that is recovered or salvaged: several times each, for whoever gives up early leaves
-a ledger unusable, or a copy behind."""
+"""Asks bookies about one ledger that is recovered or salvaged, several times each, because stopping early would leave a
+ledger unusable, or miss a copy."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ Reply = TypeVar("Reply")
 
 
 class LedgerCalls:
-    """Calls by the ledger's identity, with the credential that it takes. Each raises BookieUnavailable, of the last of
-    `recovery_tries_max` tries. With `fence` a bookie refuses the ledger's writer from its answer on."""
+    """Calls with the ledger's identity and the credential that it requires. Each raises BookieUnavailable, from the
+    last of `recovery_tries_max` tries. With `fence`, a bookie refuses the ledger's writer from its answer on."""
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, key: LedgerKey, *, fence: bool) -> None:
         self._cluster = cluster
@@ -80,10 +80,10 @@ class LedgerCalls:
 
 
 class Holders:
-    """Bookies that are asked what they hold of a ledger, whatever a quorum can prove.
+    """Bookies that are asked for their copies of a ledger, whatever a quorum can prove.
 
-    `silent`: those that gave no answer, or from some entry on no more, and why. `proven_through`: the last entry that
-    the record, or one of them, proves to be confirmed.
+    `silent`: those that did not answer, or no longer from some entry on, with the reason. `proven_through`: the last
+    entry that the record, or one of them, proves to be confirmed.
     """
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
@@ -113,21 +113,21 @@ class Holders:
             self.proven_through = max(self.proven_through, told.last_entry)
 
     def _heard(self, bookie: BookieRef, reply: LacReply) -> None:
-        """For those that want to know more of what the bookie told. Raises LedgerError."""
+        """Hook for subclasses that need more of the bookie's answer. Raises LedgerError."""
 
     def _refused(self, bookie: BookieRef, reply: LacReply | ReadReply, why: str) -> None:
-        """For those that want to know more of one that answers, and tells nothing. Raises LedgerError."""
+        """Hook for subclasses that treat a bookie's refusal differently. Raises LedgerError."""
         del reply
         self.silent[bookie.bookie_id] = why
 
     def _unless_silent(self, replicas: list[Replica]) -> list[Replica]:
-        """Those that are silent already have failed."""
+        """The replicas, with those that are silent already marked as failed."""
         for one in replicas:
             one.failure = self.silent.get(one.name, "")
         return replicas
 
     async def _walk(self, copies: HeldCopies) -> AsyncGenerator[Columns | Gap, None]:
-        """All that there is, in order, once: verified entries, and the gaps between them."""
+        """Yields all that the bookies have, in order, once: verified entries, and the gaps between them."""
         while (step := copies.step()) is not None:
             if isinstance(step, Replica):
                 await self._read(step, copies.last_entry)

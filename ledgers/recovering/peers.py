@@ -1,7 +1,7 @@
-"""A bookie's access to its peers, for repair and re-replication, with a client's reads and recovery.
+"""A bookie's access to its peers, for repair and re-replication, using a client's reads and recovery.
 
-`bookie` never imports this package: it takes whatever implements its own interface, `bookie.upkeep.peers.Peers`, from
-the program that starts it.
+`bookie` never imports this package: the program that starts it passes an implementation of its own interface,
+`bookie.upkeep.peers.Peers`.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from ..reading.range_read import RangeRead
 from .recover import recover
 
 READ_AHEAD_PAGES = 1
-"""Pages fetched while one is worked on: mending is never in a hurry, and the bookies serve clients too."""
+"""Pages fetched while one is being processed: mending is never in a hurry, and the bookies serve clients too."""
 
 PATIENCE_SECONDS_MIN = 2.0
-"""A bookie is silent for so long at least before another is burdened with the same page."""
+"""Minimum silence of a bookie before another is burdened with the same page."""
 
 REACHED_SECONDS_MAX = 5.0
-"""How long a bookie has to answer that it can be reached."""
+"""Time limit for a bookie's answer that it can be reached."""
 
 ANY_VERSION = 0
-"""Of a record that somebody else read: whatever is read later is newer."""
+"""Version of a record that another program read: any version read later is newer."""
 
 
 class ClusterPeers:
     """The other bookies of a cluster, as `bookie.upkeep.peers.Peers` describes them.
 
-    The store stays its owner's. Connects to nobody before the first call. `key` is the bookie's, for ledgers with a
-    password. `bookies` makes the calls to bookies.
+    The store still belongs to its owner. No connection is made before the first call. `key` is the bookie's, for
+    ledgers with a password. `bookies` makes the calls to bookies.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class ClusterPeers:
     ) -> AsyncGenerator[Columns, None]:
         """The entries from every replica but `without`; see `bookie.upkeep.peers.Peers.entries`.
 
-        Reads ahead by `READ_AHEAD_PAGES`. Use with `aclosing` where it may be left half-way.
+        Reads ahead by `READ_AHEAD_PAGES`. Use with `aclosing` if it may be left half-way.
         """
         _check_range(record, first_entry, last_entry)
         key, found = self._key, VersionedRecord(record, ANY_VERSION)
@@ -89,7 +89,7 @@ class ClusterPeers:
                     yield page
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """The ledger's closed record, None where it is deleted; see `bookie.upkeep.peers.Peers.recover`."""
+        """The ledger's closed record, None if it is deleted; see `bookie.upkeep.peers.Peers.recover`."""
         with _failures(ledger_id):
             found = await self._cluster.ledgers.read(ledger_id)
             if found is None or found.record.is_closed:
@@ -116,12 +116,12 @@ class ClusterPeers:
         return ""
 
     async def close(self) -> None:
-        """Ends all connections."""
+        """Closes all connections."""
         await self._cluster.bookies.close()
 
 
 class _KeylessHmac(HmacDigester):
-    """Lets every digest of the right width pass: the ledger's key is not known here."""
+    """Accepts every digest of the right width, because the ledger's key is not known here."""
 
     def bad_entries(self, _: Columns) -> list[int]:
         return []
@@ -134,7 +134,7 @@ def _keyless_digester(record: LedgerRecord) -> Digester:
 
 
 def _gentle(config: ClientConfig) -> ClientConfig:
-    """Settings for one who reads in the background."""
+    """Settings for reading in the background."""
     patience = config.speculative_read_seconds and max(config.speculative_read_seconds, PATIENCE_SECONDS_MIN)
     return replace(config, read_ahead_pages=READ_AHEAD_PAGES, speculative_read_seconds=patience)
 
@@ -152,7 +152,7 @@ def _check_range(record: LedgerRecord, first_entry: int, last_entry: int) -> Non
 def _needs_password(ledger_id: int) -> PeersFailed:
     return PeersFailed(
         ledger_id,
-        f"ledger {ledger_id} is not closed, and has a password: nobody but its owner can recover it",
+        f"ledger {ledger_id} is not closed, and has a password: only its owner can recover it",
         "have its owner close it, or recover it with `bookledger ledger recover --password-file FILE "
         f"{ledger_id}`, or delete it; then try again",
     )
@@ -160,7 +160,7 @@ def _needs_password(ledger_id: int) -> PeersFailed:
 
 @contextmanager
 def _failures(ledger_id: int) -> Iterator[None]:
-    """The one place where a client's errors become a bookie's."""
+    """Converts a client's errors to a bookie's; the only place that does."""
     try:
         yield
     except (LedgerError, MetadataError) as error:
@@ -170,7 +170,7 @@ def _failures(ledger_id: int) -> Iterator[None]:
 def _failure(ledger_id: int, error: LedgerError | MetadataError) -> PeersFailed:
     match error:
         case EntryUnreadable(entry_id=entry_id, answers=answers):
-            whose = "no other replica gave" if answers else "no other bookie was to keep"
+            whose = "no other replica gave" if answers else "no other bookie should hold"
             return PeersFailed(
                 ledger_id,
                 f"{whose} entry {entry_id} of ledger {ledger_id}",
@@ -180,7 +180,7 @@ def _failure(ledger_id: int, error: LedgerError | MetadataError) -> PeersFailed:
                 answers=answers,
             )
         case NoSuchLedger():
-            what, advice = f"ledger {ledger_id} was deleted meanwhile", "nothing of it need be mended"
+            what, advice = f"ledger {ledger_id} was deleted meanwhile", "it needs no mending"
         case MetadataError() | MetadataUnavailable():
             what, advice = (
                 f"cannot look up ledger {ledger_id}: {error}",
@@ -188,7 +188,7 @@ def _failure(ledger_id: int, error: LedgerError | MetadataError) -> PeersFailed:
             )
         case LedgerRecoveryFailed(is_undecided=True):
             away = "bring back those of these bookies that are only away, and try again"
-            lost = f"where they are lost for good: `bookledger ledger recover --accept-loss {ledger_id}`"
+            lost = f"if they are lost for good: `bookledger ledger recover --accept-loss {ledger_id}`"
             what, advice = str(error), f"{away}; {lost}"
         case _:
             what, advice = str(error), "bring back the bookies that it names, and try again"

@@ -42,9 +42,9 @@ RESTART_PAUSE_SECONDS_MAX = 2.0
 
 SLOW_COPIES_FACTOR = 4
 SLOW_COPIES_SECONDS_MIN = 0.01
-"""What was written back may take so many times as long at a slow bookie as at an ack quorum, and this long in any
-case. Then nobody waits for it: one that answers nothing would cost every recovery seconds, and the record names what
-its copies may lack (rule W6)."""
+"""The time for writing entries back at a slow bookie, as a multiple of the time at an ack quorum, and at least this
+long. After that, recovery does not wait for it: a bookie that does not answer would cost every recovery seconds, and
+the record names the entries that its copies may lack (rule W6)."""
 
 
 async def recover(
@@ -52,10 +52,10 @@ async def recover(
 ) -> VersionedRecord:
     """Fences the ledger, finds its end, closes it; returns the closed record (rules R2 to R5).
 
-    A closed ledger is returned as it is and no bookie is touched. Recoverers may race: all return the
-    same end. Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost),
-    NoSuchLedger, MetadataUnavailable. LedgerRecoveryFailed also where the metadata went back to an older copy that
-    nobody has accepted, or no bookie can tell that it did not: a ledger of which it knows an older ensemble could be
+    A closed ledger is returned unchanged, and no bookie is contacted. Recoverers may race: all return the same end.
+    Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost), NoSuchLedger,
+    MetadataUnavailable. LedgerRecoveryFailed is also raised if the metadata went back to an older copy that no operator
+    has accepted, or if no bookie can vouch that it did not: a ledger of which it knows an older ensemble could be
     closed too early.
     """
     if found.record.is_closed:
@@ -85,7 +85,7 @@ async def _recover(
             closed = outcome.record
             tell(Act.RECOVER, who=cluster.who, ledger_id=closed.ledger_id, last_entry=closed.last_entry)
             return outcome
-        # Somebody else changed the record: a random pause, or two recoverers could do this for ever.
+        # Another client changed the record: a random pause, or two recoverers could do this for ever.
         await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
         found = await _read_again(cluster, found.record)
     raise LedgerRecoveryFailed(found.record.ledger_id, "other clients kept changing its metadata; try again")
@@ -99,8 +99,8 @@ async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord
 
 
 async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> VersionedRecord:
-    """OPEN → IN_RECOVERY, unless somebody has got that far already (R2). Raises LedgerRecoveryFailed while the metadata
-    is an older copy (W8)."""
+    """OPEN → IN_RECOVERY, unless another client has done so already (R2). Raises LedgerRecoveryFailed while the
+    metadata is an older copy (W8)."""
     for _ in range(cluster.config.recovery_attempts_max):
         if found.record.is_closed:
             return found
@@ -135,9 +135,9 @@ class RecoveryRun:
         self._vouched = asyncio.Event()
 
     async def run(self) -> VersionedRecord | None:
-        """The closed record, or None where another client changed it and recovery must start over.
+        """Returns the closed record, or None if another client changed it and recovery must start over.
 
-        Gives the slowest copies of what was written back a little time.
+        Allows a little time for the slowest copies of the entries written back.
         """
         try:
             self._tasks.start(self._fail_without_progress())
@@ -166,10 +166,12 @@ class RecoveryRun:
         self._perform(self._machine.acked(lane, through))
 
     def written(self, lane: int, through: int) -> None:
-        raise AssertionError(f"a recovery puts off no sync (lane {lane}, entry {through})")
+        raise AssertionError(f"a recovery never defers a sync (lane {lane}, entry {through})")
 
     def lane_behind(self, lane: int, why: str) -> None:
-        raise AssertionError(f"what is written back is bounded far below a lane (lane {lane}: {why})")
+        raise AssertionError(
+            f"entries written back are bounded far below a lane's limit (lane {lane}: {why})"
+        )
 
     def lane_caught_up(self, lane: int) -> None:
         raise AssertionError(f"lane {lane} was never behind")
@@ -214,13 +216,15 @@ class RecoveryRun:
             self._drained.set_result(None)
 
     async def _fail_without_progress(self) -> None:
-        """Ends a recovery whose write-backs no ack quorum takes. Fencing and reading have time limits of their own."""
+        """Ends a recovery whose write-backs reach no ack quorum. Fencing and reading have time limits of their own."""
         limit = self._cluster.config.append_quorum_seconds_max
         while (left := self._progress_at + limit - self._loop.time()) > 0:  # noqa: ASYNC110 — a deadline that moves
             await asyncio.sleep(left)
         pipeline = self._machine.pipeline
         failures = pipeline.failures if pipeline else {}
-        said = "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie said why"
+        said = (
+            "; ".join(f"{name}: {why}" for name, why in sorted(failures.items())) or "no bookie gave a reason"
+        )
         self._fail(LedgerRecoveryFailed(self._ledger_id, f"no progress for {limit:g} s ({said})"))
 
     async def _fence(self, effect: FenceLac) -> None:

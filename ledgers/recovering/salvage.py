@@ -1,8 +1,8 @@
-"""Salvaging a ledger: reading what there is of it from any living bookie, without fencing or changing anything.
+"""Salvages a ledger: reads all available entries from any live bookie, without fencing or changing anything.
 
-What a quorum can prove does not matter here. Each entry is verified by its digest; what lies past the last entry that
-the record or a bookie's last-add-confirmed proves is given, too, and may not be part of the ledger. What nobody has,
-or nobody can read, is told as gaps, and who could not be asked in `silent`.
+It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries past the last one
+that the record or a bookie's last-add-confirmed proves are included, and may not be part of the ledger. Entries that no
+bookie has, or that cannot be read, are reported as gaps, and bookies that could not be asked in `silent`.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 from .ledger_calls import Holders
 
 Part = Columns | Gap
-"""Verified entries without a gap between them, or entries that nobody gave."""
+"""Verified entries without a gap between them, or entries that no bookie returned."""
 
 ASKED_AT_ONCE_MAX = 64
-"""Bookies that are asked at a time how far the ledger is confirmed."""
+"""Limit of bookies asked at a time how far the ledger is confirmed."""
 
 UNDECIPHERED = ("decryption",)
-"""In place of bookies, where an entry's bytes are as they were written, and not made with the ledger's key."""
+"""Named instead of bookies if an entry's digest is right, but it was not encrypted with the ledger's key."""
 
 
 class Salvage(Holders):
-    """What there is of a ledger at living bookies.
+    """The available entries of a ledger at live bookies.
 
-    Made by `LedgerClient.salvage_ledger`; belongs to its event loop. Each entry is verified by its digest. What lies
-    past `proven_through`, the last entry that is proven to be confirmed, is given, too, and may not be part of the
-    ledger; what nobody has, or nobody can read, is told as gaps. Nothing is fenced or changed. `silent`: bookies that
-    the ledger is placed at, or that were named, and could not be asked, or from some entry on no more, with why.
+    Created by `LedgerClient.salvage_ledger`; belongs to its event loop. Each entry is verified by its digest. Entries
+    past `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of the
+    ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
+    `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
+    with the reason.
     """
 
     def __init__(
@@ -61,22 +62,20 @@ class Salvage(Holders):
 
     @property
     def unsure(self) -> list[str]:
-        """Once all parts are given: bookies that answered and cannot say whether there was more."""
+        """Once all parts were yielded: bookies that answered and do not know whether there were further entries."""
         return [] if self._copies is None else self._copies.unsure
 
     async def find_holders(self, bookies: Collection[str]) -> None:
-        """Asks every living bookie, or those of these names, how far the ledger is confirmed.
+        """Asks every live bookie, or those of these names, how far the ledger is confirmed.
 
-        Raises LedgerError for a name under which nobody lives, MetadataError.
+        Raises LedgerError for a name without a live bookie, and MetadataError.
         """
         living = {one.bookie.bookie_id: one.bookie for one in await list_bookies(self._cluster.store)}
         if strange := sorted(set(bookies) - living.keys()):
             there = ", ".join(living) or "none"
-            raise LedgerError(
-                f"no bookie lives under the name {', '.join(strange)}; those that live: {there}"
-            )
+            raise LedgerError(f"no live bookie is named {', '.join(strange)}; live bookies: {there}")
         placed = [ref for fragment in self.record.fragments for ref in fragment.ensemble]
-        # Those that should have it are asked first.
+        # Bookies that should have it are asked first.
         wanted = [
             one
             for one in dict.fromkeys([*placed, *living.values()])
@@ -99,7 +98,7 @@ class Salvage(Holders):
         self._copies = HeldCopies(replicas, through=self.proven_through, last_entry=self._last)
 
     async def parts(self) -> AsyncGenerator[Part, None]:
-        """All that there is, in order, once: entries, and the gaps between them."""
+        """Yields all available entries, in order, once, and the gaps between them."""
         assert self._copies is not None
         self._cluster.check_process()
         async with aclosing(self._walk(self._copies)) as found:
@@ -107,10 +106,10 @@ class Salvage(Holders):
                 for one in [part] if isinstance(part, Gap) else self._opened(part):
                     yield one
 
-    # --- how ----------------------------------------------------------------------------------
+    # --- decryption -----------------------------------------------------------------------------
 
     def _opened(self, columns: Columns) -> list[Part]:
-        """As they were appended. An entry that the ledger's key does not open is a gap."""
+        """The entries as they were appended. An entry that the ledger's key does not decrypt is a gap."""
         if self._cipher is None:
             return [columns]
         parts: list[Part] = []

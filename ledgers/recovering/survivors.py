@@ -1,11 +1,11 @@
-"""Where the survivors of a ledger's last ensemble end: what its bookies that still answer have, proven or not.
+"""The end of the survivors of a ledger's last ensemble: the entries of bookies that still answer, proven or not.
 
-An entry of which no survivor has a copy, and of which nobody can tell whether it was confirmed, is where they end. A
-recovery (rule R3) fails there; whether one would have come to an end is told, too.
+They end at an entry of which no survivor has a copy, and for which the answers do not show whether it was confirmed. A
+recovery (rule R3) fails there; `is_provable` states whether one would have completed.
 
-Where the record may be older than the ledger (rule W8), it names bookies outside that ensemble that hold more. They are
-fenced, too, and what they prove counts as confirmed. Where one of those asked has noted a later state of the ledger,
-nothing is given up before the record is brought up to it.
+If the record may be older than the ledger (rule W8), it names bookies outside that ensemble that hold more. They are
+fenced, too, and entries that they prove count as confirmed. If a bookie's note shows a later state of the ledger, no
+loss is accepted before the record is brought up to it.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 from .ledger_calls import Holders
 
 GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
-"""The bookie that the record names is not there any more, or what it had of this ledger is not."""
+"""The bookie that the record names is no longer there, or its entries of this ledger are not."""
 
 
 class Survivors(Holders):
-    """One look at them: every bookie of the last ensemble is asked, and those that hold more than the record knows.
-    With `fence` each refuses the ledger's writer before it answers.
+    """One inspection of the survivors: it asks every bookie of the last ensemble, and those that hold more than the
+    record knows. With `fence`, each refuses the ledger's writer before it answers.
 
-    `last_entry` and `length_bytes`: where they end. `silent`: those that did not answer, and why; `gone`: those of them
-    in whose place another one answers, or which hold another ledger of this id. `unreadable`: entries of the last
-    fragment up to that end of which only those have copies. `behind`: what each bookie says of the entry at which the
-    walk ended. `is_provable`: a recovery that heard the same would close the ledger, and lose nothing.
+    `last_entry` and `length_bytes`: the end of the survivors. `silent`: bookies that did not answer, and why; `gone`:
+    those of them in whose place another one answers, or which hold another ledger of this id. `unreadable`: number of
+    entries of the last fragment up to that end of which only the silent ones have copies. `behind`: each bookie's
+    answer about the entry at which the walk ended. `is_provable`: a recovery with the same answers would close the
+    ledger, and lose nothing.
     """
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
@@ -49,8 +50,8 @@ class Survivors(Holders):
         self._fencing = Fencing(record, self._digester)
 
     async def find_end(self) -> None:
-        """Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and does not do what it is asked,
-        and LedgerRecoveryFailed where one that is fenced knows a later state of the ledger."""
+        """Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and refuses the request, and
+        LedgerRecoveryFailed if a fenced bookie knows a later state of the ledger."""
         await asyncio.gather(
             *(self._ask_lac(one) for one in (*self._fragment.ensemble, *self.record.also_at))
         )
@@ -84,8 +85,8 @@ class Survivors(Holders):
     async def _walked(
         self, first_entry: int, last_entry: int = ENTRY_ID_MAX, *, over_gaps: bool = False
     ) -> tuple[int, int, FencedReads]:
-        """The last entry that is there before the first gap, or of all, the bytes from the first one on, and what was
-        read."""
+        """Returns the last entry present before the first gap (with `over_gaps`, of all), the bytes from the first
+        entry on, and the reads."""
         reads = FencedReads(
             self._striping, [one.bookie_id for one in self._fragment.ensemble], self._digester
         )
@@ -106,7 +107,8 @@ class Survivors(Holders):
         return last, size, reads
 
     async def _before(self, proven: int, length_bytes: int) -> tuple[int, int]:
-        """Where they end if they have nothing past what is proven: there, or before it where they lack the last."""
+        """The end if no survivor has an entry past the proven ones: the last proven one, or an earlier one if they lack
+        it."""
         first = self._fragment.first_entry
         if proven < first or (await self._walked(proven, proven))[0] == proven:
             return proven, length_bytes
@@ -116,7 +118,8 @@ class Survivors(Holders):
     # --- answers ------------------------------------------------------------------------------
 
     def _heard(self, bookie: BookieRef, reply: LacReply) -> None:
-        """A bookie in limbo is fenced, and what it has is verified; only what it lacks proves nothing."""
+        """Counts a bookie in limbo as fenced, and its copies are verified; only the entries that it lacks prove
+        nothing."""
         if reply.latest is not None and reply.latest.is_ahead_of(self.record):
             raise LedgerRecoveryFailed(self.record.ledger_id, OLDER.format(bookie))
         if bookie in self._fragment.ensemble:
@@ -131,6 +134,6 @@ class Survivors(Holders):
             raise Unauthorized(self.record.ledger_id, by_bookie=True, why=reply.detail)
         what = "fenced" if self._fence else "read"
         raise LedgerError(
-            f"bookie {bookie} lives, and could not be {what}: {why}; what it holds must not be given up: try again "
-            "when it is well, or stop it"
+            f"bookie {bookie} is live, and could not be {what}: {why}; its entries must not be lost: try again "
+            "when it is healthy, or stop it"
         )

@@ -1,8 +1,8 @@
 """Appends with entry ids that the caller chooses, in any order.
 
-An entry is sent when every entry before it has been appended: until then it waits
-here, in memory. So bookies and recovery only ever see entries without gaps, and a gap that is
-never filled bounds the ledger's end, as it must: an entry is confirmed only after all before it.
+An entry is sent when every entry before it has been appended: until then it waits here, in memory. Bookies and recovery
+therefore only ever see entries without gaps, and a gap that is never filled bounds the ledger's end, as it must: an
+entry is confirmed only after all before it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from .write_handle import WriteHandle
 
 
 class AdvancedWriteHandle:
-    """The one writer of a ledger, with ids from the caller, in any order.
+    """The only writer of a ledger, with ids from the caller, in any order.
 
-    Made by `LedgerClient.create_ledger_adv`; belongs to its event loop. An entry is sent when every entry before it has
-    been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle` does.
+    Created by `LedgerClient.create_ledger_adv`; belongs to its event loop. An entry is sent when every entry before it
+    has been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle` does.
     """
 
     def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:
@@ -36,7 +36,7 @@ class AdvancedWriteHandle:
         self._room = asyncio.Event()
         self._closing = False
         self.on_progress: Callable[[], None] = lambda: None
-        """Called when something was confirmed, or a gap was filled."""
+        """Called when entries were confirmed, or a gap was filled."""
         writer.on_progress = self._writer_moved
 
     def __repr__(self) -> str:
@@ -45,22 +45,22 @@ class AdvancedWriteHandle:
 
     @property
     def state(self) -> str:
-        """Open, closing, closed, or what ended this writer, in words."""
+        """Open, closing, closed, or the reason why this writer ended, in words."""
         return self._writer.state
 
     @property
     def ledger_id(self) -> int:
-        """The id that the ledger has for ever."""
+        """The permanent id of the ledger."""
         return self._writer.ledger_id
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last knew it."""
+        """The ledger's metadata as this handle last read or wrote it."""
         return self._writer.record
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
         return self._writer.last_add_confirmed
 
     @property
@@ -70,22 +70,22 @@ class AdvancedWriteHandle:
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet: nothing from there on can be confirmed."""
+        """The lowest entry id that has not been appended yet: no entry from there on can be confirmed."""
         return self._next
 
     async def append(self, entry_id: int, payload: Payload) -> int:
         """Appends one entry; returns its id when it and all before it are confirmed.
 
-        Raises DuplicateEntry or EntryTooLarge (the writer goes on), or what ended the writer.
+        Raises DuplicateEntry or EntryTooLarge (the writer remains usable), or the error that ended the writer.
         """
         return await (await self.append_async(entry_id, payload))
 
     async def append_async(self, entry_id: int, payload: Payload) -> asyncio.Future[int]:
         """Takes one entry in; returns the future of its id.
 
-        Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled. The entry that fills the
-        gap only waits for others to be confirmed, never for itself. Raises as `append`; in a blocking client the future
-        does, unless the client is closed.
+        Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled. The entry that fills the gap
+        waits only for other entries to be confirmed, never for itself. Raises as `append` does; in a blocking client
+        the future has the error, unless the client is closed.
         """
         taken = self._checked(entry_id, payload)
         while self._must_wait(entry_id):
@@ -99,32 +99,35 @@ class AdvancedWriteHandle:
     async def append_batch(self, entries: Sequence[tuple[int, Payload]]) -> list[int]:
         """Appends entries, each with its id; returns the ids when these and all before them are confirmed.
 
-        Raises as `append`; entries before the bad one were appended.
+        Raises as `append` does; entries before the bad one were appended.
         """
         futures = [await self.append_async(entry_id, payload) for entry_id, payload in entries]
         return [await future for future in futures]
 
     def append_nowait(self, entry_id: int, payload: Payload) -> None:
-        """Takes one entry in; `confirmed` tells when it is on disk. Raises WriterFull instead of waiting for room."""
+        """Takes one entry in; `confirmed` waits until it is on disk. Raises WriterFull instead of waiting for
+        room."""
         taken = self._checked(entry_id, payload)
         if self._must_wait(entry_id):
             raise WriterFull(f"ledger {self.ledger_id}", self.pending_bytes_max)
         self._take(entry_id, taken, None)
 
     async def confirmed(self, through: int) -> None:
-        """Waits until every entry through this id is confirmed. Raises ValueError where one of them is missing yet."""
+        """Waits until every entry through this id is confirmed. Raises ValueError if one of them has not been appended
+        yet."""
         await self._writer.confirmed(through)
 
     async def flush(self) -> None:
-        """Waits until every entry before the first gap is confirmed; raises what ended the writer."""
+        """Waits until every entry before the first gap is confirmed; raises the error that ended the writer."""
         await self._writer.flush()
 
     async def force(self) -> None:
-        """Waits until every entry before the first gap is on disk and confirmed; raises what ended the writer."""
+        """Waits until every entry before the first gap is on disk and confirmed; raises the error that ended the
+        writer."""
         await self._writer.force()
 
     async def close(self) -> None:
-        """Closes the ledger before the first gap; entries behind a gap fail with LedgerClosed."""
+        """Closes the ledger before the first gap; entries after a gap fail with LedgerClosed."""
         self._writer.check_process()
         self._closing = True
         self._fail_early()
@@ -171,7 +174,7 @@ class AdvancedWriteHandle:
 
     @property
     def unconfirmed_bytes(self) -> int:
-        """Bytes taken in and not confirmed, including those behind a gap."""
+        """Bytes taken in and not confirmed, including those after a gap."""
         return self._writer.pending_bytes + self._early_bytes
 
     def _must_wait(self, entry_id: int) -> bool:
@@ -192,7 +195,9 @@ class AdvancedWriteHandle:
     def _send_what_is_due(self) -> None:
         while self._next in self._early:
             payload, future = self._early[self._next]
-            self._writer.submit(payload, future)  # raises what ended the writer, and takes nothing then
+            self._writer.submit(
+                payload, future
+            )  # raises the error that ended the writer, and takes nothing in
             del self._early[self._next]
             self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
             self._next += 1

@@ -11,15 +11,15 @@ from ..protocol.pending import batch_end
 
 
 class AppendBacklog:
-    """What is appended between two loop iterations. Counted until the machine has it."""
+    """The entries appended between two loop iterations. They are counted until the machine has them."""
 
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
         self.size_bytes = 0
-        """Whoever takes in one entry while `head` is empty adds to these two by itself, without a call."""
+        """A caller that takes in one entry while `head` is empty adds to these two directly, without a call."""
         self.head = b""
-        """With which each of them begins."""
-        self._leaving = 0  # payloads that are on their way to the machine
+        """The bytes with which each entry begins."""
+        self._leaving = 0  # payloads on their way to the machine
 
     @property
     def entries(self) -> int:
@@ -27,15 +27,15 @@ class AppendBacklog:
 
     @property
     def room_bytes(self) -> int:
-        """What may be added, ENTRY_OVERHEAD_BYTES for each entry included, before there is as much as a frame's.
+        """Bytes that may be added before there are enough for a frame, including ENTRY_OVERHEAD_BYTES for each entry.
 
-        More is not gathered: bookies that were sent the first thousands of entries write them while the client makes
-        the next ones, where otherwise each would wait for the other.
+        No more entries are gathered than that: bookies write the first thousands of entries while the client prepares
+        the next ones. Otherwise each side would wait for the other.
         """
         return FRAME_BYTES_MAX - self.size_bytes - ENTRY_OVERHEAD_BYTES * len(self.payloads)
 
     def add_all(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
-        """Adds payloads that are so many bytes together, each with `head` before it."""
+        """Adds payloads of `size_bytes` together, each with `head` before it."""
         if not self.payloads:
             self.head = head
         elif head != self.head:
@@ -46,11 +46,11 @@ class AppendBacklog:
         self.payloads += payloads
 
     def _spell_out(self) -> None:
-        """Puts the head in front of each: what comes now has another one."""
+        """Prepends the head to each payload, because the next ones have another head."""
         self.payloads, self.head = [self.head + payload for payload in self.payloads], b""
 
     def batches(self) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yields all that waits, a full frame at a time, as a head and payloads; batches not taken are dropped."""
+        """Yields all waiting entries, a full frame at a time, as a head and payloads; batches not taken are dropped."""
         left_bytes, start = self.size_bytes, 0
         head, self.head = self.head, b""
         payloads, self.payloads = self.payloads, []

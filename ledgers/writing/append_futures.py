@@ -23,20 +23,21 @@ class AppendFuture(Protocol):
 
 
 Complete = Callable[[Sequence[tuple[int, Sequence[AppendFuture]]]], None]
-"""Completes runs of futures in this order, each future with its entry id: a run's first, and one more for each next.
-Cancelled ones stay cancelled."""
+"""Completes runs of futures in this order, each future with its entry id, which starts at the run's first and rises by
+one. Cancelled ones stay cancelled."""
 
 
 @dataclass(slots=True)
 class _Run:
-    """Futures of consecutive entries, the first of them with this id. Not a pair for each: a process that has thousands
-    in flight spends more on collecting garbage than on all else of an append, by the count of such objects."""
+    """Futures of consecutive entries, the first of them with this id. They are not stored as pairs: a process with
+    thousands of entries in flight spends more on collecting that many objects as garbage than on all other work of an
+    append."""
 
     first: int
     futures: list[AppendFuture]
 
     def through(self, last: int) -> list[AppendFuture]:
-        """Takes those through this entry out."""
+        """Takes out the futures through this entry."""
         taken, self.futures = self.futures[: last + 1 - self.first], self.futures[last + 1 - self.first :]
         self.first += len(taken)
         return taken
@@ -49,7 +50,7 @@ class AppendFutures:
         """`first`: the id of the first entry that will be taken in."""
         self._runs: deque[_Run] = deque()  # a batch has one future, with its last id
         self.last_run: list[AppendFuture] = []
-        """Those of the next entries, one for each: whoever takes in one entry adds its future here, without a call."""
+        """Futures of the next entries, one for each: a caller that takes in one entry adds its future directly."""
         self._counted_through = first - 1  # the last entry before that run
         self._answered_through = first - 1
         self._flushes: list[tuple[int, AppendFuture]] = []
@@ -74,7 +75,7 @@ class AppendFutures:
         return self._taken_through + 1
 
     def append(self, future: AppendFuture | None, entries: int = 1) -> None:
-        """Adds the future of the next entries, completed with the last id; None if nobody waits."""
+        """Adds the future of the next entries, completed with the last id; None if no caller waits."""
         if future is not None and entries == 1:
             self.last_run.append(future)
             return
@@ -84,7 +85,7 @@ class AppendFutures:
             self._runs.append(_Run(self._counted_through, [future]))
 
     def append_each(self, entries: int, futures: Sequence[AppendFuture]) -> None:
-        """Adds the futures of so many next entries, one for each; or none, if nobody waits."""
+        """Adds the futures of the next `entries` entries, one for each; or none, if no caller waits."""
         assert len(futures) in (0, entries)
         if futures:
             self.last_run += futures
@@ -92,7 +93,7 @@ class AppendFutures:
             self.append(None, entries)
 
     def _end_run(self) -> None:
-        """Lets go of the futures: one that is completed keeps its writer alive."""
+        """Drops the references to the futures: a completed one keeps its writer alive."""
         if self.last_run:
             self._runs.append(_Run(self._counted_through + 1, self.last_run))
             self._counted_through += len(self.last_run)
@@ -124,11 +125,11 @@ class AppendFutures:
                 _complete(future, last_entry)
 
     def _answered(self, through: int) -> list[tuple[int, list[AppendFuture]]]:
-        """Takes the futures out through this entry."""
+        """Takes out the futures through this entry."""
         answered, runs = [], self._runs
         if (
             self.last_run and not runs and through == self._taken_through
-        ):  # all there are, as of an append alone
+        ):  # all there are, as after a single append
             answered, self.last_run = [(self._counted_through + 1, self.last_run)], []
             self._counted_through = through
             return answered
@@ -141,7 +142,7 @@ class AppendFutures:
         return answered
 
     def confirmed(self, through: int) -> None:
-        """Completes appends and forces through this entry: it is confirmed."""
+        """Completes appends and forces through this entry, because it is confirmed."""
         self.accepted(through)
         _complete_through(self._forces, through)
 
@@ -165,12 +166,12 @@ class AppendFutures:
 def _complete_each(answered: Sequence[tuple[int, Sequence[AppendFuture]]]) -> None:
     for first, futures in answered:
         for entry_id, future in enumerate(futures, first):
-            if not future.done():  # in the loop's own thread, where nobody cancels it at this moment
+            if not future.done():  # in the loop's own thread, so no other thread cancels it at this moment
                 future.set_result(entry_id)
 
 
 def complete_and(then: Callable[[], None]) -> Complete:
-    """Completes futures in the loop's own thread, and does this once those who wait for them have been woken."""
+    """Completes futures in the loop's own thread, and calls `then` once their waiting tasks have been woken."""
 
     def complete(answered: Sequence[tuple[int, Sequence[AppendFuture]]]) -> None:
         _complete_each(answered)

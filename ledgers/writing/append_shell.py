@@ -1,7 +1,7 @@
 """The append pipeline's shell: performs its effects, batches appends, signs and encrypts entries.
 
-Entries appended while the loop does something else are taken together: one batch, one set of
-digests, one step of the machine. Work per entry is one digest and one future.
+Entries appended while the loop does something else are taken in together: one batch, one set of digests, one step of
+the machine. Work per entry is one digest and one future.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class PipelineShell(Writer):
 
     @property
     def ledger_id(self) -> int:
-        """The id that the ledger has for ever."""
+        """The permanent id of the ledger."""
         return self._machine.record.ledger_id
 
     @property
@@ -123,17 +123,17 @@ class PipelineShell(Writer):
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last knew it."""
+        """The ledger's metadata as this handle last read or wrote it."""
         return self._machine.record
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
         return self._machine.last_add_confirmed
 
     @property
     def pending_bytes(self) -> int:
-        """Payload bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each such entry."""
+        """Payload bytes appended and not confirmed, plus ENTRY_OVERHEAD_BYTES for each such entry."""
         entries = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries
         payload = self._machine.pending_bytes + self._waiting.size_bytes
         return payload + ENTRY_OVERHEAD_BYTES * entries
@@ -152,7 +152,7 @@ class PipelineShell(Writer):
     # --- taking entries in ------------------------------------------------------------------------
 
     def submit(self, payload: Payload, future: AppendFuture | None) -> None:
-        """Takes one entry in without waiting; the caller keeps the bound. Raises what is wrong with this call."""
+        """Takes one entry in without waiting; the caller enforces the limit. Raises the error of this call."""
         taken = checked(payload, self.entry_bytes_max)
         size = len(taken)
         self.raise_if_ended()
@@ -167,7 +167,8 @@ class PipelineShell(Writer):
     def submit_each(
         self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture], head: bytes = b""
     ) -> None:
-        """Takes checked entries in as `submit` does, each with `head` before it and its own future, or all without."""
+        """Takes checked entries in as `submit` does, each with `head` before it, and each with its own future or all
+        without."""
         self._take_in(payloads, size_bytes, head)
         self._answers.append_each(len(payloads), futures)
         self._send_what_is_enough()
@@ -201,19 +202,20 @@ class PipelineShell(Writer):
         self._count_room()
 
     def _count_room(self) -> None:
-        """There is none for what comes behind a close or the end: it is looked at each time, and refused."""
+        """Counts the room for appends: none after a close or the end, so that each later append is checked, and
+        refused."""
         is_over = self._closing or self._finished.done()
         free = self.pending_bytes_max - self.pending_bytes
         self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)
 
     def _send_what_is_enough(self) -> None:
-        """Does not leave for the end of the iteration what fills a frame."""
+        """Sends entries that fill a frame without waiting for the end of the iteration."""
         if self._waiting.room_bytes <= 0:
             self._take_waiting_or_end()
             self._cluster.turn.send_now()
 
     def raise_if_ended(self) -> None:
-        """Raises what ended the writer, LedgerClosed where that was a close."""
+        """Raises the error that ended the writer; LedgerClosed if it was closed."""
         if self._closing or self._finished.done():
             self._raise_if_failed()
             raise LedgerClosed(self.ledger_id, "this writer was closed")
@@ -226,7 +228,7 @@ class PipelineShell(Writer):
             self._background_failed(error)
 
     def _take_waiting(self) -> None:
-        """Gives the machine everything appended since the last step."""
+        """Passes everything appended since the last step to the machine."""
         self._will_take = False
         if self._machine.has_ended:
             return
@@ -368,7 +370,7 @@ class PipelineShell(Writer):
         self._perform(self._machine.give_up())
 
     async def _let_go(self) -> None:
-        """Stops everything that this handle runs."""
+        """Stops all tasks and timers of this handle."""
         self._clock.stop()
         self._quorum.stop()
         self._idle_lac.stop()

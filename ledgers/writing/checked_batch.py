@@ -30,7 +30,8 @@ def listed(batch: Sequence[T]) -> list[T]:
 
 
 class CheckedBatch:
-    """A validated batch. Raises TypeError for what is no payload, and EntryTooLarge: then none of it is appended."""
+    """A validated batch. Raises TypeError for a value that is not a payload, and EntryTooLarge; in these cases none of
+    it is appended."""
 
     def __init__(self, payloads: Sequence[Payload], entry_bytes_max: int) -> None:
         given = listed(payloads)

@@ -16,12 +16,12 @@ log = logging.getLogger(__name__)
 async def closed_by_others(
     ledgers: LedgerStore, record: LedgerRecord, last_entry: int
 ) -> LedgerRecord | None:
-    """The ledger's record if it is closed at this very entry; None if not, or if that is unknown."""
+    """The ledger's record if it is closed at exactly this entry; None if not, or if that is unknown."""
     try:
         found = await ledgers.read_again(record)
     except MetadataError as unknown:
         log.info(
-            "ledger %d: cannot tell whether a recovery has closed it: %s",
+            "ledger %d: it is unknown whether a recovery has closed it: %s",
             record.ledger_id,
             unknown,
             extra={"ledger": record.ledger_id},

@@ -37,7 +37,7 @@ async def create_record(
     """Creates a record, owned by the client's owner; with a key, that of an encrypted ledger.
 
     Raises NotAllowed for a role that does not write, LedgerExists, NotEnoughBookies, ValueError for reserved custom
-    metadata, MetadataError; of these MetadataRestored for a backup that is not accepted.
+    metadata, MetadataError; the latter is MetadataRestored for a backup that is not accepted.
     """
     if why := cluster.why_not_created():
         tell(Act.REFUSED, f"create: {why}", who=cluster.who)
@@ -69,10 +69,11 @@ async def create_record(
 
 
 def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | None) -> dict[str, bytes]:
-    """What the application gave, and what owners and encryption add. Raises ValueError for reserved names."""
+    """The application's custom metadata, with the additions for owners and encryption. Raises ValueError for reserved
+    names."""
     custom_metadata = dict(new.custom_metadata)
     if ENCRYPTION in custom_metadata:
-        raise ValueError(f"custom metadata {ENCRYPTION!r} is of another ledger: leave it out")
+        raise ValueError(f"custom metadata {ENCRYPTION!r} belongs to another ledger: leave it out")
     if cluster.owner:
         custom_metadata.setdefault(OWNER, cluster.owner.encode())
     if cluster.owner and not is_of(custom_metadata[OWNER], cluster.owner):
@@ -83,7 +84,7 @@ def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | N
 
 
 async def _ensemble(cluster: Cluster, shape: Shape) -> Fragment:
-    """Chooses bookies. Where some have not registered again since the store went back, that is what is told."""
+    """Chooses bookies. Raises MetadataRestored instead if some have not registered again since the store went back."""
     try:
         chosen = await first_fragment(cluster, shape)
     except NotEnoughBookies:
@@ -100,7 +101,7 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
     if is_chosen and record.ledger_id < await retired_end(cluster.store):
-        # Now, not before: a tombstone goes only after that number was raised. Nobody has used this ledger yet.
+        # Now, not before: a tombstone is deleted only after that number was raised. No client has used this ledger yet.
         await cluster.ledgers.delete(created)
         raise LedgerExists(record.ledger_id)
     tell(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
@@ -110,7 +111,7 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
 
 
 def _warn_of_absent(cluster: Cluster, record: LedgerRecord) -> None:
-    """While a bookie is away every new ledger may be without it."""
+    """Logs a warning, at intervals: while a bookie is away every new ledger may be without it."""
     untold = cluster.begun_without.untold(asyncio.get_running_loop().time())
     if untold is None:
         return
@@ -119,6 +120,6 @@ def _warn_of_absent(cluster: Cluster, record: LedgerRecord) -> None:
         "ledger %d begins without %s, which does not answer or takes no entries now%s",
         record.ledger_id,
         " and ".join(f"bookie {first.ensemble[lack.position]}" for lack in first.lacking),
-        f" ({untold} more ledgers before it were not told)" if untold else "",
+        f" ({untold} more ledgers before it were not logged)" if untold else "",
         extra={"ledger": record.ledger_id},
     )

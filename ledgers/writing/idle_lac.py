@@ -1,4 +1,4 @@
-"""Sends the last-add-confirmed of an idle writer to the bookies: no frame of entries carries it there."""
+"""Sends the last-add-confirmed of an idle writer to the bookies, because no frame of entries carries it to them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ..shared_timer import SharedTimer
 
 
 class IdleLac:
-    """Sends it once, when nothing was confirmed or appended between two checks: within two intervals.
+    """Sends it once, if nothing was confirmed or appended between two checks: within two intervals.
 
-    Again when a bookie joins, which gets no frame of confirmed entries.
+    Sends it again when a bookie joins, which gets no frame of confirmed entries.
     """
 
     def __init__(
@@ -29,17 +29,17 @@ class IdleLac:
         self._has_stopped = False
 
     def confirmed(self) -> None:
-        """More was confirmed."""
+        """Called when more entries were confirmed."""
         if not self._is_waiting and self._is_idle() and self._told < self._last_add_confirmed():
             self._wait()
 
     def has_joined(self) -> None:
-        """A bookie joined that may not know the LAC."""
+        """Called when a bookie joined that may not know the LAC."""
         self._told = -1
         self.confirmed()
 
     def stop(self) -> None:
-        """Sends nothing any more."""
+        """Stops sending."""
         self._has_stopped = True
 
     def _wait(self) -> None:

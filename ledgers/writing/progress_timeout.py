@@ -9,7 +9,7 @@ from ..tasks import was_stopped
 
 
 class ProgressClock:
-    """Calls `on_overdue` after `seconds_max` without progress while something waits. On one event loop."""
+    """Calls `on_overdue` after `seconds_max` without progress while something waits. Belongs to one event loop."""
 
     def __init__(self, seconds_max: float, waits: Callable[[], bool], on_overdue: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -20,7 +20,7 @@ class ProgressClock:
         self._timer: asyncio.TimerHandle | None = None
 
     def progressed(self) -> None:
-        """Restarts the time limit: something that was waited for has come."""
+        """Restarts the time limit, because there was progress."""
         self._progress_at = self._loop.time()
 
     def begins(self) -> None:

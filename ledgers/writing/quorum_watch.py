@@ -11,13 +11,13 @@ from .progress_timeout import ProgressClock
 log = logging.getLogger(__name__)
 
 WARN_AGAIN_SECONDS = 60.0
-"""Least time between warnings about a quorum lost again and again, as with full disks that are retried."""
+"""Minimum time between warnings about a quorum that is lost repeatedly, as with full disks that are retried."""
 
 
 class QuorumWatch:
-    """Has a writer give up after `seconds_max` without a quorum, even if nothing waits for it.
+    """Ends a writer after `seconds_max` without a quorum, even if no caller waits for it.
 
-    Warns at once, with the text of `why`.
+    Logs a warning at once, with the text of `why`.
     """
 
     def __init__(
@@ -55,4 +55,4 @@ class QuorumWatch:
 def why_writing_waits(ledger_id: int, failures: Mapping[str, str], seconds_max: float) -> str:
     """The warning of a writer that has lost its ack quorum."""
     said = "; ".join(f"{name}: {failure}" for name, failure in sorted(failures.items()))
-    return f"ledger {ledger_id} waits for an ack quorum of living bookies, {seconds_max:g} s at most: {said}"
+    return f"ledger {ledger_id} waits for an ack quorum of live bookies, at most {seconds_max:g} s: {said}"

@@ -1,4 +1,4 @@
-"""Warns about slow waits, and says what is waited for."""
+"""Warns about slow waits, with the reason."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _is_within_one: ContextVar[bool] = ContextVar("is_within_one", default=False)
 
 @contextmanager
 def told_when_long(what: Callable[[], str]) -> Iterator[None]:
-    """Warns once what the block waits for, if it takes longer than SAY_AFTER_SECONDS. Within an event loop.
+    """Logs once the reason why the block waits, if it takes longer than SAY_AFTER_SECONDS. Within an event loop.
 
-    Within another such block it says nothing: that one says what it waits for in the caller's words.
+    Inside another such block it logs nothing: the outer block's text uses the caller's words.
     """
     if _is_within_one.get():
         yield
@@ -35,6 +35,6 @@ def told_when_long(what: Callable[[], str]) -> Iterator[None]:
 
 def why_closing_waits(ledger_id: int, unconfirmed: int, seconds_max: float) -> str:
     """The warning of a slow `close`."""
-    entries = f"{unconfirmed} entries to be confirmed, {seconds_max:g} s at most"
+    entries = f"{unconfirmed} entries to be confirmed, at most {seconds_max:g} s"
     waited_for = entries if unconfirmed else "its end to be written to the metadata"
     return f"closing ledger {ledger_id} waits for {waited_for}; interrupt it (again) to leave the ledger open"

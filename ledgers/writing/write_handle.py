@@ -19,11 +19,11 @@ from .slow_wait_warning import told_when_long, why_closing_waits
 
 
 class WriteHandle(PipelineShell):
-    """The one writer of a ledger. Made by `LedgerClient.create_ledger`; belongs to its event loop.
+    """The only writer of a ledger. Created by `LedgerClient.create_ledger`; belongs to its event loop.
 
-    Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`,
-    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and
-    `close`; such an append may or may not be in the ledger, which opening it with recovery settles.
+    Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`, `NotEnoughBookies`,
+    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such an append may or may not be
+    in the ledger; opening the ledger with recovery settles which.
     """
 
     def __repr__(self) -> str:
@@ -31,7 +31,7 @@ class WriteHandle(PipelineShell):
 
     @property
     def has_room(self) -> bool:
-        """Whether an append would not wait now."""
+        """Whether an append would not have to wait now."""
         if self._room_bytes <= 0:
             if self.is_full:
                 return False
@@ -41,8 +41,8 @@ class WriteHandle(PipelineShell):
     async def append(self, payload: Payload) -> int:
         """Appends one entry; returns its id when an ack quorum has it on disk (with deferred sync: in its logs).
 
-        Raises EntryTooLarge (the writer goes on), or what ended the writer; then the entry may or
-        may not be in the ledger. Waits as `append_async` does. A bytearray or memoryview is copied.
+        Raises EntryTooLarge (the writer remains usable), or the error that ended the writer; in the latter case the
+        entry may or may not be in the ledger. Waits as `append_async` does. A bytearray or memoryview is copied.
         """
         return await (await self.append_async(payload))
 
@@ -50,9 +50,9 @@ class WriteHandle(PipelineShell):
         """Takes one entry in; returns the future of its id. Ids follow the order of these calls.
 
         Waits only while `pending_bytes_max` are unconfirmed, or a bookie is too far behind (rule W6). Raises
-        EntryTooLarge (the writer goes on), or what has ended the writer; what ends it later is the error of the future,
-        of `flush` and of `close`. In a callback of a blocking client's future it raises WouldDeadlock where it would
-        have to wait.
+        EntryTooLarge (the writer remains usable), or the error that has ended the writer. If the writer ends later, the
+        future, `flush` and `close` raise its error. In a callback of a blocking client's future it raises WouldDeadlock
+        if it would have to wait.
         """
         self.check_process()
         if self._room_bytes <= 0:
@@ -79,7 +79,7 @@ class WriteHandle(PipelineShell):
         """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
 
         Waits before it takes them in as `append_async` does. Batches follow the order of these calls. Raises
-        EntryTooLarge if one of them is: then none was taken in; else as `append`.
+        EntryTooLarge if one of them is too large, in which case none was taken in; otherwise raises as `append` does.
         """
         self.check_process()
         checked = CheckedBatch(payloads, self.entry_bytes_max)
@@ -91,10 +91,10 @@ class WriteHandle(PipelineShell):
         return range(first, await future + 1)
 
     def append_nowait(self, payload: Payload) -> int:
-        """Takes one entry in and returns its id at once; `confirmed` tells when it is on disk.
+        """Takes one entry in and returns its id at once; `confirmed` waits until it is on disk.
 
-        Raises WriterFull instead of waiting for room, EntryTooLarge (the writer goes on after both), or what ended
-        the writer.
+        Raises WriterFull instead of waiting for room, EntryTooLarge (the writer remains usable after both), or the
+        error that ended the writer.
         """
         self.check_process()
         if not self.has_room:
@@ -105,7 +105,7 @@ class WriteHandle(PipelineShell):
     async def confirmed(self, through: int) -> None:
         """Waits until every appended entry through this id is confirmed, as for `append`.
 
-        Raises what ended the writer before, ValueError for an entry that was not appended.
+        Raises the error that ended the writer before, or ValueError for an entry that was not appended.
         """
         self.check_process()
         if through >= self._answers.next_entry:
@@ -120,7 +120,8 @@ class WriteHandle(PipelineShell):
         await waiting
 
     async def force(self) -> None:
-        """Waits until every append so far is on disk and confirmed; raises what ended the writer, if anything did.
+        """Waits until every append so far is on disk and confirmed; raises the error that ended the writer, if there is
+        one.
 
         Without deferred sync it does the same as `flush`.
         """
@@ -140,13 +141,13 @@ class WriteHandle(PipelineShell):
     async def close(self) -> None:
         """Flushes, then closes the ledger at its last confirmed entry (rule C1). Safe to repeat.
 
-        Raises what ended the writer: this call has not closed the ledger then, and opening it with recovery settles
-        its end. Does not raise if that was done already, at the very entry confirmed last.
+        Raises the error that ended the writer; in that case this call has not closed the ledger, and opening it with
+        recovery settles its end. Does not raise if the ledger was already closed at exactly the last confirmed entry.
         """
         self.check_process()
         self._closing, self._room_bytes = True, 0
         with told_when_long(self._why_closing_waits):
-            with suppress(LedgerError):  # what ended the writer is raised below
+            with suppress(LedgerError):  # the error that ended the writer is raised below
                 await (self.force() if self._deferred_sync else self.flush())
             self._perform(self._machine.close())  # closes once, however often it is called
             error = await asyncio.shield(self._finished)
@@ -175,7 +176,7 @@ class WriteHandle(PipelineShell):
         return closed is not None
 
     async def abandon(self) -> None:
-        """Gives the ledger up without closing it, as a crash would; unconfirmed appends fail."""
+        """Ends the writer without closing the ledger, as a crash would; unconfirmed appends fail."""
         self.check_process()
         self._closing, self._room_bytes = True, 0
         self._perform(self._machine.fail(LedgerClosed(self.ledger_id, "its writer was abandoned")))
@@ -187,8 +188,8 @@ class WriteHandle(PipelineShell):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the ledger, also after an error in the block: what was confirmed stays readable."""
+        """Closes the ledger, also after an error in the block: confirmed entries stay readable."""
         if isinstance(error, LedgerError) and self._finished.done():
-            await self._let_go()  # the block already raises what ended the writer
+            await self._let_go()  # the block already raises the error that ended the writer
         else:
             await self.close()

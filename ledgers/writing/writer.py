@@ -1,5 +1,5 @@
-"""What the writers of ledgers and of logs have in common: how they end, when they are full, who waits for them, and how
-they are closed with their client."""
+"""The common part of the writers of ledgers and of logs: their end, their limit, their waiters, and how their client
+closes them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .append_futures import AppendFutures, Complete
 log = logging.getLogger(__name__)
 
 CLOSE_SECONDS_MAX = 5.0
-"""How long a client that is closed waits for its writers, where bookies or the metadata do not answer."""
+"""How long a closing client waits for its writers if bookies or the metadata do not answer."""
 
 
 class Writer(ABC):
     """A writer on its client's event loop.
 
-    `on_progress` is called after something was confirmed, a bookie fell behind or the writer ended, for wrappers in
+    `on_progress` is called after entries were confirmed, a bookie fell behind or the writer ended, for wrappers in
     other threads.
     """
 
@@ -40,7 +40,7 @@ class Writer(ABC):
     @property
     @abstractmethod
     def pending_bytes(self) -> int:
-        """Bytes appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each entry or record of them."""
+        """Bytes appended and not confirmed, plus ENTRY_OVERHEAD_BYTES for each such entry or record."""
 
     @property
     @abstractmethod
@@ -50,35 +50,35 @@ class Writer(ABC):
     @property
     @abstractmethod
     def what(self) -> str:
-        """What it writes, for people."""
+        """The name of its ledger or log, for people."""
 
     @abstractmethod
     def tell_confirmed(self) -> None:
-        """Tells the bookies how far it is confirmed, also while it is not idle."""
+        """Sends the bookies the last-add-confirmed, even while the writer is not idle."""
 
     @abstractmethod
     async def close(self) -> None:
-        """Flushes, and closes what it writes."""
+        """Flushes, and closes the ledger or log."""
 
     @abstractmethod
     async def abandon(self) -> None:
-        """Gives up what it writes without closing it, as a crash would."""
+        """Ends the writer without closing the ledger or log, as a crash would."""
 
     @property
     def has_ended(self) -> bool:
-        """Whether this writer takes nothing more: closed, or ended by an error."""
+        """Whether this writer takes no more entries: closed, or ended by an error."""
         return self._finished.done()
 
     @property
     def state(self) -> str:
-        """Open, closing, closed, or what ended this writer, in words."""
+        """Open, closing, closed, or the reason why this writer ended, in words."""
         if self.failure is not None:
             return f"ended by {type(self.failure).__name__}"
         return "closed" if self.has_ended else "closing" if self._closing else "open"
 
     @property
     def failure(self) -> LedgerError | None:
-        """What ended this writer, if it was not a close; None while it goes on."""
+        """The error that ended this writer; None while it is usable, and after a close."""
         return self._finished.result() if self._finished.done() else None
 
     @property
@@ -88,13 +88,13 @@ class Writer(ABC):
         return is_full and not self.has_ended
 
     def complete_with(self, complete: Complete) -> None:
-        """Passes answered appends to this in bulk, instead of completing their futures one by one."""
+        """Passes answered appends to `complete` in bulk, instead of completing their futures one by one."""
         self._answers.complete = complete
 
     async def flush(self) -> None:
-        """Waits until every append so far is confirmed; raises what ended the writer, if anything did.
+        """Waits until every append so far is confirmed; raises the error that ended the writer, if there is one.
 
-        An `Unconfirmed` error tells which entry, or which position of a log, is the first that is not confirmed.
+        An `Unconfirmed` error names the first entry, or position of a log, that is not confirmed.
         """
         self.check_process()
         if self._answers.appends_wait:
@@ -112,7 +112,8 @@ class Writer(ABC):
 async def close_writers(writers: Iterable[Writer]) -> None:
     """Closes writers in order: appends are flushed, and readers see the end.
 
-    One that cannot be closed in time is abandoned, with a warning; bookies that answer know what it has confirmed.
+    A writer that cannot be closed in time is abandoned, with a warning; bookies that answer know its
+    last-add-confirmed.
     """
     left = list(writers)
     closing = {asyncio.create_task(_close(writer)): writer for writer in left if not writer.has_ended}
@@ -122,7 +123,7 @@ async def close_writers(writers: Iterable[Writer]) -> None:
         for task, writer in closing.items():
             why = task.exception() if task.done() else f"it took longer than {CLOSE_SECONDS_MAX:g} s"
             if why is not None:
-                line = "%s was not closed with its client, and its end is settled by a recovery: %s"
+                line = "%s was not closed with its client; a recovery will settle its end: %s"
                 log.warning(line, writer.what, why)
     finally:
         await end_tasks(closing)
@@ -131,8 +132,8 @@ async def close_writers(writers: Iterable[Writer]) -> None:
 
 
 async def _close(writer: Writer) -> None:
-    writer.tell_confirmed()  # first, for the metadata may be away
-    with suppress(LedgerError):  # what ended the writer is raised by `close`
+    writer.tell_confirmed()  # first, because the metadata may be away
+    with suppress(LedgerError):  # `close` raises the error that ended the writer
         await writer.flush()
     writer.tell_confirmed()
     await writer.close()

@@ -96,6 +96,6 @@ def _is_fenced() -> None:
 def test_an_error_raised_in_a_process_pool_arrives_with_its_fields_and_the_pool_goes_on() -> None:
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         for _ in range(2):
-            with pytest.raises(LedgerFenced, match="entry 12 is the first that is not confirmed") as raised:
+            with pytest.raises(LedgerFenced, match="the first unconfirmed entry is 12") as raised:
                 pool.submit(_is_fenced).result()
             assert (raised.value.ledger_id, raised.value.first_unconfirmed) == (7, 12)

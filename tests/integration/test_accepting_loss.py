@@ -202,7 +202,7 @@ async def test_R7_it_is_refused_where_the_end_can_be_proven(tmp_path: Path) -> N
         await stop(cluster, "b2")
         assessment = await client.assess_loss(writer.ledger_id)
         await start(cluster, "b3")
-        with pytest.raises(LedgerError, match="need be given up: enough of its bookies answer"):
+        with pytest.raises(LedgerError, match="need be accepted: enough of its bookies answer"):
             await client.accept_loss(assessment)
         reader = await client.open_ledger(writer.ledger_id)
         assert (reader.last_add_confirmed, reader.record.accepted_loss) == (0, None)
@@ -218,7 +218,7 @@ async def test_R7_no_more_is_given_up_than_was_told(tmp_path: Path) -> None:
         await stop(cluster, "b3", "b4", "b5")
         assessment = await client.assess_loss(writer.ledger_id)
         await stop(cluster, "b2")
-        with pytest.raises(LedgerRecoveryFailed, match=r"than was told \(no answer any more from b2\)"):
+        with pytest.raises(LedgerRecoveryFailed, match=r"than was reported \(no answer now from b2\)"):
             await client.accept_loss(assessment)
         assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY
         assert names(tuple(one.bookie for one in assessment.missing)) == ["b3", "b4", "b5"]
@@ -236,7 +236,7 @@ async def test_R7_no_more_confirmed_entries_are_given_up_than_was_told(tmp_path:
         assert (assessment.last_entry, assessment.confirmed_and_lost) == (3, 0)
         await tell_lac(cluster, client, "b1", writer.record, 6)
         with pytest.raises(
-            LedgerRecoveryFailed, match=r"told \(entry 6 is proven by now, and they end at entry 3"
+            LedgerRecoveryFailed, match=r"reported \(entry 6 is now proven, and the survivors end at entry 3"
         ):
             await client.accept_loss(assessment)
         assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY

@@ -63,7 +63,7 @@ async def test_of_a_batch_with_something_wrong_nothing_is_appended(tmp_path: Pat
         writer = await client.create_ledger()
         with pytest.raises(EntryTooLarge):
             await writer.append_batch([b"a", bytes(ENTRY_BYTES_MAX + 1)])
-        with pytest.raises(TypeError, match="a payload is bytes, bytearray or memoryview, not str"):
+        with pytest.raises(TypeError, match="a payload must be bytes, bytearray or memoryview, not str"):
             await writer.append_batch([b"a", "b"])  # type: ignore[list-item]
         assert await writer.append_batch([b"a"]) == range(1)
         await writer.close()

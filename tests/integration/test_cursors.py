@@ -243,7 +243,7 @@ async def test_a_cursor_below_a_truncation_says_so_and_stays_until_somebody_seek
     assert (await cursor.lag()).truncated == 6
     assert (await cursor.lag()).records == 4
     async with aclosing(log.consume("billing", timeout=0)) as records:
-        with pytest.raises(LogTruncated, match="position 0 of log 'orders' was given up"):
+        with pytest.raises(LogTruncated, match="position 0 of log 'orders' was truncated"):
             await anext(records)
     assert await stored(log) == 0
     await cursor.seek("beginning")

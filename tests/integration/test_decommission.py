@@ -108,7 +108,7 @@ def test_a_block_whose_bookies_hang_says_what_it_waits_for_and_a_second_interrup
             assert heard(program) == "pending\n"
             program.send_signal(signal.SIGINT)
             line = told(program, "waits for")
-            assert "waits for 1 entries to be confirmed, 60 s at most; interrupt it (again)" in line
+            assert "waits for 1 entries to be confirmed, at most 60 s; interrupt it (again)" in line
             program.send_signal(signal.SIGINT)
             code, _ = end_of(program)
     assert code == -signal.SIGINT

@@ -62,9 +62,7 @@ def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str, meta: str)
         assert client.log("sales.1").retention.age_seconds == 604800
         assert "is one of set 'sales'" in fails_with_one_line("log", "hold", meta, "sales.1")
         client.create_log("more.1")
-        assert "there is a log 'more.1' already" in fails_with_one_line(
-            "log", "set", "create", meta, "more", "2"
-        )
+        assert "log 'more.1' exists already" in fails_with_one_line("log", "set", "create", meta, "more", "2")
         client.delete_log("more.1")
         client.delete_log_set("sales")
 

@@ -52,7 +52,7 @@ async def test_L1_a_fenced_writer_gets_LogFenced_at_its_next_append_and_confirms
     old = await log.writer("old")
     await old.append(b"confirmed")
     new = await log.writer("new")
-    with pytest.raises(LogFenced, match=r"new, epoch 2.*position 1 is the first that is not confirmed"):
+    with pytest.raises(LogFenced, match=r"new, epoch 2.*the first unconfirmed position is 1"):
         await old.append(b"too late")
     with pytest.raises(LogFenced):
         await old.append(b"too late")
@@ -134,7 +134,7 @@ async def test_a_truncation_is_exact_and_deletes_whole_segments_in_the_backgroun
     ledgers = [s.ledger_id async for s in log.segments()]
     await log.truncate(before=15)
     assert await positions(log) == list(range(15, 30))
-    with pytest.raises(LogTruncated, match="the oldest that is left is 15") as told:
+    with pytest.raises(LogTruncated, match="the oldest one left is 15") as told:
         await positions(log, 14)
     assert told.value.first_position == 15
     await log.truncate(before=7)

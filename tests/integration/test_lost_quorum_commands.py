@@ -192,7 +192,7 @@ def test_it_is_refused_where_it_is_not_needed_and_where_a_bookie_lives_that_hang
             )
         for bookie in silent:
             assert f"{bookie.bookie_id}: it did not answer within 1 s" in line
-        assert line.endswith("Find out what keeps them, or stop them")
+        assert line.endswith("Find out why they do not answer, or stop them")
         assert state_of(uri, writer.ledger_id) is LedgerState.OPEN
 
 

@@ -60,7 +60,7 @@ async def test_an_open_ledger_with_a_password_is_refused_with_what_to_do_and_its
             with pytest.raises(PeersFailed) as refused:
                 await seen.peers.recover(writer.ledger_id)
         assert str(refused.value) == (
-            f"ledger {writer.ledger_id} is not closed, and has a password: nobody but its owner can recover it; "
+            f"ledger {writer.ledger_id} is not closed, and has a password: only its owner can recover it; "
             "have its owner close it, or recover it with `bookledger ledger recover --password-file FILE "
             f"{writer.ledger_id}`, or delete it; then try again"
         )

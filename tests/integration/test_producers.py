@@ -193,7 +193,7 @@ async def test_metadata_without_the_snapshot_is_told_and_the_log_read(
             await writer.append(b"%d" % n, producer="a", sequence=n)
     await ProducerStore(cluster.store, log.record.identity).drop_all()
     async with await log.writer() as writer:
-        assert "has no snapshot of its producers at position 10: it is read from position 0 on" in caplog.text
+        assert "has no snapshot of its producers at position 10: reading it from position 0 on" in caplog.text
         assert await writer.append(b"9", producer="a", sequence=9) == 9
 
 

@@ -25,7 +25,7 @@ async def test_recovery_keeps_what_was_confirmed_and_fences_the_writer(tmp_path:
         with pytest.raises(LedgerFenced) as fenced:
             await writer.append(b"late")
         assert fenced.value.first_unconfirmed == 10
-        assert "entry 10 is the first that is not confirmed" in str(fenced.value)
+        assert "the first unconfirmed entry is 10" in str(fenced.value)
         for ended in (writer.flush, writer.close):
             with pytest.raises(LedgerFenced):
                 await ended()

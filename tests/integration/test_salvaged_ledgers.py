@@ -132,7 +132,7 @@ def test_entries_that_nobody_has_are_listed(tmp_path: Path) -> None:
         line = fails_with_one_line(
             *("ledger", "salvage", f"--metadata={uri}", "1", f"--output={tmp_path}/no", "--from=nobody")
         )
-        assert line == f"no bookie lives under the name nobody; those that live: {', '.join(sorted(bookies))}"
+        assert line == f"no live bookie is named nobody; live bookies: {', '.join(sorted(bookies))}"
         assert not (tmp_path / "no").exists()
         away(uri, bookies[second])
         code, missing, report = salvaged(uri, 1, tmp_path / "out")

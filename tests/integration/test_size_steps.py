@@ -58,10 +58,10 @@ async def test_bookies_that_cannot_tell_and_ledgers_that_are_open_are_told_apart
     assert await client.size_steps(record, step_bytes=STEP_BYTES) == [(0, 0), (len(SIZES), sum(SIZES))]
     async with await client.create_ledger(ensemble_size=3) as writer:  # and is as good a bookie as before
         await writer.append_async(b"x")
-        with pytest.raises(ValueError, match="only closed ones are measured"):
+        with pytest.raises(ValueError, match="only closed ledgers can be measured"):
             await client.size_steps(writer.record, step_bytes=1)
     for first, last, step_bytes in [(-1, 5, 1), (6, 4, 1), (0, len(SIZES), 1), (0, 5, 0), (0, 5, 2**64)]:
-        with pytest.raises(ValueError, match="no part of the ledger"):
+        with pytest.raises(ValueError, match="are not in the ledger"):
             await client.size_steps(record, first_entry=first, last_entry=last, step_bytes=step_bytes)
 
 

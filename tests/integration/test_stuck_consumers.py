@@ -105,7 +105,7 @@ async def test_a_truncated_log_of_a_set_is_raised_once_the_others_have_nothing_n
     truncated, seen = await log_set.log(1), []
     await (await truncated.cursor("billing")).close()
     await truncated.truncate(4)
-    with pytest.raises(LogTruncated, match=r"log 'orders\.1' was given up; the oldest that is left is 4"):
+    with pytest.raises(LogTruncated, match=r"log 'orders\.1' was truncated; the oldest one left is 4"):
         async for log, record in log_set.consume("billing", timeout=timeout):
             seen.append((log, record.position))
             await asyncio.sleep(0.1)  # longer than it takes to find that the other one is truncated
@@ -179,7 +179,7 @@ async def test_a_consumer_that_hangs_loses_its_cursor_to_another_and_what_it_use
         assert [(await anext(other)).position for _ in range(2)] == [3, 4]
     assert (await waiting).position == 4, "it has queued up again"
     await hangs.aclose()
-    assert "gives it up: one record was used for more than 0.2 s (poll_seconds_max)" in caplog.text
+    assert "releases it: one record was used for more than 0.2 s (poll_seconds_max)" in caplog.text
     with pytest.raises(ValueError, match="poll_seconds_max is more than 0, or None for no bound; not 0"):
         log.consume("billing", poll_seconds_max=0)
 
@@ -208,7 +208,7 @@ async def test_a_member_that_hangs_loses_all_its_logs_and_is_a_member_again_when
     assert await waiting == place
     await hangs.aclose()
     assert (
-        "member hangs of group 'billing' gives its logs up: one record was used for more than" in caplog.text
+        "member hangs of group 'billing' releases its logs: one record was used for more than" in caplog.text
     )
 
 

@@ -126,8 +126,8 @@ async def test_who_answers_in_the_place_of_a_bookie_is_found_out(tmp_path: Path)
             except BookieUnavailable as error:
                 told[registration.bookie.bookie_id] = error.why
         assert told.keys() == {"b1", "b2"}
-        assert "it is client:b1 by its certificate, and not bookie:b1" in told["b1"]
-        assert "it is bookie:b3 by its certificate, and not bookie:b2" in told["b2"]
+        assert "its certificate names client:b1, not bookie:b1" in told["b1"]
+        assert "its certificate names bookie:b3, not bookie:b2" in told["b2"]
 
 
 async def test_a_client_without_certificates_is_told_that_it_needs_some(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ async def test_what_is_not_bytes_is_refused_and_no_other_entry_is_touched(
 ) -> None:
     writer = await client.create_ledger()
     first = await writer.append_async(b"good")
-    with pytest.raises(TypeError, match="a payload is bytes, bytearray or memoryview, not"):
+    with pytest.raises(TypeError, match="a payload must be bytes, bytearray or memoryview, not"):
         await writer.append_async(wrong)  # type: ignore[arg-type]
     assert (await first, await writer.append(b"next")) == (0, 1)
     await writer.close()

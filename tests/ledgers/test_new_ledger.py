@@ -12,16 +12,16 @@ from ledgers import DigestType, NewLedger
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"ensemble_size": 1.5}, "ensemble_size is an int, not float"),
-        ({"ack_quorum": True}, "ack_quorum is an int, not bool"),
-        ({"ledger_id": 1.0}, "ledger_id is an int, not float"),
-        ({"password": "secret"}, "a password is bytes, not str"),
-        ({"password": None}, "a password is bytes, not NoneType"),
-        ({"digest": None}, "a digest is a DigestType, not None"),
-        ({"digest": "crc32c"}, "a digest is a DigestType, not 'crc32c'"),
-        ({"custom_metadata": {"owner": "ada"}}, "custom metadata is bytes by names: 'owner': 'ada' is not"),
-        ({"custom_metadata": {1: b"x"}}, "custom metadata is bytes by names: 1: b'x' is not"),
-        ({"custom_metadata": ["owner"]}, r"custom metadata is bytes by names, not \['owner'\]"),
+        ({"ensemble_size": 1.5}, "ensemble_size must be an int, not float"),
+        ({"ack_quorum": True}, "ack_quorum must be an int, not bool"),
+        ({"ledger_id": 1.0}, "ledger_id must be an int, not float"),
+        ({"password": "secret"}, "a password must be bytes, not str"),
+        ({"password": None}, "a password must be bytes, not NoneType"),
+        ({"digest": None}, "the digest must be a DigestType, not None"),
+        ({"digest": "crc32c"}, "the digest must be a DigestType, not 'crc32c'"),
+        ({"custom_metadata": {"owner": "ada"}}, "custom metadata must map names to bytes: 'owner': 'ada'"),
+        ({"custom_metadata": {1: b"x"}}, "custom metadata must map names to bytes: 1: b'x'"),
+        ({"custom_metadata": ["owner"]}, r"custom metadata must map names to bytes, not \['owner'\]"),
     ],
 )
 def test_what_is_of_another_type_is_named(asked: dict[str, Any], said: str) -> None:

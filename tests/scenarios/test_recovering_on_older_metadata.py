@@ -75,4 +75,4 @@ def test_nor_where_one_vouches_that_could_not_be_fenced() -> None:
 def test_nothing_is_asked_or_closed_by_a_record_that_names_others_which_hold_more() -> None:
     error = failure(Recovery(replace(RECOVERING, also_at=(BK3, BK4)), DIGESTER).start())
     assert isinstance(error, LedgerRecoveryFailed)
-    assert "does not place there (b3, b4)" in str(error) and "metadata check --accept" in str(error)
+    assert "does not assign to them (b3, b4)" in str(error) and "metadata check --accept" in str(error)

@@ -1,1 +1,1 @@
-"""What programs agree on beside ledgers and logs, in ordinary code."""
+"""Blocking cursors and elections: what programs coordinate through besides ledgers and logs."""

@@ -1,4 +1,4 @@
-"""Cursors in ordinary code."""
+"""Blocking cursors."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from ..twin_calls import Face, told_as, waiting_for
 
 
 class Cursor(Face[aio.Cursor]):
-    """A named position in a log: that of the record which its reader wants next.
+    """A named position in a log: the position of the record that its reader wants next.
 
-    Made by `Log.cursor`; may be used from several threads.
-    `commit` moves it forward, and joins what is committed within `commit_seconds` to one write. Only `seek` moves it
-    back; other readers' commits of what they have read before raise CursorMoved then. It is closed at the end of a
-    block, or by `close`.
+    Made by `Log.cursor`; may be used from several threads. `commit` moves the cursor forward; commits within
+    `commit_seconds` are joined to one write. Only `seek` moves it back. After a seek, other readers' commits of records
+    they read before raise CursorMoved. `close` and the end of a block close the cursor.
     """
 
     @property
     def name(self) -> str:
+        """The cursor's name."""
         return self._twin.name
 
     @property
     def record(self) -> CursorRecord:
-        """The cursor as it was seen last."""
+        """The cursor's record as it was last read or written."""
         return self._twin.record
 
     @property
     def position(self) -> int:
-        """Everything before it was committed and written."""
+        """The committed position: every record before it was committed, and the commit was written."""
         return self._twin.position
 
     @told_as(aio.Cursor.commit)
@@ -61,19 +61,19 @@ class Cursor(Face[aio.Cursor]):
     ) -> None:
         try:
             self.close()
-        except ClientClosed:  # which has closed it
+        except ClientClosed:  # the client has closed it
             if kind is None:
                 raise
 
 
 def note(thread: LoopThread, cursor: aio.Cursor, position: int) -> None:
-    """Commits a position from any thread, with a hop to the loop for each write only."""
+    """Commits a position from any thread; hops to the loop only to start a write."""
     if cursor.note(position):
         thread.call_soon(cursor.start_writing)
 
 
 def consume(thread: LoopThread, consumption: Consumption) -> Iterator[Record]:
-    """Yields records one by one; one counts as used when the next one is asked for."""
+    """Yields records one by one; a record counts as used when the caller asks for the next one."""
     for batch in iterate(thread, consumption.batches()):
         for record in batch.records():
             if consumption.is_over:

@@ -1,4 +1,4 @@
-"""Elections in ordinary code."""
+"""Blocking elections."""
 
 from __future__ import annotations
 
@@ -18,33 +18,35 @@ from ..twin_calls import Face, asking, told_as, waiting_for
 class Term(Face[aio_term.Term]):
     """One leader's term. Made by `Election.lead`; may be used from several threads.
 
-    It is over when the leader leaves it, and when its lease may have run out, by the leader's own clock. A leader that
-    hangs, or whose clock is wrong, learns that too late: so what it writes to has to refuse it, by the token. `lost` is
-    an event that is set once the term is over, of the client's kind.
+    The term is over when the leader leaves it, and when its lease may have run out by the leader's own clock. A leader
+    that hangs, or whose clock is wrong, learns of this too late. Therefore every system it writes to has to refuse it
+    by the `token`. `lost` is an event of the client's kind that is set once the term is over.
     """
 
     def __init__(self, thread: LoopThread, twin: aio_term.Term) -> None:
         super().__init__(thread, twin)
         self.lost = threading.Event()
+        """Set once the term is over."""
         self._following = thread.submit(self._follow())
 
     @property
     def election(self) -> str:
+        """The election's name."""
         return self._twin.election
 
     @property
     def token(self) -> int:
-        """The number of the term: it only grows from term to term."""
+        """The number of the term; each term has a higher one than the term before."""
         return self._twin.token
 
     @property
     def leader(self) -> str:
-        """The name under which it leads."""
+        """The name that the leader gave to `lead`."""
         return self._twin.leader
 
     @property
     def why_lost(self) -> str:
-        """Why it is over; empty while it is not."""
+        """The reason why the term is over; empty while it lasts."""
         return self._twin.why_lost
 
     check = asking(aio_term.Term.check)
@@ -59,10 +61,18 @@ class Term(Face[aio_term.Term]):
 
 
 class Election(Face[aio.Election]):
-    """One election. Made by `LedgerClient.election`; may be used from several threads."""
+    """One election: at most one candidate leads at a time.
+
+    Made by `LedgerClient.election`; may be used from several threads.
+
+    A block with `lead` waits in the queue of candidates and leads while the block lasts; `leader` returns the current
+    term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than the term
+    before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
+    """
 
     @property
     def name(self) -> str:
+        """The election's name."""
         return self._twin.name
 
     @told_as(aio.Election.lead)
@@ -77,7 +87,7 @@ class Election(Face[aio.Election]):
         try:
             yield term
         finally:
-            with suppress(ClientClosed):  # then it was left already
+            with suppress(ClientClosed):  # the term was left already
                 self._run(partial(leading.__aexit__, None, None, None))
                 term.lost.set()
 

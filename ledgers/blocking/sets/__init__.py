@@ -1,1 +1,1 @@
-"""Sets of logs in ordinary code."""
+"""Blocking sets of logs."""

@@ -1,4 +1,4 @@
-"""A set of logs, its writer and its consumers, in ordinary code."""
+"""A blocking set of logs, its writer and its consumers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ from ..twin_calls import Face, opening, told_as, waiting_for
 class LogSetWriter(KeyedWriters[LogWriter]):
     """The one writer of a set. Made by `LogSet.writer`; may be used from several threads.
 
-    `writers`: that of each log. `of` tells which one has a key; what it appends is as if this one had.
+    `writers` holds the writer of each log, and `of` returns the one for a key. A record that such a writer appends
+    counts as appended by this one.
     """
 
     @told_as(AsyncLogSetWriter.append)
@@ -57,33 +58,34 @@ class LogSetWriter(KeyedWriters[LogWriter]):
 
 
 class LogSet(Face[aio.LogSet]):
-    """A set of logs, opened. Made by `LedgerClient.log_set`; may be used from several threads.
+    """An opened set of logs. Made by `LedgerClient.log_set`; may be used from several threads.
 
-    Log n of a set is the log `<set>.<n>`, which can be read and truncated as any other; its name, retention and legal
+    Log n of a set is the log `<set>.<n>`. It can be read and truncated like any other; its name, retention and legal
     hold are the set's. All records of a key are in one log, in the order in which they were appended; after the set has
-    grown, in the log before and then in the one since. Every call raises NoSuchLogSet once the set is deleted, also
-    where another one has its name by now, and MetadataUnavailable.
+    grown, later records of a key may be in another log. Every call raises NoSuchLogSet once the set is deleted, even if
+    another set has its name by now, and MetadataUnavailable.
     """
 
     @property
     def name(self) -> str:
+        """The set's name."""
         return self._twin.name
 
     @property
     def record(self) -> LogSetRecord:
-        """The set's metadata as it was seen last."""
+        """The set's metadata as it was last read or written."""
         return self._twin.record
 
     refresh = waiting_for(aio.LogSet.refresh)
     log = opening(aio.LogSet.log, Log)
 
     def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
-        """Takes all logs over, as `Log.writer` does one: one program writes to a set at a time.
+        """Takes over all logs of the set, each as `Log.writer` does; only one program writes to a set at a time.
 
-        With a `term`, each log refuses a leader of an earlier term of the same election from then on.
-
-        It gets LogFenced once another one has taken a log over, or the set grows: then `writer` makes another one.
-        Completes a growth that was interrupted. Raises as `Log.writer`.
+        If a `term` is given, each log refuses leaders of earlier terms of the same election from then on. Completes a
+        growth that was interrupted. The writer gets LogFenced once another writer has taken a log over, or the set
+        grows; call `writer` again for a new one. Raises LogFenced, LeadershipLost if the term is over,
+        LedgerRecoveryFailed, NotEnoughBookies, Unauthorized, NotAllowed, and LedgerError if the set keeps growing.
         """
         taken = LogSetWriter()
         led = None if term is None else term._twin
@@ -95,7 +97,7 @@ class LogSet(Face[aio.LogSet]):
 
     @property
     def retention(self) -> Retention:
-        """What of each log goes by itself, as it was seen last."""
+        """The rules by which old records of each log are deleted automatically, as they were last read or written."""
         return self._twin.retention
 
     set_retention = waiting_for(aio.LogSet.set_retention)

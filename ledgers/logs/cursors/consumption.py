@@ -1,4 +1,4 @@
-"""Reading a log at least once, from a cursor that one consumer has at a time."""
+"""Reading a log at least once, from a cursor that one consumer holds at a time."""
 
 from __future__ import annotations
 
@@ -27,42 +27,41 @@ from .where import Where
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""How soon a consumer that waits for records notices that somebody has moved its cursor."""
+"""The time within which a consumer that waits for records notices that its cursor was moved."""
 
 OnTruncated = Literal["raise", "oldest"]
-"""What is done where records were given up before they were used: raise LogTruncated, or go on at the oldest left."""
+"""If records were truncated before they were used: raise LogTruncated, or go on at the oldest record left."""
 
 
 class CommonOptions(TypedDict, total=False):
-    """What consumers of a log and members of a group may choose.
-
-    `timeout`: ends once nothing was new for so many seconds; without one it goes on for ever. `commit_seconds`: how
-    often what was used is written, 1 by default. `lease_seconds`: how long nobody has the cursor of a consumer that has
-    died. `poll_seconds_max`: how long one record may be used, 300 by default; a consumer that takes longer gives what
-    it has up to others, and queues up again when it asks for its next record; None for no bound. `on_truncated`: what
-    is done where the cursor is below what is left, "raise" LogTruncated, the default, or go on at the "oldest" record.
-    """
+    """Options of a consumer of a log and of a member of a group."""
 
     timeout: float | None
+    """Seconds without a new record after which the iteration ends; None, the default, for no end."""
     commit_seconds: float
+    """Interval in seconds at which used records are committed; 1 by default."""
     lease_seconds: float
+    """How long in seconds no consumer holds the cursor of a consumer that has died; 10 by default."""
     poll_seconds_max: float | None
+    """How long in seconds one record may be used, 300 by default; None for no bound. A consumer that takes longer loses
+    its cursors to other consumers, and queues up again when it asks for its next record."""
     on_truncated: OnTruncated
+    """If records at the cursor's position were truncated: "raise" LogTruncated, the default, or go on at the "oldest"
+    record left."""
 
 
 class ConsumeOptions(CommonOptions, total=False):
-    """What `Log.consume` takes beside the name and the start: `CommonOptions`, and these.
-
-    `consumer`: for people; the default is host and process. `commits_at_close`: whether what was used is written at the
-    end, too.
-    """
+    """Options of `Log.consume` besides the name and the start."""
 
     consumer: str | None
+    """A label for people; host and process by default."""
     commits_at_close: bool
+    """Whether the end of the iteration commits the used records, too; True by default."""
 
 
 class Consumption:
-    """One consumer's reading. It has the cursor while it is first in the cursor's queue, and waits otherwise."""
+    """One consumer's reading. The consumer holds the cursor while it is first in the cursor's queue, and waits
+    otherwise."""
 
     def __init__(
         self,
@@ -96,14 +95,12 @@ class Consumption:
 
     @property
     def is_over(self) -> bool:
-        """Whether no more of the batch that was yielded last may be used: another consumer may have it, or the cursor
-        was moved.
-        """
+        """Whether the rest of the last batch is unusable: another consumer may hold the cursor, or it was moved."""
         assert self._place is not None and self.cursor is not None
         return self._place.lost.is_set() or self.cursor.failure is not None
 
     async def records(self) -> AsyncGenerator[Record, None]:
-        """Yields records one by one; one counts as used when the next one is asked for."""
+        """Yields records one by one; a record counts as used when the caller asks for the next one."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for record in batch.records():
@@ -115,9 +112,10 @@ class Consumption:
                         self.cursor.start_writing()
 
     async def batches(self) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records from where the cursor stands, whenever it has the cursor; `cursor.note` tells what was used.
+        """Yields records from the cursor's position on while it holds the cursor; the caller notes used ones with
+        `cursor.note`.
 
-        Ends where nothing was new for the timeout.
+        Ends when nothing was new for the timeout.
         """
         state = await self._calls.state(self._name, self._start)
 
@@ -171,7 +169,7 @@ class Consumption:
                 self._measure(position, None)
 
     def _oldest_left(self, cursor: Cursor, error: LogTruncated) -> int:
-        """Where to go on; what was missed is counted and reported, also where it raises."""
+        """Returns the position to go on at. Counts and logs the missed records, also if it raises."""
         missed = error.first_position - error.position
         line = "consumer %s of cursor %r has missed %d records: %s"
         log.warning(line, self._consumer, self._name, missed, error)
@@ -184,10 +182,10 @@ class Consumption:
         return error.first_position
 
     async def _unless_it_hangs(self, place: Place) -> None:
-        """Gives the place up once the application has used one record for too long."""
+        """Leaves the place once the application has used one record for too long."""
         await self._polls.until_exceeded()
         why = f"one record was used for more than {self._polls.seconds_max:g} s (poll_seconds_max)"
-        log.warning("consumer %s of cursor %r gives it up: %s", self._consumer, self._name, why)
+        log.warning("consumer %s of cursor %r releases it: %s", self._consumer, self._name, why)
         await place.leave(why)
 
     def _measure(self, position: int, time_us: int | None) -> None:
@@ -195,7 +193,7 @@ class Consumption:
             metrics.consumes(self._calls.log.name, self._name, position, time_us)
 
     async def _refreshed(self, cursor: Cursor) -> int:
-        """Where the cursor stands, also after a seek. Raises what else keeps it from being committed."""
+        """Returns the cursor's position, also after a seek. Raises any other error that prevents commits."""
         if cursor.failure is not None and not isinstance(cursor.failure, CursorMoved | CursorTakenOver):
             raise cursor.failure
         return await cursor.refresh()
@@ -218,4 +216,4 @@ class Consumption:
             try:
                 await cursor.close()
             except (CursorMoved, CursorTakenOver) as error:
-                log.info("what consumer %s used last is used again: %s", self._consumer, error)
+                log.info("the last records of consumer %s are used again: %s", self._consumer, error)

@@ -1,4 +1,4 @@
-"""A cursor: a named position in a log that outlives its reader."""
+"""Cursors: named positions in a log that outlive their readers."""
 
 from __future__ import annotations
 
@@ -24,25 +24,24 @@ from .where import ReadableLog, Where, position_of
 log = logging.getLogger(__name__)
 
 COMMIT_SECONDS = 1.0
-"""How often a cursor is written while it is moved: records that were used since are used again after a crash."""
+"""Interval at which a moving cursor is written. Records used since the last write are used again after a crash."""
 
 COMMIT_SECONDS_MAX = 3600.0
 
 DOUBTED_MAX = 1000
-"""So many commits beyond what the client knows of the log wait to be judged. Of more the lowest are given up, for which
-a later one makes up."""
+"""Commits beyond the known end of the log that may wait to be checked. Of more, the lowest are dropped; a later commit
+covers them."""
 
 RETRY_SECONDS = 5.0
-"""How soon it is tried again to write a cursor, at the earliest."""
+"""Minimum delay before the writing of a cursor is retried."""
 
 
 class Cursor:
-    """A named position in a log: that of the record which its reader wants next.
+    """A named position in a log: the position of the record that its reader wants next.
 
-    Made by `Log.cursor`; belongs to its event loop.
-    `commit` moves it forward, and joins what is committed within `commit_seconds` to one write. Only `seek` moves it
-    back; other readers' commits of what they have read before raise CursorMoved then. It is closed at the end of a
-    block, or by `close`.
+    Made by `Log.cursor`; belongs to its event loop. `commit` moves the cursor forward; commits within `commit_seconds`
+    are joined to one write. Only `seek` moves it back. After a seek, other readers' commits of records they read before
+    raise CursorMoved. `close` and the end of a block close the cursor.
     """
 
     def __init__(
@@ -64,14 +63,14 @@ class Cursor:
         self._commits_at_close = commits_at_close
         self._epoch = epoch
         self.generation = state.record.generation
-        """Of the seek after which this one reads; what is committed is refused once there was another."""
+        """The seek after which this cursor reads; its commits are refused once there was another seek."""
         self._noted = state.record.position
-        self._doubted: set[int] = set()  # behind what the client knows of the log
+        self._doubted: set[int] = set()  # beyond the known end of the log
         self._refused: NoSuchPosition | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_closed = False
         self.failure: LedgerError | None = None
-        """What keeps it from being committed; `refresh` and `seek` mend a CursorMoved."""
+        """The error that prevents commits; `refresh` and `seek` clear a CursorMoved."""
         cluster.places.add(self)
 
     def __repr__(self) -> str:
@@ -79,24 +78,27 @@ class Cursor:
 
     @property
     def name(self) -> str:
+        """The cursor's name."""
         return self._state.name
 
     @property
     def record(self) -> CursorRecord:
-        """The cursor as it was seen last."""
+        """The cursor's record as it was last read or written."""
         return self._state.record
 
     @property
     def position(self) -> int:
-        """Everything before it was committed and written."""
+        """The committed position: every record before it was committed, and the commit was written."""
         return self._state.record.position
 
     def commit(self, position: int) -> None:
-        """Everything before this position has been used. Returns at once; it is written soon, or by `flush`.
+        """Commits that every record before this position has been used. Returns at once; the commit is written soon,
+        or by `flush`.
 
-        A position before the last one changes nothing. One beyond the log's end is refused, which the next `flush` or
-        `close` tells once; other commits are written all the same. Raises CursorMoved, NoSuchCursor or CursorTakenOver
-        where an earlier commit could not be written, CursorClosed once it is closed.
+        A position before the last commit changes nothing. A position beyond the log's end is refused: the next `flush`
+        or `close` raises NoSuchPosition for it once, and other commits are written all the same. Raises CursorMoved,
+        NoSuchCursor or CursorTakenOver if an earlier commit could not be written, CursorClosed once the cursor is
+        closed.
         """
         check_int("a position", position)
         self.check_usable()
@@ -104,8 +106,8 @@ class Cursor:
             self.start_writing()
 
     async def flush(self) -> None:
-        """Writes now what was committed. Raises as `commit`, MetadataUnavailable; NoSuchPosition where a commit was
-        refused since the last call, after it has written the others."""
+        """Writes the latest commit now. Raises the errors of `commit` and MetadataUnavailable; raises NoSuchPosition if
+        a commit was refused since the last call, after it has written the others."""
         self.check_usable()
         await self._write()
         refused, self._refused = self._refused, None
@@ -113,7 +115,7 @@ class Cursor:
             raise refused
 
     async def _write(self) -> None:
-        """Writes the furthest commit that the log reaches; notes one that it does not."""
+        """Writes the furthest commit that the log reaches; notes a commit beyond the log's end."""
         doubted = set(self._doubted)
         refused = await self._judged(doubted)
         end = self._log.known_end
@@ -125,11 +127,11 @@ class Cursor:
                 metrics.commits.inc()
         if refused is not None and not self._doubted.isdisjoint(doubted):
             self._refused = refused
-            log.warning("cursor %r of log %r: a commit is refused: %s", self.name, self._log.name, refused)
+            log.warning("cursor %r of log %r: a commit was refused: %s", self.name, self._log.name, refused)
         self._doubted.difference_update(doubted)
 
     async def _judged(self, doubted: set[int]) -> NoSuchPosition | None:
-        """Looks how far the log reaches; returns the error of commits beyond its end."""
+        """Checks how far the log reaches; returns the error of commits beyond its end."""
         try:
             if doubted:
                 await self._log.check_reaches(max(doubted))
@@ -138,10 +140,10 @@ class Cursor:
         return None
 
     async def seek(self, where: Where) -> int:
-        """Moves it, back or forth: to a position, a time, "beginning" or "end"; returns the position.
+        """Moves the cursor forward or back to a position, a time, "beginning" or "end"; returns the position.
 
-        What others have read before is committed no more. Raises NoSuchPosition, LogTruncated, ValueError for another
-        word, NoSuchCursor, MetadataUnavailable.
+        Other readers can no longer commit records that they read before the seek. Raises NoSuchPosition, LogTruncated,
+        ValueError for another word, NoSuchCursor, MetadataUnavailable.
         """
         self._cluster.check_process()
         position, now_ms = await position_of(self._log, where), time.time_ns() // 1_000_000
@@ -149,7 +151,7 @@ class Cursor:
         return position
 
     async def refresh(self) -> int:
-        """Reads it again, also after a seek of somebody else; returns its position, from which to read on.
+        """Reads the cursor's record again, also after another client's seek; returns the position to read on from.
 
         Raises NoSuchCursor, MetadataUnavailable.
         """
@@ -160,14 +162,14 @@ class Cursor:
         return self.position
 
     async def lag(self) -> Lag:
-        """How far its committed position is behind the log's end. Raises as `refresh` and `Log.lag`."""
+        """How far the committed position is behind the log's end. Raises the errors of `refresh` and `Log.lag`."""
         await self.refresh()
         return await lag_of(self._log, self.position)
 
     async def close(self) -> None:
-        """Writes what was committed, unless it was made with `commits_at_close=False`. Safe to repeat.
+        """Writes the latest commit and closes the cursor; with `commits_at_close=False` writes nothing. Safe to repeat.
 
-        Raises as `flush`; it is closed all the same.
+        Raises the errors of `flush`; the cursor is closed all the same.
         """
         if self._is_closed:
             return
@@ -181,7 +183,7 @@ class Cursor:
             self._is_closed = True
 
     async def leave(self, why: str) -> None:
-        """Closes it with its client."""
+        """Closes the cursor when its client closes; logs errors."""
         try:
             await self.close()
         except LedgerError as error:
@@ -199,7 +201,7 @@ class Cursor:
     # --- for consumers, and for other threads -----------------------------------------------------------
 
     def note(self, position: int) -> bool:
-        """Notes what is to be committed; whether `start_writing` has to be called, on the loop."""
+        """Notes a position to be committed; returns whether the caller has to call `start_writing`, on the loop."""
         if position <= self._noted:
             return False
         if position <= self._log.known_end:
@@ -212,15 +214,16 @@ class Cursor:
 
     @property
     def noted(self) -> int:
-        """What is committed already, or is to be."""
+        """The furthest position that is committed or noted."""
         return self._noted
 
     def start_writing(self) -> None:
+        """Starts the write of noted commits, on the loop."""
         if (self._writing is None or self._writing.done()) and not self._is_closed:
             self._writing = asyncio.create_task(self._write_later())
 
     def check_usable(self) -> None:
-        """Raises what keeps it from being committed."""
+        """Raises the error that prevents commits."""
         self._cluster.check_process()
         if self._is_closed:
             raise CursorClosed(self._log.name, self.name)
@@ -230,7 +233,7 @@ class Cursor:
     # ------------------------------------------------------------------------------------------------
 
     async def _write_later(self) -> None:
-        """Writes until nothing is left; where the store is away, or refuses, it tries again."""
+        """Writes until nothing is left; tries again if the store is unavailable or refuses."""
         pause_seconds = self._commit_seconds
         while self._noted > self.position or self._doubted:
             await asyncio.sleep(pause_seconds)
@@ -240,7 +243,7 @@ class Cursor:
                 pause_seconds = self._commit_seconds
             except Unavailable as error:
                 pause_seconds = max(RETRY_SECONDS, self._commit_seconds)
-                line = "cursor %r of log %r is still to be written at position %d: %s"
+                line = "cursor %r of log %r could not be written at position %d yet: %s"
                 log.warning(line, self.name, self._log.name, self._noted, error)
             except LedgerError as error:
                 self.failure = error

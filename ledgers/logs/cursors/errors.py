@@ -1,10 +1,10 @@
 """Errors of cursors.
 
 LedgerError
-├── NoSuchCursor             the log has no cursor of this name (any more)
-├── CursorMoved              a seek has moved it: what was read before is committed no more
-├── CursorTakenOver          another consumer has it
-└── CursorClosed             this one takes no more commits
+├── NoSuchCursor             the log has no cursor of this name
+├── CursorMoved              a seek has moved the cursor: records read before cannot be committed
+├── CursorTakenOver          another consumer holds the cursor
+└── CursorClosed             the cursor was closed and takes no commits
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NoSuchCursor(NotFound, LedgerError):
 
 
 class CursorMoved(LedgerError):
-    """A seek has moved the cursor, and nothing was committed. `refresh` it, and read on from `position`."""
+    """A seek has moved the cursor, and nothing was committed. Call `refresh` on it and read on from `position`."""
 
     def __init__(self, log: str, name: str, position: int) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class CursorTakenOver(TakenOver, LedgerError):
 
 
 class CursorClosed(LedgerError):
-    """This cursor was closed, or its client. What was committed before is kept: `Log.cursor` opens it again."""
+    """The cursor or its client was closed. Earlier commits are kept: `Log.cursor` opens the cursor again."""
 
     def __init__(self, log: str, name: str) -> None:
         super().__init__(f"this cursor {name!r} of log {log!r} was closed")

@@ -1,4 +1,4 @@
-"""How far behind its log a cursor is."""
+"""Lag: how far a cursor is behind its log."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from .where import ReadableLog
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """What a cursor's reader has still to use.
-
-    `bytes`: about, and with what records have besides their payloads. `seconds`: how long ago the oldest of these
-    records was appended. `truncated`: records that were given up before they were used; then the cursor is below what
-    is left, and stays there until somebody seeks.
-    """
+    """How much a cursor's reader has still to use."""
 
     records: int
+    """Records that are left and not used."""
     bytes: int
+    """Their approximate size, with keys and headers besides the payloads."""
     seconds: float
+    """How long ago the oldest of these records was appended; 0 if there are none."""
     truncated: int = 0
+    """Records that were truncated before they were used. If there are any, the cursor is below the oldest record left,
+    and stays there until it is moved by a seek."""
 
 
 async def lag_of(log: ReadableLog, position: int) -> Lag:
-    """The lag at a position. Raises as a read of the record there, if there is one."""
+    """The lag at a position. Raises the errors of a read of the record there, if there is one."""
     first, end = (await log.refresh()).first_position, await log.end()
     truncated, position = max(0, first - position), max(first, position)
     if position >= end:
@@ -39,7 +39,7 @@ async def lag_of(log: ReadableLog, position: int) -> Lag:
 
 
 async def _oldest(log: ReadableLog, position: int) -> tuple[int, int]:
-    """When the record at the position was appended, and its size without headers."""
+    """Returns when the record at the position was appended, and its size without headers."""
     async with aclosing(log.batches(position, position + 1)) as batches:
         async for batch in batches:
             return batch.times[0], HEAD_BYTES + len(batch.keys[0] or b"") + len(batch.payloads[0])
@@ -47,7 +47,8 @@ async def _oldest(log: ReadableLog, position: int) -> tuple[int, int]:
 
 
 async def _bytes(log: ReadableLog, position: int, end: int, record_bytes: float) -> int:
-    """Counts ended segments as their records say. Records of the open one are taken to be as large as those before."""
+    """Counts ended segments by their recorded lengths. Assumes that records of the open one are as large as those
+    before."""
     total = 0.0
     async for segment in log.segments(position):
         records = min(segment.end_position or end, end) - max(segment.first_position, position)

@@ -1,4 +1,4 @@
-"""Watching how long an application uses one record: a consumer that hangs in it gives up what it has."""
+"""Watching how long an application uses one record: a consumer that hangs in one releases its cursors."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import asyncio
 from .cursor import Cursor
 
 POLL_SECONDS_MAX = 300.0
-"""The default, as that of Kafka's max.poll.interval.ms."""
+"""The default, the same as that of Kafka's max.poll.interval.ms."""
 
 LOOKS = 10
-"""How often it looks within the bound, which is exceeded by a tenth at most."""
+"""Checks within the bound; so it is exceeded by a tenth at most."""
 
 
 class PollWatch:
-    """`cursor`: that of the batch which the application has; None while it asks for the next one."""
+    """Watches one consumer. `cursor`: the cursor of the batch that the application uses; None while it asks for the
+    next one."""
 
     def __init__(self, seconds_max: float | None) -> None:
         if seconds_max is not None and not seconds_max > 0:
@@ -23,7 +24,7 @@ class PollWatch:
         self.cursor: Cursor | None = None
 
     async def until_exceeded(self) -> None:
-        """Waits until the application has used one record for longer than the bound: none was noted meanwhile."""
+        """Waits until the application has used one record for longer than the bound, without noting another one."""
         if self.seconds_max is None:
             await asyncio.Event().wait()
             return

@@ -1,4 +1,4 @@
-"""Where a cursor may begin, or be moved to."""
+"""Places at which a cursor may begin, or to which it may be moved."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from ...errors import LogTruncated
 from ..record_batch import RecordBatch
 
 Where = int | datetime | Literal["beginning", "end"]
-"""A position; the first one of this time or later; the oldest record that is left; behind the last one."""
+"""A position; a time: the first record appended then or later; "beginning": the oldest record left; "end": behind the
+last record."""
 
 
 class ReadableLog(Protocol):
-    """What cursors need of a log; see `ledgers.logs.log.Log`."""
+    """The part of `ledgers.logs.log.Log` that cursors need."""
 
     @property
     def name(self) -> str: ...
@@ -46,7 +47,8 @@ class ReadableLog(Protocol):
 
 
 async def position_of(log: ReadableLog, where: Where) -> int:
-    """The position, as the log is now. Raises NoSuchPosition, LogTruncated for one that the log does not have."""
+    """Resolves a place to its position in the log as it is now. Raises NoSuchPosition, LogTruncated for a position that
+    the log does not have, ValueError, TypeError."""
     match where:
         case "beginning":
             return (await log.refresh()).first_position

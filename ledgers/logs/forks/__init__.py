@@ -1,1 +1,1 @@
-"""Forks of a log: how they are made, and what they share."""
+"""Forks of a log: how they are made, and which ledgers they share."""

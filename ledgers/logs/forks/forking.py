@@ -1,8 +1,8 @@
-"""Forks: another log with the records of a log before a position, without copying them (rule L13).
+"""Forks: new logs that have the records of a log before a position, without copying them (rule L13).
 
-A fork has a name from the beginning on, and is not opened before it is complete: whoever makes it and dies leaves a log
-that can only be deleted. It shares nothing before the logs whose ledgers it gets know of it; from then on none of these
-is deleted.
+A fork has a name from the beginning, but cannot be opened before it is complete: if its maker dies, it leaves a log
+that can only be deleted. A fork shares no ledger before the logs that made its ledgers have recorded the fork; from
+then on they delete none of these ledgers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ..producers.recollection import snapshot_before
 from ..segment_ledgers import SegmentLedgers, time_of
 
 FORK_PAGE_SEGMENTS = 4 * PAGE_SEGMENTS
-"""Segments of a page that a fork begins with: fewer pages are written than are read."""
+"""Segments of a page that a fork begins with: fewer pages are written than read."""
 
 PAGES_AT_ONCE_MAX = 16
 
 
 def new_fork(cluster: Cluster, record: LogRecord, name: str, at: int) -> LogRecord:
-    """The record of a fork that is to be made. Raises NotAllowed, LogTruncated."""
+    """The record of a fork to be made. Raises NotAllowed, LogTruncated."""
     check_may_change(cluster)
     if at < record.first_position:
         raise LogTruncated(record.name, at, record.first_position)
@@ -46,7 +46,7 @@ def new_fork(cluster: Cluster, record: LogRecord, name: str, at: int) -> LogReco
 
 
 class Forking:
-    """Completes one fork, whose record is there. Raises what it meets; then the fork is to be deleted."""
+    """Completes one fork that has a record already. If it raises any error, the caller has to delete the fork."""
 
     def __init__(self, of: LogChain, fork: VersionedLog, ledgers: SegmentLedgers, at: int) -> None:
         self._of = of
@@ -74,8 +74,8 @@ class Forking:
         return self._chain.found
 
     async def _register(self, record: LogRecord) -> None:
-        """Has the logs that made the ledgers say that the fork needs them. Raises LogTruncated where one does not have
-        them any more."""
+        """Records at the logs that made the ledgers that the fork needs them. Raises LogTruncated if one no longer has
+        them."""
         start = record.first_position
         for maker in record.makers:
             fork = Fork(record.identity, start, maker.stop)
@@ -99,7 +99,7 @@ class Forking:
         await self._logs.change(named, found.version)
 
     async def _segments(self, start: int) -> list[Segment]:
-        """Those that are shared; the last one ends where the fork does."""
+        """The segments that are shared; the last one ends at the end of the fork."""
         found: list[Segment] = []
         record = await self._of.refresh()
         async for segment in self._logs.segments(record, start):
@@ -112,7 +112,7 @@ class Forking:
         return found
 
     async def _cut(self, segment: Segment) -> Segment:
-        """The part of a segment that is shared. Its records are confirmed, though its ledger may still be open."""
+        """The shared part of a segment. Its records are confirmed, though its ledger may still be open."""
         reader = await self._ledgers.open(segment)
         reader.is_confirmed(self._at - segment.first_position - 1)
         records = self._at - segment.first_position
@@ -122,7 +122,7 @@ class Forking:
         )
 
     async def _remember_producers(self, record: LogRecord) -> None:
-        """What is known of producers at the fork's end. Without it, the first writer reads the whole fork."""
+        """Writes the snapshot of producers at the fork's end. Without it, the first writer reads the whole fork."""
         if record.producers_from is None:
             return
         snapshot = await snapshot_before(self._of, self._ledgers, self._at)

@@ -1,4 +1,4 @@
-"""Taking a log back to an earlier state: a fork takes its name in one step, and the former log stays (rule L14)."""
+"""Restoring a log to an earlier state: a fork takes its name in one step, and the former log is kept (rule L14)."""
 
 from __future__ import annotations
 
@@ -18,28 +18,31 @@ from ..log_chain import LogChain, check_not_restored
 from ..segment_ledgers import SegmentLedgers
 
 TRIES_MAX = 10
-"""Take-overs, each fenced in turn, before a restoration gives up."""
+"""Take-overs, each fenced in turn, after which a restoration fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """What a restoration does, or would do. The log ends before `position`; `former` is the name of the log that still
-    has the `records_less` records behind it. `cursors`: those that stood behind the position, and where."""
+    """The effect of a restoration, done or planned."""
 
     position: int
+    """The position before which the restored log ends."""
     records_less: int
+    """Records behind that position, which only the former log has."""
     former: str
+    """The name of the former log."""
     cursors: Mapping[str, int]
+    """The cursors that were behind the position, and their former positions."""
 
 
 def former_name(name: str) -> str:
-    """What the former log is called where nobody says."""
+    """The default name of the former log."""
     ended = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time_ns() // 1_000_000_000))
     return keys.check_name(f"{name[: keys.NAME_CHARACTERS_MAX - len(ended) - 1]}.{ended}")
 
 
 def successor_of(record: LogRecord, fork: LogRecord) -> LogRecord:
-    """The fork that is to take the log's name, with all that is settled of the log."""
+    """The fork that is to take the log's name, with the log's retention, legal hold and term."""
     return replace(
         fork,
         name=record.name,
@@ -51,7 +54,7 @@ def successor_of(record: LogRecord, fork: LogRecord) -> LogRecord:
 
 
 async def planned(chain: LogChain, position: int, end: int, former: str) -> Restoration:
-    """What it would do."""
+    """The effect that a restoration would have."""
     with metadata_errors():
         cursors = CursorStore(chain.logs.store, chain.record.identity)
         behind = {name: one.position async for name, one in cursors.list() if one.position > position}
@@ -59,8 +62,8 @@ async def planned(chain: LogChain, position: int, end: int, former: str) -> Rest
 
 
 class Restoring:
-    """Has a complete fork take the name of its log. Raises what it meets; until `succeed` has returned, or the log's
-    record says so, the log has its name."""
+    """Gives the name of a log to a complete fork of it. Raises any error it meets. The log keeps its name until
+    `succeed` has returned, or until the log's record names a successor."""
 
     def __init__(
         self, chain: LogChain, fork: VersionedLog, ledgers: SegmentLedgers, plan: Restoration
@@ -90,7 +93,7 @@ class Restoring:
         )
 
     async def _copy_cursors(self) -> None:
-        """Those behind the position are set to it."""
+        """Copies the cursors; those behind the position are set to it."""
         store, position = self._chain.logs.store, self._plan.position
         theirs = CursorStore(store, self._fork.identity)
         with metadata_errors():
@@ -99,7 +102,7 @@ class Restoring:
                 await theirs.create(name, CursorRecord(at, changed_ms=one.changed_ms))
 
     async def _fenced(self) -> int:
-        """Fences the writer. From here on it confirms nothing more; returns the epoch in which nobody writes."""
+        """Fences the writer, which confirms nothing more from here on; returns the epoch, in which no writer writes."""
         record = await self._chain.change(
             lambda record: check_not_restored(record).taken_over("a restoration")
         )
@@ -115,7 +118,7 @@ class Restoring:
         return record.epoch
 
     async def _name_former(self) -> None:
-        """Has the former log's name lead to it, before it has that name."""
+        """Makes the former log's name lead to it, before the log has that name."""
         former = self._plan.former
         await self._chain.change(lambda record: check_not_restored(record).to_be_named(former))
         with metadata_errors():
@@ -123,7 +126,7 @@ class Restoring:
                 raise LogExists(former)
 
     async def _succeeded(self, epoch: int) -> bool:
-        """The one step. False where another writer has taken the log over meanwhile."""
+        """The one step. Returns False if another writer has taken the log over meanwhile."""
 
         def step(record: LogRecord) -> LogRecord:
             if record.successor is not None and record.successor.identity == self._fork.identity:

@@ -1,4 +1,4 @@
-"""What a log shares with others, and what its deletion would free (rule L13)."""
+"""Ledgers that a log shares with others, and bytes that its deletion would free (rule L13)."""
 
 from __future__ import annotations
 
@@ -11,25 +11,31 @@ from metadata.records.logs.segment import Segment
 
 @dataclass(frozen=True, slots=True)
 class SharedWith:
-    """Positions `start` … `stop` - 1 of the log are in ledgers that this other log has, too."""
+    """Positions `start` … `stop` - 1 of the log are in ledgers that this other log also has."""
 
     log: str
+    """The name of the other log."""
     start: int
+    """The first shared position."""
     stop: int
+    """The position behind the last shared one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """With whom a log shares ledgers. `shared_bytes`: of one copy of the records that others need; `own_bytes`: of
-    those that only this log needs, so that its deletion frees them. What is being written counts for neither."""
+    """The logs with which a log shares ledgers, and the sizes of its own and shared parts. Counts one copy of the
+    records; the segment that is being written counts for neither part."""
 
     logs: tuple[SharedWith, ...]
+    """The logs that have some of the same ledgers."""
     own_bytes: int
+    """Bytes of records that only this log needs; the log's deletion frees them."""
     shared_bytes: int
+    """Bytes of records that other logs need, too."""
 
 
 async def sharing_of(logs: LogStore, record: LogRecord) -> Sharing:
-    """What there is to know of a log. Raises MetadataError."""
+    """The sharing of a log. Raises MetadataError."""
     makers = {one.identity: await _read(logs, one.identity) for one in record.makers}
     found = [
         SharedWith(other.name, max(fork.start, record.first_position), fork.stop)

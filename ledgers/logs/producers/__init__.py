@@ -1,1 +1,1 @@
-"""Records that are stored once: what a log knows of those who append them."""
+"""Records that are stored once: the state that a log keeps of their producers."""

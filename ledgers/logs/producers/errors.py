@@ -1,9 +1,9 @@
 """Errors of producers.
 
 LedgerError
-├── OutOfOrderSequence       an earlier append of the producer was not taken in, and so nothing was appended
+├── OutOfOrderSequence       an earlier append of the producer was not taken in, so nothing was appended
 ├── SequenceTooOld           the producer has a later record in the log; nothing was appended
-└── ProducerForgotten        the log does not know any more what it has of the producer; nothing was appended
+└── ProducerForgotten        the log no longer knows the producer's records; nothing was appended
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ...errors import LedgerError
 
 
 class OutOfOrderSequence(LedgerError):
-    """An earlier append of the producer failed before it was taken in, as one that was cancelled while it waited, and
-    nothing was appended: the earlier one could not be appended behind this one. Append all of them again, in order; the
-    writer goes on."""
+    """An earlier append of the producer failed before it was taken in, for example because it was cancelled while it
+    waited. Nothing was appended, because the earlier record could not be appended behind this one. Append all of them
+    again, in order; the writer goes on."""
 
     def __init__(self, producer: str, sequence: int) -> None:
         super().__init__(
@@ -25,10 +25,11 @@ class OutOfOrderSequence(LedgerError):
 
 
 class SequenceTooOld(LedgerError):
-    """The producer has a record of a later sequence in the log, which knows none of this one, and nothing was appended.
+    """The producer has a record of a later sequence in the log, but the log knows no record of this one; nothing was
+    appended.
 
-    Either the producer appended it longer ago than the log remembers its records one by one, or it left this sequence
-    out. `last_sequence` is at `last_position`.
+    Either the producer left this sequence out, or it appended the record longer ago than the log remembers its
+    records one by one. The record of `last_sequence` is at `last_position`.
     """
 
     def __init__(self, producer: str, sequence: int, last_sequence: int, last_position: int) -> None:
@@ -41,14 +42,14 @@ class SequenceTooOld(LedgerError):
 
 
 class ProducerForgotten(LedgerError):
-    """The log has forgotten what it has of this producer, and nothing was appended: the record may be in the log.
+    """The log has forgotten the records of this producer, and nothing was appended: the record may be in the log.
 
-    Read the log where you have to know, and go on under another name.
+    Read the log if it matters, and go on under another name.
     """
 
     def __init__(self, producer: str) -> None:
         super().__init__(
-            f"the log has forgotten producer {producer!r}, which was not heard of for long, or others were heard of "
-            "since: whether this record is in the log only reading it tells. Go on under another name"
+            f"the log has forgotten producer {producer!r}, which has not appended for long, or was displaced by other "
+            "producers: only reading the log shows whether it has this record. Go on under another name"
         )
         self.producer = producer

@@ -1,4 +1,4 @@
-"""What a writer knows of producers: the last runs of each, as they were appended, and as they are confirmed."""
+"""The state that a writer keeps of producers: the last runs of each, as appended and as confirmed."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .errors import ProducerForgotten, SequenceTooOld
 NOTHING = ProducerSnapshot()
 
 SECONDS_MAX = 30 * 86_400.0
-"""A producer that was not heard of for so long is forgotten."""
+"""A producer that has not appended for this long is forgotten."""
 
 
 class ProducerMemory:
-    """The memory of one writer. `take` may be called from another thread than the rest.
+    """The memory of one writer. `take` may be called from another thread than the other methods.
 
-    Two memories that were told the same records know the same, whoever told them.
+    Two memories that have received the same records are equal, whichever writer held them.
     """
 
     def __init__(self, snapshot: ProducerSnapshot = NOTHING) -> None:
-        self._confirmed = {  # the one heard of the longest ago first
+        self._confirmed = {  # ordered by the last append, the oldest first
             name: heard.copy() for name, heard in snapshot.producers
         }
         later = [(run.position, name) for name, heard in snapshot.producers for run in heard.runs[1:]]
@@ -43,8 +43,8 @@ class ProducerMemory:
         """The producer of each run that is not its last, by the position where the next one begins: in that order."""
         self._forgotten = dict.fromkeys(snapshot.forgotten)
         self.forgotten_count = snapshot.forgotten_count
-        self._pending: deque[tuple[str, Run]] = deque()  # of the first one what is not confirmed
-        self._taken: dict[str, deque[Run]] = {}  # the pending ones of each, all of the first one
+        self._pending: deque[tuple[str, Run]] = deque()  # of the first one the unconfirmed part
+        self._taken: dict[str, deque[Run]] = {}  # the pending runs of each, the first one in full
         self._lock = threading.Lock()
 
     def last_sequence(self, producer: str) -> int | None:
@@ -59,10 +59,10 @@ class ProducerMemory:
         return None if known is None else known.runs[-1]
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
-        """Takes in so many records from this sequence on, of which the first new one gets the position.
+        """Takes in `count` records from this sequence on; the first new one gets the position.
 
-        Returns the positions of those that are there already, which are the first of them. Raises SequenceTooOld, also
-        where the later one is not confirmed yet, or ProducerForgotten; then none is taken in.
+        Returns the positions of the records that exist already, which are the first ones. Raises SequenceTooOld, even
+        if the later record is not confirmed yet, or ProducerForgotten; in that case none is taken in.
         """
         if not count:
             return ()
@@ -77,7 +77,7 @@ class ProducerMemory:
         self._taken.setdefault(producer, deque()).append(run)
 
     def _positions(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """Of those that are there."""
+        """The positions of those that exist already."""
         last = self._last(producer)
         if last is None and _digest(producer) in self._forgotten:
             raise ProducerForgotten(producer)
@@ -94,7 +94,7 @@ class ProducerMemory:
         return found
 
     def confirmed(self, end: int, time_us: int) -> None:
-        """All records before this position are confirmed."""
+        """Notes that all records before this position are confirmed."""
         with self._lock:
             while self._pending and self._pending[0][1].position < end:
                 producer, (sequence, position, count) = self._pending[0]
@@ -156,7 +156,7 @@ class ProducerMemory:
             del self._forgotten[next(iter(self._forgotten))]
 
     def snapshot(self, time_us: int) -> ProducerSnapshot:
-        """What is confirmed at this time. Forgets those that were not heard of for long."""
+        """The confirmed state at this time. Forgets producers that have not appended for long."""
         with self._lock:
             since = time_us - int(SECONDS_MAX * 1_000_000)
             for producer in [one for one, known in self._confirmed.items() if known.heard_us < since]:

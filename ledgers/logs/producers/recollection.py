@@ -1,9 +1,9 @@
-"""What is known of producers, kept with the log: one snapshot wherever a segment begins or the log ends.
+"""Producer state, kept with the log: one snapshot at each position where a segment begins or the log ends.
 
-A snapshot is in the metadata store, under the log's identity and a position: what all records before that tell. It is
-written when these are confirmed for good, before the log's record says that the segment before it has ended. So whoever
-takes the log over needs the last segment's snapshot, and the records of that segment; and it does not matter who wrote
-the snapshot.
+A snapshot is in the metadata store, under the log's identity and a position; it holds the producer state of all records
+before that position. It is written when these records are confirmed for good, before the log's record marks the segment
+before it as ended. So a take-over needs only the last segment's snapshot and the records of that segment, and it does
+not matter which writer wrote the snapshot.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 TOLD_SECONDS = 60.0
-"""How often a line says that producers are forgotten."""
+"""Interval at which forgotten producers are logged."""
 
 
 class Recollection:
-    """What one writer knows of producers, and where it keeps that."""
+    """The producer state of one writer, and its snapshots."""
 
     def __init__(
         self, chain: LogChain, epoch: int, memory: ProducerMemory, metrics: LogMetrics | None = None
@@ -52,7 +52,7 @@ class Recollection:
         self._told = LogRateLimit(TOLD_SECONDS)
         self._metrics = metrics
         self.turn = asyncio.Lock()
-        """What has to wait before it is taken in goes on in order: one that overtook would make others too old."""
+        """Orders the calls that wait before they are taken in: one that overtook others would make these too old."""
         self.waiting = WaitingCalls()
         self._forgotten = self._counted = memory.forgotten_count
 
@@ -60,8 +60,8 @@ class Recollection:
     async def at(
         cls, chain: LogChain, ledgers: SegmentLedgers, epoch: int, ended: Segment | None
     ) -> Recollection:
-        """What is known at the log's end. `ended`: its last segment as it has ended, of which the log's record may not
-        know yet; None for a log without one."""
+        """The state at the log's end. `ended`: its last segment as it has ended, which the log's record may not show
+        yet; None for a log without one."""
         memory = await _memory_at(chain, ledgers, epoch, ended)
         made = cls(chain, epoch, memory, ledgers.cluster.log_metrics)
         if ended is not None and ended.end_position is not None:
@@ -74,11 +74,12 @@ class Recollection:
         return self._chain.record.producers_from is not None
 
     async def begin(self, confirmed_end: int) -> None:
-        """Has the log's record say so, before the first such record; nothing before this position has a producer."""
+        """Records in the log's record, before the first such record, that records may have a producer; none before this
+        position has one."""
         await self._chain.change(under(self._epoch, lambda record: record.with_producers(confirmed_end)))
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
-        """Takes in records of a producer, as `ProducerMemory.take`."""
+        """Takes in records of a producer, as `ProducerMemory.take` does."""
         earlier = self._memory.take(producer, sequence, count, position)
         if self._metrics is not None:
             self._metrics.stored_records.inc(count - len(earlier))
@@ -90,12 +91,12 @@ class Recollection:
         return self._memory.last_sequence(producer)
 
     def confirmed(self, end: int, time_us: int) -> None:
-        """All records before this position are confirmed."""
+        """Notes that all records before this position are confirmed."""
         self._memory.confirmed(end, time_us)
         self._tell_forgotten()
 
     async def write(self, position: int, time_us: int) -> None:
-        """Keeps what is known at this position. All records before it are confirmed, for good."""
+        """Writes the snapshot at this position. All records before it are confirmed for good."""
         if not _may_have_producers(self._chain.record, position):
             return
         self.confirmed(position, time_us)
@@ -105,12 +106,17 @@ class Recollection:
             await self._store.write(position, snapshot)
 
     async def drop_before(self, position: int) -> None:
-        """Deletes what is of no use since the last segment begins here. What is left goes another time."""
+        """Deletes snapshots that are unneeded now that the last segment begins here. Leftovers are deleted another
+        time."""
         try:
             with metadata_errors():
                 await self._store.drop_before(position)
         except LedgerError as error:
-            log.info("snapshots of producers of log %r are left: %s", self._chain.record.name, error)
+            log.info(
+                "old snapshots of producers of log %r could not be deleted: %s",
+                self._chain.record.name,
+                error,
+            )
 
     def _tell_forgotten(self) -> None:
         if self._metrics is not None:
@@ -119,7 +125,7 @@ class Recollection:
         count = self._memory.forgotten_count - self._forgotten
         if count and self._told.untold(time.monotonic()) is not None:
             self._forgotten += count
-            line = "log %r has forgotten %d producers, %d in all: what these append again is refused"
+            line = "log %r has forgotten %d producers, %d in all: records that these append again are refused"
             log.warning(line, self._chain.record.name, count, self._forgotten)
 
 
@@ -145,7 +151,7 @@ async def _memory_at(
 
 
 async def _memory_of(chain: LogChain, ledgers: SegmentLedgers, epoch: int, position: int) -> ProducerMemory:
-    """What is known at a position where a segment begins, or the log ends."""
+    """The state at a position where a segment begins, or the log ends."""
     if not _may_have_producers(chain.record, position):
         return ProducerMemory()
     with metadata_errors():
@@ -153,18 +159,19 @@ async def _memory_of(chain: LogChain, ledgers: SegmentLedgers, epoch: int, posit
     if found is not None:
         return ProducerMemory(found)
     record = await chain.refresh()
-    if record.epoch != epoch:  # the next writer needs it no more
+    if record.epoch != epoch:  # the next writer does not need it
         raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
     return await _read_all(chain, ledgers, position)
 
 
 async def _read_all(chain: LogChain, ledgers: SegmentLedgers, end: int) -> ProducerMemory:
-    """Metadata that was made again has no snapshot. What is left of the log tells the same; not what was given up."""
+    """Reads the state from the log, because metadata that was rebuilt has no snapshot. Truncated records are missing
+    from it."""
     record = chain.record
     start = max(record.first_position, record.producers_from or 0)
     if start >= end:
         return ProducerMemory()
-    line = "log %r has no snapshot of its producers at position %d: it is read from position %d on"
+    line = "log %r has no snapshot of its producers at position %d: reading it from position %d on"
     log.warning(line, record.name, end, start)
     memory = ProducerMemory()
     await _read_between(memory, chain, ledgers, start, end)
@@ -172,8 +179,8 @@ async def _read_all(chain: LogChain, ledgers: SegmentLedgers, end: int) -> Produ
 
 
 async def snapshot_before(chain: LogChain, ledgers: SegmentLedgers, position: int) -> ProducerSnapshot | None:
-    """What is known at a confirmed position, from the latest snapshot before it and the records since; None without
-    one."""
+    """The state at a confirmed position, from the latest snapshot before it and the records since; None without a
+    snapshot."""
     with metadata_errors():
         found = await ProducerStore(chain.logs.store, chain.record.identity).latest(position)
     if found is None:
@@ -187,7 +194,7 @@ async def snapshot_before(chain: LogChain, ledgers: SegmentLedgers, position: in
 async def _read_between(
     memory: ProducerMemory, chain: LogChain, ledgers: SegmentLedgers, start: int, stop: int
 ) -> None:
-    """Takes in what confirmed records tell."""
+    """Takes in the producers of confirmed records."""
     known = KnownEnd()
     known.reaches(stop)
     async with aclosing(LogReader(chain, ledgers, known).batches(start, stop)) as batches:

@@ -1,4 +1,4 @@
-"""Calls that wait before their records are taken in: each producer's are taken in in their order, or not at all."""
+"""Calls that wait before their records are taken in: those of each producer are taken in in order, or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import OutOfOrderSequence
 
 @dataclass(slots=True, eq=False)
 class WaitingCall:
-    """`failure`: of a call of the producer before this one, which was not taken in."""
+    """One waiting call. `failure`: the error of an earlier call of the producer that was not taken in."""
 
     producer: str
     sequence: int
@@ -27,7 +27,7 @@ class WaitingCall:
 
 
 class WaitingCalls:
-    """Those of one writer. Callers in several threads hold a lock of their own."""
+    """The waiting calls of one writer. Callers in several threads hold their own lock."""
 
     def __init__(self) -> None:
         self._calls: dict[str, deque[WaitingCall]] = {}
@@ -38,7 +38,8 @@ class WaitingCalls:
 
     @contextmanager
     def call(self, producer: str, sequence: int) -> Iterator[WaitingCall]:
-        """The call waits in the block, and is taken in right behind it. Where it fails there, all behind it fail."""
+        """Queues a call, which waits in the block and is taken in right after it. If it fails there, all calls behind
+        it fail."""
         call = WaitingCall(producer, sequence)
         calls = self._calls.setdefault(producer, deque())
         calls.append(call)

@@ -1,4 +1,4 @@
-"""Reading a log, segment after segment; nothing is fenced, and nothing that is not confirmed is given."""
+"""Reading a log, segment after segment; fences nothing, and returns only confirmed records."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from .open_segment import OpenSegment
 from .record_watch import RecordWatch
 
 LOOKS_MAX = 20
-"""How often a reader looks again for a segment that was given up, or dropped as empty, while it was being opened."""
+"""Attempts to find a segment again that was truncated, or dropped as empty, while it was being opened."""
 
 
 class LogReader:
-    """Reads one log. It knows the position that it wants, and takes only the segment that has it."""
+    """Reads one log. At each position it looks up the one segment that holds it."""
 
     def __init__(self, chain: LogChain, ledgers: SegmentLedgers, known: KnownEnd) -> None:
         self._chain = chain
@@ -33,7 +33,7 @@ class LogReader:
         self._ledgers = ledgers
 
     async def end(self) -> int:
-        """The position behind the last confirmed record. Never before what the client knew already."""
+        """The position behind the last confirmed record. Never before the end that the client knew already."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             if record.end_position is not None:
@@ -44,9 +44,9 @@ class LogReader:
         raise self._keeps_changing()
 
     async def check_reaches(self, position: int) -> None:
-        """Raises NoSuchPosition where the log ends before this position.
+        """Raises NoSuchPosition if the log ends before this position.
 
-        One that another client may have confirmed, and that bookies do not know yet, is waited for (rule L4).
+        Waits for a position that another client may have confirmed, and that bookies do not know yet (rule L4).
         """
         if position > self._known.position:
             await self.end()
@@ -57,7 +57,7 @@ class LogReader:
                     async for _ in batches:
                         break
             except LedgerError:
-                if position > self._known.position:  # else it is there, and only cannot be read
+                if position > self._known.position:  # else the position exists, and only cannot be read
                     raise
             else:
                 await self.end()
@@ -68,7 +68,7 @@ class LogReader:
         return NoSuchPosition(self._chain.record.name, position, self._known.position)
 
     async def batches(self, start: int | None, stop: int | None) -> AsyncGenerator[RecordBatch, None]:
-        """Yields the confirmed records from `start` to before `stop`; from the oldest and to the end by default."""
+        """Yields the confirmed records from `start` to before `stop`; by default from the oldest one to the end."""
         record = await self._chain.refresh()
         position = record.first_position if start is None else start
         self._check_left(position)
@@ -78,7 +78,7 @@ class LogReader:
         await self.check_reaches(stop)
         while position < stop:
             opened = await self._opened_at(position)
-            if opened is None:  # an operator has accepted the loss of what this client knew
+            if opened is None:  # an operator has accepted the loss of records that this client knew
                 self._known.position = position
                 raise self._not_there(stop)
             try:
@@ -127,7 +127,7 @@ class LogReader:
             await watch.close()
 
     async def position_at(self, time_us: int) -> int:
-        """The first position whose record was appended at this time or later; the end where there is none."""
+        """The first position whose record was appended at this time or later; the log's end if there is none."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             segment = await segment_at_time(self._chain, time_us)
@@ -142,7 +142,7 @@ class LogReader:
         return LedgerError(f"the last segment of log {self._chain.record.name!r} keeps changing; try again")
 
     def _check_left(self, position: int) -> None:
-        """Raises LogTruncated for what was given up, NoSuchPosition below 0."""
+        """Raises LogTruncated for a truncated position, NoSuchPosition below 0."""
         record = self._chain.record
         if position < 0:
             raise self._not_there(position)
@@ -150,12 +150,12 @@ class LogReader:
             raise LogTruncated(record.name, position, record.first_position)
 
     async def _check_left_now(self, position: int) -> None:
-        """What was given up while it was read cannot be read: that is LogTruncated, whatever the segment said."""
+        """Raises LogTruncated if the position was truncated while it was read, whatever error the segment raised."""
         await self._chain.refresh()
         self._check_left(position)
 
     async def _opened_at(self, position: int) -> OpenSegment | None:
-        """The segment with this position; None where none has it yet. Raises LogTruncated."""
+        """Opens the segment with this position; returns None if no segment has it yet. Raises LogTruncated."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             self._check_left(position)
@@ -172,7 +172,7 @@ class LogReader:
         raise self._keeps_changing()
 
     async def _open(self, segment: Segment) -> OpenSegment | None:
-        """Opens a segment's ledger; None where the log has given that up, or has dropped it as empty."""
+        """Opens a segment's ledger; returns None if the log has truncated the segment, or has dropped it as empty."""
         known = self._known.position
         try:
             opened = OpenSegment(segment, await self._ledgers.open(segment), known)
@@ -183,7 +183,7 @@ class LogReader:
         return opened
 
     async def _check_dropped(self, segment: Segment) -> None:
-        """The segment's ledger is gone. Raises NoSuchLedger where the log still needs it."""
+        """Handles a missing ledger: raises NoSuchLedger if the log still needs it."""
         record = await self._chain.refresh()
         now = await segment_at(self._chain, segment.first_position)
         if now is None or now.ledger_id != segment.ledger_id:
@@ -197,13 +197,13 @@ class LogReader:
         if segment.is_ended:
             raise LedgerError(
                 f"ledger {segment.ledger_id} ends before position {opened.end} of log {self._chain.record.name!r}, "
-                f"whose record says {segment.end_position}"
+                f"whose record has {segment.end_position}"
             )
-        return None  # it was closed just now, and the log's record does not say so yet
+        return None  # it was closed just now, and the log's record does not show it yet
 
 
 class _Patience:
-    """How much longer a reader waits for something new."""
+    """How much longer a reader waits for new records."""
 
     def __init__(self, timeout: float | None) -> None:
         check_timeout(timeout)
@@ -211,11 +211,11 @@ class _Patience:
         self.begin()
 
     def begin(self) -> None:
-        """Something new has come: it waits anew."""
+        """Restarts the time limit, because new records have come."""
         self._until = asyncio.get_running_loop().time() + self._seconds
 
     @property
     def seconds_left(self) -> float | None:
-        """None for no limit."""
+        """Seconds left; None for no limit."""
         left = self._until - asyncio.get_running_loop().time()
         return None if math.isinf(left) else max(0.0, left)

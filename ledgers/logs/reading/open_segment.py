@@ -13,10 +13,10 @@ from ..segment_ledgers import time_of
 
 
 class OpenSegment:
-    """A segment and a reader of its ledger. Gives only what is confirmed."""
+    """A segment and a reader of its ledger. Returns only confirmed records."""
 
     def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
-        """`known_end`: the log's, as it was known before the ledger's record was read. Where the ledger was open then,
+        """`known_end`: the log's end, as it was known before the ledger's record was read. If the ledger was open then,
         nothing behind it was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
@@ -25,13 +25,13 @@ class OpenSegment:
 
     @property
     def end(self) -> int:
-        """Behind the last record that is known to be confirmed."""
+        """The position behind the last record that is known to be confirmed."""
         confirmed = self.segment.first_position + self._reader.last_add_confirmed + 1
         return confirmed if self.segment.end_position is None else min(confirmed, self.segment.end_position)
 
     @property
     def is_closed(self) -> bool:
-        """Whether its end is final."""
+        """Whether the segment's end is final."""
         return self.segment.is_ended or self._reader.is_closed
 
     async def batches(self, start: int, stop: int) -> AsyncGenerator[RecordBatch, None]:
@@ -53,7 +53,7 @@ class OpenSegment:
                 yield decode(columns, segment_start=self.segment.first_position)
 
     async def position_at(self, time_us: int, first_position: int) -> int:
-        """The first position, from this one on, whose record is of this time or later; the end where there is none."""
+        """The first position, from this one on, whose record has this time or a later one; the end if there is none."""
         low, high = max(self.segment.first_position, first_position), self.end
         while low < high:
             middle = (low + high) // 2

@@ -1,4 +1,4 @@
-"""Waiting for a change of a log's record: by a watch, and by looking again from time to time."""
+"""Waiting for a change of a log's record: by a watch, and by reading the record from time to time."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from ..log_chain import LogChain
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""How soon a waiting reader reads the record again, whatever the watch tells: a watch may be lost."""
+"""Interval at which a waiting reader reads the record again, even if its watch reports nothing, because a watch may be
+lost."""
 
 LATE_SECONDS = 60.0
-"""How long a log may have no segment where a reader stands before that is logged."""
+"""How long a log may have no segment at a reader's position before this is logged."""
 
 
 class RecordWatch:
@@ -31,7 +32,7 @@ class RecordWatch:
         self._waits_at = -1
 
     async def changed(self, seconds_max: float | None, position: int) -> bool:
-        """Waits until the record may have changed, for a reader at this position; False when the time is over."""
+        """Waits until the record may have changed, for a reader at this position. Returns False after the timeout."""
         if self._following is None or self._following.done():
             self._following = asyncio.create_task(self._follow())
         self._tell_if_late(position)
@@ -56,7 +57,12 @@ class RecordWatch:
                 async for _ in versions:
                     self._changed.set()  # the reader reads it itself
         except MetadataError as error:
-            log.info("log %r is looked at each %g s instead of watched: %s", record.name, LOOK_SECONDS, error)
+            log.info(
+                "the record of log %r is read every %g s instead of watched: %s",
+                record.name,
+                LOOK_SECONDS,
+                error,
+            )
 
     def _tell_if_late(self, position: int) -> None:
         now = asyncio.get_running_loop().time()
@@ -64,7 +70,5 @@ class RecordWatch:
             self._waits_at, self._waits_since = position, now
         elif now - self._waits_since > LATE_SECONDS:
             self._waits_since = now
-            line = (
-                "log %r has had no segment from position %d on for %g s: it has no writer, or that one hangs"
-            )
+            line = "log %r has had no segment from position %d on for %g s: it has no writer, or its writer hangs"
             log.warning(line, self._chain.record.name, position, LATE_SECONDS)

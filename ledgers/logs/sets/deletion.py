@@ -1,4 +1,4 @@
-"""Deleting a set of logs: the set first, so that nobody opens it any more, then its logs, then what names it."""
+"""Deleting a set of logs: first the set, so that no client opens it, then its logs, then the records that name it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .set_state import LogSetState
 
 
 async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
-    """Deletes a set with its own logs, their cursors, and its groups' shares. Interrupted, it is done again.
+    """Deletes a set with its logs, their cursors, and its groups' shares. If it is interrupted, call it again.
 
     Raises NoSuchLogSet; LogHeld, Unauthorized, NotAllowed before anything is changed.
     """
@@ -35,7 +35,7 @@ async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: byt
     given_up = state.found
     for log in _logs(name, given_up.record):
         await state.refresh()
-        if state.found != given_up:  # somebody else has deleted it, and made another one
+        if state.found != given_up:  # another client has deleted it, and a new one was created
             raise NoSuchLogSet(name)
         with suppress(NoSuchLog):
             await calls.delete(log, password, of=given_up.record.model.identity)

@@ -12,10 +12,8 @@ from ...errors import LedgerError
 
 
 class NoSuchLogSet(NotFound, LedgerError):
-    """There is no set of logs of this name: with a number of logs it is created."""
+    """There is no set of logs of this name. Give a number of logs to create it."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(
-            f"there is no set of logs {name!r}: say how many logs it is to have, and it is created"
-        )
+        super().__init__(f"there is no set of logs {name!r}: give a number of logs to create it")
         self.name = name

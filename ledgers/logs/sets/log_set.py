@@ -1,4 +1,4 @@
-"""A set of logs: keys are spread over them by a stable hash, and its number of logs grows by an order only."""
+"""Sets of logs: a stable hash spreads keys over the logs, and their number grows only by an explicit call."""
 
 from __future__ import annotations
 
@@ -35,19 +35,20 @@ from .set_writer import LogSetWriter
 log = logging.getLogger(__name__)
 
 TAKE_OVERS_MAX = 10
-"""Attempts to take a set over: before each other one it has grown."""
+"""Attempts to take a set over; each further one follows a growth of the set."""
 
 GROWTH_TAKE_OVERS_MAX = 100
-"""Attempts to take one log over when a set grows: before each other one a writer, or who helps, was in between."""
+"""Attempts to take one log over when a set grows; each further one follows a take-over by a writer or another client
+that completes the growth."""
 
 
 class LogSet:
-    """A set of logs, opened. Made by `LedgerClient.log_set`; belongs to its event loop.
+    """An opened set of logs. Made by `LedgerClient.log_set`; belongs to its event loop.
 
-    Log n of a set is the log `<set>.<n>`, which can be read and truncated as any other; its name, retention and legal
+    Log n of a set is the log `<set>.<n>`. It can be read and truncated like any other; its name, retention and legal
     hold are the set's. All records of a key are in one log, in the order in which they were appended; after the set has
-    grown, in the log before and then in the one since. Every call raises NoSuchLogSet once the set is deleted, also
-    where another one has its name by now, and MetadataUnavailable.
+    grown, later records of a key may be in another log. Every call raises NoSuchLogSet once the set is deleted, even if
+    another set has its name by now, and MetadataUnavailable.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class LogSet:
         self._state = LogSetState(LogSetStore(cluster.store), name, found)
         self._password = password
         self.name = name
+        """The set's name."""
 
     def __repr__(self) -> str:
         return f"<LogSet {self.name!r} of {self.record.logs} logs>"
@@ -73,8 +75,8 @@ class LogSet:
         password: bytes,
         retention: Retention = NOTHING_GOES,
     ) -> LogSet:
-        """Opens a set; with a number of logs it is created where it is not there. Raises LogExists where
-        another log has the name of one of its logs: then nothing is created."""
+        """Opens a set; creates a missing one if a number of logs is given. Raises LogExists if another log has the name
+        of one of its logs; in that case nothing is created."""
         store = LogSetStore(cluster.store)
         with metadata_errors():
             found = await store.read(keys.check_name(name))
@@ -94,7 +96,7 @@ class LogSet:
                     found = await store.read(name)
                     if found is None:
                         raise
-                    # else somebody else was faster
+                    # else another client was faster
         if found is None:  # and it was deleted at once
             raise NoSuchLogSet(name)
         opened = cls(cluster, calls, name, found, password)
@@ -104,28 +106,28 @@ class LogSet:
 
     @property
     def record(self) -> LogSetRecord:
-        """The set's metadata as it was seen last."""
+        """The set's metadata as it was last read or written."""
         return self._state.record
 
     async def refresh(self) -> LogSetRecord:
-        """Reads the metadata again. Raises NoSuchLogSet, MetadataUnavailable."""
+        """Reads the metadata again and returns it. Raises NoSuchLogSet, MetadataUnavailable."""
         self._cluster.check_process()
         return await self._state.refresh()
 
     async def log(self, number: int) -> Log:
-        """One of its logs. Raises NoSuchLog, NotAllowed for one of another owner."""
+        """Opens the log of this number. Raises NoSuchLog, NotAllowed for a log of another owner."""
         log = await self._calls.open(log_name(self.name, number), self._password)
         if not log.record.is_of(self.record.model.identity):
             raise NoSuchLog(log.name)
         return log
 
     async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
-        """Takes all logs over, as `Log.writer` does one: one program writes to a set at a time.
+        """Takes over all logs of the set, each as `Log.writer` does; only one program writes to a set at a time.
 
-        With a `term`, each log refuses a leader of an earlier term of the same election from then on.
-
-        It gets LogFenced once another one has taken a log over, or the set grows: then `writer` makes another one.
-        Completes a growth that was interrupted. Raises as `Log.writer`.
+        If a `term` is given, each log refuses leaders of earlier terms of the same election from then on. Completes a
+        growth that was interrupted. The writer gets LogFenced once another writer has taken a log over, or the set
+        grows; call `writer` again for a new one. Raises LogFenced, LeadershipLost if the term is over,
+        LedgerRecoveryFailed, NotEnoughBookies, Unauthorized, NotAllowed, and LedgerError if the set keeps growing.
         """
         for _ in range(TAKE_OVERS_MAX):
             record = await self._settled()
@@ -133,50 +135,65 @@ class LogSet:
             try:
                 for n in range(record.logs):
                     writer.writers.append(await (await self.log(n)).writer(name, term=term))
-                # Whoever has it grow fences writers after the record says so: this one was not, or sees it now.
+                # A client that grows the set fences writers after it changed the record: this one was not, or sees it.
                 if await self.refresh() == record:
                     return writer
             except BaseException:
                 await writer.abandon()
                 raise
-            with suppress(LogFenced):  # by whoever has it grow
+            with suppress(LogFenced):  # by the client that grows the set
                 await writer.close()
         raise LedgerError(f"set {self.name!r} keeps growing; try again")
 
     async def grow(self, logs: int) -> None:
-        """Spreads keys over so many logs from now on, a multiple of those that there are. Its writer gets LogFenced.
+        """Spreads keys over this number of logs from now on, a multiple of the current number. The writer gets
+        LogFenced.
 
-        Interrupted, it is completed by the next writer, or by the same order. Raises as `writer`, ValueError; LogExists
-        where another log has the name of a new one, and then the set has not grown.
+        If it is interrupted, the next writer or a repeated call completes it. Raises ValueError for any
+        other number, LogExists if another log has the name of a new one (in that case the set has not grown),
+        and the errors of `writer`.
         """
-        log_name(self.name, logs - 1)  # raises where it would be too long
+        log_name(self.name, logs - 1)  # raises if it would be too long
         record = await self._settled()
         await _check_names(self._calls, record, record.logs, logs)
         await self._state.change(lambda now: now if now.logs == logs else now.to_grow(logs))
         await self._settled()
 
     def consume(self, group: str, **options: Unpack[GroupOptions]) -> AsyncGenerator[SetRecord, None]:
-        """Yields records of the logs that this member of the group has, each at least once, and commits what was used.
+        """Yields records of the logs that this member of the group holds, each at least once, and commits the used
+        ones.
 
-        The members of a group share the logs, by their cursors of the group's name. Of each key records come in order,
-        whoever has its log. `GroupOptions` describes the rest. Raises as `Log.consume`.
+        The members of a group share the logs, by the cursors of the group's name. The records of each key come in
+        order, whichever member holds its log. A record counts as used when the caller asks for the next one.
+
+        Options: `timeout` ends the iteration once nothing was new for this many seconds; without it, it never ends. At
+        its timeout a member waits for up to a lease and five seconds more if the group has unread records in a log and
+        does not move there, because the member that held it may have died. `start` is where the cursors of a new group
+        begin, "beginning" by default; logs that the set gets later are used from their beginning. `commit_seconds` (1),
+        `lease_seconds` (10) and `poll_seconds_max` (300; None for no bound) are as for `Log.consume`. `on_truncated` is
+        "raise" or "oldest": if records at the cursor's position in a log were truncated, go on at the oldest record
+        left, or use the other logs and raise LogTruncated (the default) once nothing was new for the timeout, or for a
+        minute without one. `member` is a label for people, by default host and process.
+
+        Raises NoSuchLogSet once the set is deleted, and the errors of `Log.consume`.
         """
         return self.consumption(group, **options).records()
 
     def consumption(self, group: str, **options: Unpack[GroupOptions]) -> SetConsumption:
-        """The same as `consume`, for callers that take the records in batches."""
+        """Does the same as `consume`, for callers that take the records in batches."""
         self._cluster.check_process()
         return SetConsumption(self._cluster, self, group, **options)
 
     @property
     def retention(self) -> Retention:
-        """What of each log goes by itself, as it was seen last."""
+        """The rules by which old records of each log are deleted automatically, as they were last read or written."""
         return self.record.model.retention
 
     async def set_retention(self, retention: Retention) -> None:
-        """Settles what goes by itself, for all logs, also those that the set gets later. Raises as `Log.set_retention`.
+        """Sets the retention of all logs, also of logs that the set gets later. Raises the errors of
+        `Log.set_retention`.
 
-        Interrupted, it is completed by the same order, the next writer, or whoever opens the set.
+        If it is interrupted, a repeated call, the next writer, or the next client that opens the set completes it.
         """
         for n in range((await self._settled()).logs):
             await check_may_give_up(self._cluster, (await self.log(n)).record, self._password)
@@ -184,9 +201,10 @@ class LogSet:
         tell(Act.RETENTION, who=self._cluster.who, log_set=self.name, **told(retention))
 
     async def set_legal_hold(self, is_held: bool) -> None:
-        """Begins or ends a legal hold on all logs, also those that the set gets later. Raises as `Log.set_legal_hold`.
+        """Begins or ends a legal hold on all logs, also on logs that the set gets later. Raises the errors of
+        `Log.set_legal_hold`.
 
-        Interrupted, it is completed likewise; until then some logs are held.
+        If it is interrupted, it is completed as by `set_retention`; until then only some logs are held.
         """
         check_may_change(self._cluster)
         await self._want(legal_hold=is_held)
@@ -200,7 +218,7 @@ class LogSet:
         await self._settled()
 
     async def _settled(self) -> LogSetRecord:
-        """The record, once all logs are there and have what is wanted, and no growth is left to be completed."""
+        """The record, once all logs exist and have the wanted settings, and no growth has to be completed."""
         record = await self.refresh()
         for _ in range(TAKE_OVERS_MAX):
             if not (record.growing_to or record.is_unsettled):
@@ -211,17 +229,18 @@ class LogSet:
         raise LedgerError(f"set {self.name!r} keeps changing; try again")
 
     async def _settle_logs(self, record: LogSetRecord) -> None:
-        """The record has them before they are made, so that whoever deletes the set finds them."""
+        """Creates or adjusts the logs. The set's record names them before they are created, so that a deletion of the
+        set finds them."""
         for n in range(max(record.logs, record.growing_to)):
-            await self.refresh()  # raises where it was deleted meanwhile
+            await self.refresh()  # raises if it was deleted meanwhile
             await self._calls.settle(record.model, record.member(n), self._password)
 
     async def _end(self, number: int) -> int:
-        """Where a log stands, once its writer is fenced."""
+        """The end of a log, once its writer is fenced."""
         for _ in range(GROWTH_TAKE_OVERS_MAX):
             try:
                 writer = await (await self.log(number)).writer("growth of the set")
-            except LogFenced:  # by a writer that looks only then whether the set grows, or by who helps
+            except LogFenced:  # by a writer that sees the growth only now, or by another helper
                 continue
             with suppress(LogFenced):
                 await writer.close()
@@ -230,13 +249,13 @@ class LogSet:
 
 
 async def _check_names(calls: LogCalls, record: LogSetRecord, start: int, stop: int) -> None:
-    """Raises LogExists, before anything is changed, where another log has the name of one that is to be made."""
+    """Raises LogExists, before anything is changed, if another log has the name of one that is to be created."""
     for n in range(start, stop):
         await calls.check_name(log_name(record.model.name, n), record.model.identity)
 
 
 def _settled_from(before: LogSetRecord, ends: tuple[int, ...]) -> Callable[[LogSetRecord], LogSetRecord]:
-    """Where somebody else has changed the set meanwhile, nothing is changed."""
+    """Changes nothing if another client has changed the set meanwhile."""
 
     def settled(record: LogSetRecord) -> LogSetRecord:
         if record != before:

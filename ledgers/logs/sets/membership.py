@@ -1,4 +1,4 @@
-"""A member of a group of consumers: a place among the members, and the logs that it is to have of the set."""
+"""Members of a group of consumers: each has a place among the members, and a share of the set's logs."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from ...tasks import end_tasks
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""How soon a member looks again who else there is, and how many logs, whatever its watch tells."""
+"""Interval at which a member reads the members and the number of logs again, even if its watch reports nothing."""
 
 Adopt = Callable[[set[int], LogSetRecord], list[asyncio.Task[None]]]
-"""Takes the logs that the member is to have; it has to be called again once one of these tasks has ended."""
+"""Takes the logs that the member is to have; has to be called again once one of the returned tasks has ended."""
 
 
 class Membership:
-    """One member. Of those that look at once each comes to the same shares, and one of them writes these."""
+    """One member. Members that look at the same time compute the same shares, and one of them writes these."""
 
     def __init__(self, cluster: Cluster, log_set: str, group: str, member: str, lease_seconds: float) -> None:
         self._cluster = cluster
@@ -40,15 +40,15 @@ class Membership:
         self._shares = LogShares(cluster.store, log_set, group)
         self._members = CandidateStore(cluster.store, self._shares.key)
         self.begun_with = 0
-        """How many logs the set had when the group began; told before it has any."""
+        """How many logs the set had when the group began; set before the member holds any."""
 
     async def keep(
         self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt, give_up: Callable[[], None]
     ) -> None:
-        """Is a member until it is cancelled; one that has lost its place gives its logs up, and takes another place.
+        """Is a member until it is cancelled. If it loses its place, it releases its logs and takes another place.
 
-        Outages of the store are waited for. Raises what `refresh` and `adopt` raise, MetadataUnavailable where the
-        store refuses, ClientClosed.
+        Waits through outages of the store. Raises the errors of `refresh` and `adopt`, MetadataUnavailable if the store
+        refuses, ClientClosed.
         """
         with metadata_errors():
             while not self._cluster.is_closed:
@@ -84,7 +84,8 @@ class Membership:
             await place.leave("the member has left")
 
     async def _changed(self, place: Place, revision: int, ended: list[asyncio.Task[None]]) -> None:
-        """Waits until a member comes or goes, its own place is lost, or one of these has ended; not for long."""
+        """Waits until a member joins or leaves, its own place is lost, or one of these tasks has ended, for
+        LOOK_SECONDS at most."""
         own = [asyncio.create_task(one) for one in (self._moved(revision), _lost(place))]
         try:
             await asyncio.wait([*own, *ended], timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Consuming a set of logs: the members of a group share its logs, and each reads those that it has."""
+"""Consuming a set of logs: the members of a group share its logs, and each reads its own share."""
 
 from __future__ import annotations
 
@@ -26,38 +26,41 @@ from .membership import Membership
 log = logging.getLogger(__name__)
 
 BEFORE_SECONDS = 0.5
-"""How soon a member that waits for the group's cursor in a log notices that it has moved."""
+"""Interval at which a member that waits for the group's cursor in a log checks whether it has moved."""
 
 TRUNCATED_SECONDS = 60.0
-"""How long nothing was new until a member without a timeout raises LogTruncated of one of its logs."""
+"""How long nothing must be new before a member without a timeout raises LogTruncated of one of its logs."""
 
 TAKEN_OVER_SECONDS = 5.0
-"""The logs of a member that has died are used by others within this time after its lease has run out."""
+"""Other members use the logs of a member that has died within this time after its lease has run out."""
 
 
 class SetRecord(NamedTuple):
-    """A record of a set: the number of its log, and the record."""
+    """A record of a set, with the number of its log."""
 
     log: int
+    """The number of the log in the set."""
     record: Record
+    """The record."""
 
 
 class GroupOptions(CommonOptions, total=False):
-    """What `LogSet.consume` takes beside the group: `CommonOptions` for each of its logs, and these.
+    """Options of `LogSet.consume` besides the group.
 
-    `member`: for people; the default is host and process. `start`: where the cursors of a new group begin, "beginning"
-    by default; logs that the set gets later are used from their beginning. At its timeout a member waits for up to a
-    lease and five seconds more where the group stands still in a log that it has not used up: who had that may have
-    died. With `on_truncated="raise"` it uses its other logs, and raises LogTruncated once nothing was new for the
-    timeout, or for a minute without one.
+    At its timeout a member waits for up to a lease and five seconds more if the group has unread records in a log and
+    does not move there, because the member that held it may have died. With `on_truncated="raise"` a member uses its
+    other logs, and raises LogTruncated once nothing was new for the timeout, or for a minute without one.
     """
 
     member: str | None
+    """A label for people; host and process by default."""
     start: Where
+    """Where the cursors of a new group begin, "beginning" by default. Logs that the set gets later are used from their
+    beginning."""
 
 
 class ConsumedSet(Protocol):
-    """What of a set its consumers use."""
+    """The part of `LogSet` that its consumers use."""
 
     @property
     def name(self) -> str: ...
@@ -66,7 +69,7 @@ class ConsumedSet(Protocol):
 
 
 class Share:
-    """One log that a member has."""
+    """One log that a member holds."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -81,30 +84,30 @@ class Share:
 
     @property
     def is_over(self) -> bool:
-        """Whether no more of its batch may be used."""
+        """Whether the rest of its batch must not be used."""
         return self.is_revoked or self.consumption is None or self.consumption.is_over
 
     def revoke(self, *, at_once: bool = False) -> None:
-        """Another member is to have it, once the record in use is done with, or at once."""
+        """Releases the log for another member, once the application is done with its current record, or at once."""
         self.is_revoked = True
         if (at_once or not self._is_in_use) and not self._is_cancelled and self.task is not None:
             self._is_cancelled = True  # a second time would keep it from leaving its place
             self.task.cancel()
 
     async def offer(self, batch: RecordBatch, ready: asyncio.Queue[tuple[Share, RecordBatch]]) -> None:
-        """Gives a batch to the application, and waits until it has been used."""
+        """Offers a batch to the application, and waits until it has been used."""
         self._used.clear()
         ready.put_nowait((self, batch))  # one of each log at a time
         await self._used.wait()
         self.used_end = batch.positions[-1] + 1
 
     def take(self) -> bool:
-        """The application begins with what was offered; False where it may not any more."""
+        """Called when the application begins to use the offered batch; returns False if it no longer may."""
         self._is_in_use = not self.is_over
         return self._is_in_use
 
     def used(self) -> None:
-        """The application is done with it."""
+        """Called when the application is done with the batch."""
         self._is_in_use = False
         self._used.set()
 
@@ -141,7 +144,7 @@ class SetConsumption:
         self._ready: asyncio.Queue[tuple[Share, RecordBatch]] = asyncio.Queue()
 
     async def records(self) -> AsyncGenerator[SetRecord, None]:
-        """Yields records one by one; one counts as used when the next one is asked for."""
+        """Yields records one by one; a record counts as used when the caller asks for the next one."""
         async with aclosing(self.batches()) as batches:
             async for share, batch in batches:
                 for record in batch.records():
@@ -153,7 +156,8 @@ class SetConsumption:
                         share.consumption.cursor.start_writing()
 
     async def batches(self) -> AsyncGenerator[tuple[Share, RecordBatch], None]:
-        """Yields batches of the logs that it has, each with its share, by whose cursor is noted what was used."""
+        """Yields batches of the logs that it holds, each with its share; the caller notes used records at the share's
+        cursor."""
         async with beside(self._keep()) as keeping:
             while (found := await self._next(keeping)) is not None:
                 share, batch = found
@@ -169,7 +173,7 @@ class SetConsumption:
                     share.used()
 
     async def _next(self, keeping: asyncio.Task[None]) -> tuple[Share, RecordBatch] | None:
-        """The next batch; None where nothing was new for the timeout. Raises what ended the membership."""
+        """The next batch; None if nothing was new for the timeout. Raises the error that ended the membership."""
         while True:
             seconds = TRUNCATED_SECONDS if self._timeout is None else self._timeout
             found = await self._offered(seconds, keeping)
@@ -188,7 +192,8 @@ class SetConsumption:
             return getting.result() if getting.done() else None
 
     async def _offered_late(self, keeping: asyncio.Task[None]) -> tuple[Share, RecordBatch] | None:
-        """A batch of a log that stands still, as its member may have died: its lease runs out within this time."""
+        """A batch of a log in which the group does not move, because its member may have died: its lease runs out
+        meanwhile."""
         now = asyncio.get_running_loop().time
         until = now() + self._lease_seconds + TAKEN_OVER_SECONDS
         unread = await self._unread(range((await self._set.refresh()).logs))
@@ -200,13 +205,13 @@ class SetConsumption:
         return None
 
     async def _unread(self, numbers: Iterable[int]) -> dict[int, int]:
-        """Where the group stands in those of these logs that have more than this member has used."""
+        """The group's positions in those of these logs that have more records than this member has used."""
         unread = {}
         for number in numbers:
             share, of = self._shares.get(number) or Share(number), await self._set.log(number)
             cursor = dict([one async for one in of.cursors()]).get(self._group)
             if cursor is None or share.truncated is not None:
-                continue  # nobody has begun with it; or it would raise
+                continue  # no member has begun with it, or it would raise
             if max(cursor.position, share.used_end) < await of.end():
                 unread[number] = cursor.position
         return unread
@@ -218,7 +223,7 @@ class SetConsumption:
     # --- what it has ----------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        """Follows the logs that it is to have, whoever comes and goes; none while the application hangs."""
+        """Follows the logs that it is to hold as members join and leave; holds none while the application hangs."""
         while True:
             keeping = self._membership.keep(self._set.refresh, self._adopt, self._give_up)
             try:
@@ -228,12 +233,12 @@ class SetConsumption:
                         return member.result()  # raises what ended it
             finally:
                 await self._end_all()
-            line = "member %s of group %r gives its logs up: one record was used for more than %g s (poll_seconds_max)"
+            line = "member %s of group %r releases its logs: one record was used for more than %g s (poll_seconds_max)"
             log.warning(line, self._member, self._group, self._polls.seconds_max)
             await self._asked.wait()
 
     def _adopt(self, mine: set[int], record: LogSetRecord) -> list[asyncio.Task[None]]:
-        """Follows these logs from now on, and no others. Raises what ended one of them."""
+        """Follows exactly these logs from now on. Raises the error that ended one of them."""
         for number, share in list(self._shares.items()):
             assert share.task is not None
             if share.task.done():
@@ -248,7 +253,7 @@ class SetConsumption:
         return self._tasks()
 
     def _give_up(self) -> None:
-        """Other members are to have all its logs; what ended one of them is raised by the next `_adopt`."""
+        """Releases all its logs for other members. The next `_adopt` raises the error that ended one of them."""
         for share in self._shares.values():
             share.revoke()
 
@@ -282,15 +287,16 @@ class SetConsumption:
                             return
             except LogTruncated as error:
                 share.truncated = error
-                await self._until_used((share.number, error.first_position))  # somebody seeks
+                await self._until_used((share.number, error.first_position))  # by a seek
                 share.truncated = None
 
     def _start_of(self, number: int) -> Where:
-        """Of a log that the set has got since the group began it misses nothing."""
+        """Where a new cursor begins. In a log that the set got after the group began, no record is skipped."""
         return self._start if number < self._membership.begun_with else "beginning"
 
     async def _until_used(self, before: tuple[int, int] | None) -> None:
-        """Waits until the group has used a log so far: that which keys of a new log come from, to where it ended."""
+        """Waits until the group has used a log up to a position: the log that keys of a new log come from, to its end
+        then."""
         if before is None:
             return
         number, end = before

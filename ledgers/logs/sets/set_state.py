@@ -1,4 +1,4 @@
-"""The record of a set of logs as it was read or changed last."""
+"""The record of a set of logs as it was last read or changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from .errors import NoSuchLogSet
 
 
 class LogSetState(ClientRecord[LogSetRecord]):
-    """Raises NoSuchLogSet once the set is gone, or given up where that does not count as there; MetadataUnavailable."""
+    """One set's record. Raises NoSuchLogSet once the set is deleted (with `deleted_too`, only once its record is gone),
+    MetadataUnavailable."""
 
     def __init__(
         self, store: LogSetStore, name: str, found: VersionedLogSet, *, deleted_too: bool = False
@@ -28,7 +29,7 @@ class LogSetState(ClientRecord[LogSetRecord]):
             found = await self._store.read(self.name)
         if found is None or (found.record.deleted and not self._deleted_too):
             raise NoSuchLogSet(self.name)
-        if found.record.model.identity != self.record.model.identity:  # deleted, and made again
+        if found.record.model.identity != self.record.model.identity:  # deleted, and created again
             raise NoSuchLogSet(self.name)
         return found
 

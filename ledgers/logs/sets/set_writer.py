@@ -15,15 +15,17 @@ W = TypeVar("W")
 
 
 def log_of(key: bytes, logs: int) -> int:
-    """The number of the log that has a key: the CRC-32 of the key (that of zlib and PNG), modulo the number of logs."""
+    """The number of the log for a key: the CRC-32 of the key (that of zlib and PNG), modulo the number of logs."""
     return crc32(key) % logs
 
 
 class Place(NamedTuple):
-    """Where a record is: the number of its log in the set, and its position there."""
+    """The place of a record in a set."""
 
     log: int
+    """The number of the log in the set."""
     position: int
+    """The position of the record in that log."""
 
 
 class KeyedWriters(Generic[W]):
@@ -33,7 +35,7 @@ class KeyedWriters(Generic[W]):
         self.writers: list[W] = []
 
     def of(self, key: bytes) -> W:
-        """The writer of the log that has this key."""
+        """The writer of the log for this key."""
         return self.writers[self._number(key)]
 
     def _number(self, key: bytes) -> int:
@@ -43,31 +45,32 @@ class KeyedWriters(Generic[W]):
 class LogSetWriter(KeyedWriters[LogWriter]):
     """The one writer of a set. Made by `LogSet.writer`; belongs to its event loop.
 
-    `writers`: that of each log. `of` tells which one has a key; what it appends is as if this one had.
+    `writers` holds the writer of each log, and `of` returns the one for a key. A record that such a writer appends
+    counts as appended by this one.
     """
 
     async def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
-        """Appends one record to the log of its key; returns where it is, once it is on disk.
+        """Appends one record to the log of its key; returns its place once it is on disk.
 
-        Raises as `LogWriter.append`. With a producer it is stored once in that log: its sequences rise in each. After a
-        growth the log of a key may be another one, which does not know what the one before had: what is appended again
-        then may be stored twice.
+        With a producer the record is stored once in that log; the sequences rise in each log. After a growth a key may
+        belong to another log, which does not know the records of the log before: a record that is appended again then
+        may be stored twice. Raises the errors of `LogWriter.append`.
         """
         return Place(self._number(key), await self.of(key).append(payload, key=key, **fields))
 
     async def flush(self) -> None:
-        """Waits until every append so far has completed; raises what ended one of the writers, if anything did."""
+        """Waits until every append so far has completed; raises the error that ended one of the writers, if any."""
         for writer in self.writers:
             await writer.flush()
 
     async def close(self) -> None:
-        """Closes all writers; raises what ended one of them."""
+        """Closes all writers; raises the error that ended one of them."""
         async with AsyncExitStack() as stack:
             for writer in self.writers:
                 stack.push_async_callback(writer.close)
 
     async def abandon(self) -> None:
-        """Gives all logs up without closing them, as a crash would."""
+        """Abandons all logs without closing them, as a crash would."""
         for writer in self.writers:
             await writer.abandon()
 
@@ -77,7 +80,7 @@ class LogSetWriter(KeyedWriters[LogWriter]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes all writers, as each closes itself after an error in the block."""
+        """Closes all writers, each as it closes after an error in the block."""
         async with AsyncExitStack() as stack:
             for writer in self.writers:
                 stack.push_async_exit(writer)

@@ -1,1 +1,1 @@
-"""Writing to a log: take-over, segments that follow each other, records that are not confirmed yet."""
+"""Writing to a log: take-over, consecutive segments, unconfirmed records."""

@@ -1,4 +1,4 @@
-"""Records of an append, checked before any is taken in."""
+"""The records of an append, checked before any is taken in."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..record_batch import NewRecord, Numbered, entry_bytes
 
 
 class CheckedRecords:
-    """A checked batch. Raises TypeError for anything but payloads and NewRecord, and EntryTooLarge: then none of it is
-    appended. `size_bytes`: what they take as entries."""
+    """A checked batch. Raises TypeError for anything but payloads and NewRecord, and EntryTooLarge; in that case none
+    of it is appended. `size_bytes`: their size as entries."""
 
     def __init__(self, records: Sequence[Payload | NewRecord], entry_bytes_max: int) -> None:
         self.payloads = [one if isinstance(one, NewRecord) else as_bytes(one) for one in listed(records)]
@@ -21,19 +21,24 @@ class CheckedRecords:
 
 
 class KeyedFields(TypedDict, total=False):
-    """What a record may have beside its payload and its key, as `NewRecord` has it. With a producer and a sequence it
-    is stored once."""
+    """Optional fields of a record with a key, as in `NewRecord`. With a producer and a sequence the record is stored
+    once."""
 
     headers: Mapping[str, bytes] | None
+    """Names and their bytes, as in `NewRecord`."""
     event_time: int | None
+    """The application's own time, in microseconds since 1970 in UTC."""
     producer: str | None
+    """The name of the producer that numbers its records; give a `sequence`, too."""
     sequence: int | None
+    """The number of the record among its producer's records; it rises, with gaps or without."""
 
 
 class RecordFields(KeyedFields, total=False):
-    """What a record may have beside its payload."""
+    """Optional fields of a record, as in `NewRecord`. With a producer and a sequence the record is stored once."""
 
     key: bytes | None
+    """The key of the record, as in `NewRecord`."""
 
 
 def record_of(
@@ -44,7 +49,7 @@ def record_of(
     producer: str | None = None,
     sequence: int | None = None,
 ) -> bytes | NewRecord:
-    """What is appended: the payload alone where there is nothing else. Raises TypeError, ValueError."""
+    """The record to append; the payload alone if no other field is given. Raises TypeError, ValueError."""
     payload = as_bytes(payload)
     if producer is not None or sequence is not None:
         return Numbered(payload, key, headers or {}, event_time, *numbering(producer, sequence))
@@ -54,14 +59,14 @@ def record_of(
 
 
 def numbering(producer: str | None, sequence: int | None) -> tuple[str, int]:
-    """Raises ValueError where one is given without the other."""
+    """Raises ValueError if one is given without the other."""
     if producer is None or sequence is None:
-        raise ValueError("what is to be stored once has a producer and a sequence: give both")
+        raise ValueError("a record that is to be stored once has a producer and a sequence: give both")
     return producer, sequence
 
 
 def numbered(records: Sequence[Payload | NewRecord], producer: str, sequence: int) -> list[Numbered]:
-    """Records that are to be stored once, of consecutive sequences. Raises TypeError, ValueError."""
+    """Records with consecutive sequences that are to be stored once. Raises TypeError, ValueError."""
     given = [
         record if isinstance(record, NewRecord) else NewRecord(as_bytes(record)) for record in listed(records)
     ]
@@ -72,7 +77,7 @@ def numbered(records: Sequence[Payload | NewRecord], producer: str, sequence: in
 
 
 def size_of(record: bytes | NewRecord, entry_bytes_max: int) -> int:
-    """The bytes that the record takes as an entry. Raises EntryTooLarge, TypeError."""
+    """The size of a record as an entry. Raises EntryTooLarge, TypeError."""
     size = entry_bytes(record)
     if size > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)

@@ -1,13 +1,13 @@
-"""The order in which a log's writer ends segments, begins others and confirms: a pure machine.
+"""The order in which a log's writer ends segments, begins others and confirms records: a pure state machine.
 
-The *tail* is the last segment of the log's record: what its ledger confirms is confirmed. The *next* segment is made
-ahead, and is not in the record. It begins at the *cut*; the tail takes what comes before that. Once the cut is reached
-the next ledger takes records, and none of them is confirmed before the tail's ledger is closed and one compare-and-swap
-has ended the tail and begun the next in the log's record. Whoever takes the log over recovers the last segment of the
-record, and so never misses a confirmed record.
+The *tail* is the last segment of the log's record: a record is confirmed when the tail's ledger confirms it. The *next*
+segment is created ahead, and is not in the record. It begins at the *cut*; the tail takes the records before that. Once
+the cut is reached the next ledger takes records, and none of them is confirmed before the tail's ledger is closed and
+one compare-and-swap has ended the tail and begun the next in the log's record. A writer that takes the log over
+recovers the last segment of the record, and so never misses a confirmed record.
 
-A tail that fails is recovered, and the records behind its end are appended to the next segment again. Positions stay as
-they were given: a record's position is the first of its segment and its entry id together.
+A tail that fails is recovered, and the records behind its end are appended to the next segment again. Positions never
+change: a record's position is the first of its segment plus its entry id.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from enum import Enum, auto
 from ...errors import LedgerError
 
 FAILURES_MAX = 5
-"""Segments that may fail one after the other, none of which confirmed anything."""
+"""Consecutive segments that may fail without confirming anything."""
 
 MANY = 2**63
 """More records than a log can have."""
@@ -34,7 +34,7 @@ class MakeSegment:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Append the records of these positions to a segment; they are all it lacks, in order."""
+    """Append the records of these positions to a segment; they are the only ones it lacks, in order."""
 
     number: int
     first_position: int
@@ -57,7 +57,7 @@ class RecoverSegment:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """End the tail in the log's record and begin the next segment; without one, only end the tail."""
+    """End the tail in the log's record and begin the next segment; if there is no next one, only end the tail."""
 
     tail: int
     end_position: int
@@ -66,7 +66,7 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Give up a segment that is in no record, and delete its ledger."""
+    """Abandon a segment that is in no record, and delete its ledger."""
 
     number: int
 
@@ -89,7 +89,7 @@ LogEffect = MakeSegment | Submit | CloseSegment | RecoverSegment | Join | Discar
 
 
 class Tail(Enum):
-    """What becomes of the tail's ledger."""
+    """The state of the tail's ledger."""
 
     OPEN = auto()
     CLOSING = auto()
@@ -99,7 +99,8 @@ class Tail(Enum):
 
 @dataclass(slots=True)
 class Slot:
-    """A segment of this writer. `end_position`: behind what its ledger has confirmed. `failed`: it takes no more."""
+    """A segment of this writer. `end_position`: behind the records that its ledger has confirmed. `failed`: it takes no
+    more records."""
 
     number: int
     first_position: int
@@ -112,7 +113,7 @@ class LogPipeline:
     """The machine of one writer. Give it events; perform the effects it returns, in order."""
 
     def __init__(self, first_position: int) -> None:
-        """The writer has begun a segment at `first_position`, the tail, as number 0."""
+        """The writer has begun a segment at `first_position`: the tail, number 0."""
         self._tail = Slot(0, first_position, first_position)
         self._state = Tail.OPEN
         self._next: Slot | None = None
@@ -129,7 +130,7 @@ class LogPipeline:
 
     @property
     def takes(self) -> int | None:
-        """The segment that takes what is appended now; None while it has to wait."""
+        """The segment that takes records appended now; None while they have to wait."""
         slot = self._tail if self._state is Tail.OPEN else None
         if self._next is not None and not self._is_ahead(self._next):
             slot = self._next
@@ -137,30 +138,30 @@ class LogPipeline:
 
     @property
     def room(self) -> int:
-        """How many records may be appended before the cut is to be told with `cut_reached`."""
+        """How many records may be appended before the shell has to call `cut_reached`."""
         slot = self._next
         return slot.first_position - self.next_position if slot is not None and self._is_ahead(slot) else MANY
 
     @property
     def may_roll(self) -> bool:
-        """Whether the tail could be ended now: it holds something, and was not ended yet."""
+        """Whether the tail could be ended now: it holds records, and was not ended yet."""
         is_free = self._state is Tail.OPEN and (self._next is None or self._is_ahead(self._next))
         is_left = not self._is_closing and not self.has_ended
         return is_free and is_left and self.next_position > self._tail.first_position
 
     def is_making(self, number: int) -> bool:
-        """Whether the segment of this number is wanted, and not made yet."""
+        """Whether the segment of this number is wanted, and not created yet."""
         return self._next is not None and self._next.number == number and not self._next.is_made
 
     def may_go_on_without(self, number: int) -> bool:
-        """Whether records wait for the segment of this number to be made, and the tail can take them."""
+        """Whether records wait for the segment of this number to be created, although the tail could take them."""
         is_waited_for = self.is_making(number) and self.next_position > self._cut
         return is_waited_for and self._state is Tail.OPEN and not self._tail.failed
 
     # --- events -------------------------------------------------------------------------------------
 
     def appended(self, records: int) -> int | None:
-        """So many more records were taken in; returns the segment to append them to, None for none yet."""
+        """Takes in this number of records; returns the segment to append them to, None for none yet."""
         assert not self._is_closing
         assert records <= self.room
         taker = self.takes
@@ -168,12 +169,12 @@ class LogPipeline:
         return taker
 
     def cut_reached(self) -> list[LogEffect]:
-        """What is appended from now on goes to the next segment."""
+        """Records appended from now on belong to the next segment."""
         assert self.next_position == self._cut
         return self._advance()
 
     def roll(self, ahead: int = 0) -> list[LogEffect]:
-        """The tail is to be ended so many records from here: what comes behind that goes to the next segment."""
+        """Ends the tail after `ahead` more records; records behind these belong to the next segment."""
         return [*self._discarded(), *self._make(self.next_position + ahead)] if self.may_roll else []
 
     def made(self, number: int) -> list[LogEffect]:
@@ -185,7 +186,7 @@ class LogPipeline:
         return [*self._submit(slot), *self._advance()]
 
     def not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
-        """Its ledger was not created, or not in time. An open tail goes on, and can be ended later."""
+        """The ledger of a segment was not created, or not in time. An open tail goes on, and can be ended later."""
         slot = self._next
         if slot is None or slot.number != number or self.has_ended:
             return []
@@ -206,14 +207,14 @@ class LogPipeline:
         return self._confirm() if slot is self._tail else []
 
     def closed(self, number: int) -> list[LogEffect]:
-        """The tail's ledger was closed behind everything that was appended to it."""
+        """The tail's ledger was closed behind all entries that were appended to it."""
         if number != self._tail.number or self._state is not Tail.CLOSING:
             return []
         self._state = Tail.ENDED
         return self._advance()
 
     def failed(self, number: int, error: LedgerError, *, is_final: bool) -> list[LogEffect]:
-        """The ledger of a segment takes nothing more. `is_final`: a new one would fail in the same way."""
+        """The ledger of a segment takes no more entries. `is_final`: a new one would fail in the same way."""
         slot = self._slot(number)
         if slot is None or slot.failed or self.has_ended:
             return []
@@ -236,7 +237,7 @@ class LogPipeline:
         return [*self._confirm(), *self._advance()]
 
     def joined(self) -> list[LogEffect]:
-        """The log's record was changed as `Join` said."""
+        """The log's record was changed as `Join` requested."""
         if self.has_ended:
             return []
         assert self._is_joining
@@ -248,7 +249,7 @@ class LogPipeline:
         return [*self._confirm(), *self._advance()]
 
     def close(self) -> list[LogEffect]:
-        """Ends the log's last segment. All that was appended has to be confirmed."""
+        """Ends the log's last segment. All appended records have to be confirmed."""
         if self._is_closing or self.has_ended:
             return []
         assert self.confirmed_end == self.next_position
@@ -256,7 +257,7 @@ class LogPipeline:
         return self._advance()
 
     def fail(self, error: LedgerError) -> list[LogEffect]:
-        """Ends the writer. Its segments stay as they are, for whoever takes the log over."""
+        """Ends the writer. Its segments stay as they are, for the writer that takes the log over."""
         if self.has_ended:
             return []
         self.has_ended = True
@@ -266,7 +267,7 @@ class LogPipeline:
     # --- moves ----------------------------------------------------------------------------------------
 
     def _advance(self) -> list[LogEffect]:
-        """The next step, wherever the segments stand."""
+        """The next step from the current state of the segments."""
         if self.has_ended or self._is_joining:
             return []
         if self._tail.failed and self._state in (Tail.OPEN, Tail.CLOSING):
@@ -292,15 +293,15 @@ class LogPipeline:
                 return [CloseSegment(self._tail.number)]
             case Tail.OPEN if self._cut > self.next_position:  # the next segment has failed
                 return self._make(self._cut)
-            case Tail.CLOSING if not self._is_closing:  # so it has
+            case Tail.CLOSING if not self._is_closing:  # the same
                 return self._make(self._cut)
             case Tail.ENDED:
                 return self._join() if self._is_closing else self._make(self._tail.end_position)
         return []
 
     def _must_drop_next(self) -> bool:
-        """Whether the next segment is of no use: it has failed, begins elsewhere than the tail ended, or nobody will
-        append to it."""
+        """Whether the next segment is useless: it has failed, begins elsewhere than the tail ended, or no more records
+        will be appended to it."""
         slot = self._next
         if slot is None:
             return False

@@ -1,4 +1,4 @@
-"""The writer of a log: appends over ledgers that follow each other."""
+"""The writer of a log: appends over consecutive ledgers."""
 
 from __future__ import annotations
 
@@ -16,41 +16,48 @@ from .checked_records import CheckedRecords, RecordFields, numbered, numbering, 
 from .writer_shell import WriterShell
 
 LEFT_OVER_SECONDS_MAX = 5.0
-"""How long a writer that is closed waits for what it has begun: a ledger that is made, or deleted as none needs it."""
+"""How long a writer that is closed waits for work it has begun: the creation of a ledger, or the deletion of an
+unneeded one."""
 
 
 class LogWriter(WriterShell):
     """The one writer of a log. Made by `Log.writer`; belongs to its event loop.
 
-    Records are confirmed strictly in order of their positions, which have no holes. When the writer fails (`LogFenced`,
-    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`; such a record
-    may or may not be in the log, which the next writer settles. Payloads are bytes; `NewRecord` has a key, headers and
-    a time of the application's beside its payload.
+    Records are confirmed strictly in order of their positions, which have no gaps. When the writer fails (`LogFenced`,
+    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such a record
+    may or may not be in the log; the next writer decides this when it takes the log over. A payload is bytes;
+    `NewRecord` adds a key, headers and the application's own time.
+
+    `append` waits until a record is confirmed, `append_async` returns its future, `append_batch` appends many at once.
+    `close` and the end of a block flush the writer and close the log's last segment.
     """
 
     def __repr__(self) -> str:
         return f"<LogWriter of log {self.record.name!r}: {self.state}, confirmed before {self.confirmed_end}>"
 
     async def append(self, payload: Payload, **fields: Unpack[RecordFields]) -> int:
-        """Appends one record; returns its position when an ack quorum has it on disk.
+        """Appends one record; returns its position once an ack quorum has it on disk.
 
-        It may have a `key`, `headers` and an `event_time`, as a `NewRecord`. With a `producer` and a `sequence` it is
-        stored once: where the log has it already, whoever wrote it, the position of that is returned. A producer's
-        sequences rise, with gaps as it likes. Raises SequenceTooOld for one before its last that is in none of the runs
-        that the log remembers (RUNS_OF_ONE_MAX, EARLIER_RUNS_MAX), ProducerForgotten, EntryTooLarge,
-        MetadataUnavailable where the metadata does not answer while the log's first producer is noted,
-        OutOfOrderSequence where a call of the producer before this one was not taken in, as one that was cancelled
-        (nothing was taken in, and the writer goes on after these), or what ended the writer. Waits as `append_async`
-        does.
+        The record may have a `key`, `headers` and an `event_time`, as a `NewRecord` has. With a `producer` and a
+        `sequence` it is stored once: if the log has it already, from any writer, its position there is returned. A
+        producer's sequences must rise, and may have gaps. Waits for room as `append_async` does.
+
+        Raises EntryTooLarge, or the error that ended the writer. With a producer it may also raise the following, after
+        each of which the writer goes on: SequenceTooOld for a sequence before the producer's last one that is in none
+        of the runs that the log remembers (RUNS_OF_ONE_MAX, EARLIER_RUNS_MAX), ProducerForgotten, OutOfOrderSequence if
+        an earlier call of the producer was not taken in, for example because it was cancelled (in that case nothing was
+        taken in), and MetadataUnavailable if the metadata store does not answer while the log's first producer is
+        noted.
         """
         return await (await self.append_async(payload, **fields))
 
     async def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> asyncio.Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
-        Waits only while `pending_bytes_max` are unconfirmed, or a bookie is behind; and once for each log, to note that
-        it has producers. Raises as `append`; what ends the writer later is the error of the future, of `flush` and of
-        `close`. In a callback of a blocking client's future it raises WouldDeadlock where it would have to wait.
+        Waits only while `pending_bytes_max` bytes are unconfirmed, or a bookie is behind; and once for each log, to
+        note that it has producers. Raises the errors of `append`. An error that ends the writer later is the error of
+        the future, of `flush` and of `close`. In a callback of a blocking client's future it raises WouldDeadlock if it
+        would have to wait.
         """
         self.check_process()
         record = record_of(payload, **fields)
@@ -77,12 +84,12 @@ class LogWriter(WriterShell):
         producer: str | None = None,
         sequence: int | None = None,
     ) -> Sequence[int]:
-        """Appends consecutive records; returns their positions when all are confirmed, as for `append`.
+        """Appends consecutive records; returns their positions once all are confirmed, as for `append`.
 
-        With a producer each is stored once: the first as the one of this sequence, and so on. Where the log has the
-        first of them already, however they were appended, the rest is appended. Raises SequenceTooOld where one of them
-        would; then none is appended. Waits before it takes them in as `append_async`
-        does. Batches follow the order of these calls.
+        With a producer each record is stored once: the first one has this sequence, and the others follow. If the log
+        has the first of them already, however they were appended, only the rest is appended. Raises the errors of
+        `append`; in case of SequenceTooOld for any of them, none is appended. Before it takes them in, it waits as
+        `append_async` does. Batches follow the order of these calls.
         """
         self.check_process()
         if producer is not None or sequence is not None:
@@ -111,23 +118,26 @@ class LogWriter(WriterShell):
         return [*earlier, *left]
 
     async def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """The positions of those that are there already; the rest has to be taken in at once."""
+        """The positions of the records that exist already; the caller has to take in the rest at once."""
         await self.until_its_turn(producer, sequence)
         try:
             return self.producers.take(producer, sequence, count, self.next_position)
         except SequenceTooOld as error:
-            await self.confirmed(error.last_position)  # else it would tell of what may never be stored
+            await self.confirmed(
+                error.last_position
+            )  # else the error would report a record that may never be stored
             raise
 
     def last_sequence(self, producer: str) -> int | None:
-        """The last sequence that the log has of a producer, or that this writer has taken in; None where it knows none:
-        the producer is new, or was forgotten."""
+        """The producer's last sequence in the log or taken in by this writer; None if the producer is new or was
+        forgotten."""
         return self.producers.last_sequence(producer)
 
     async def until_its_turn(self, producer: str, sequence: int) -> None:
-        """Waits until a producer's records may be taken in: the log's record says that it has some, and there is room.
+        """Waits until a producer's records may be taken in: the log's record notes that it has producers, and there is
+        room.
 
-        Raises MetadataUnavailable, OutOfOrderSequence, or what ended the writer.
+        Raises MetadataUnavailable, OutOfOrderSequence, or the error that ended the writer.
         """
         with self.producers.waiting.call(producer, sequence) as call:
             async with self.producers.turn:
@@ -143,7 +153,7 @@ class LogWriter(WriterShell):
         self.raise_if_ended()
 
     def _complete_at(self, position: int, future: asyncio.Future[int]) -> None:
-        """Completes a future with this position once that is confirmed."""
+        """Completes a future with this position once the position is confirmed."""
         if position < self.confirmed_end:
             future.set_result(position)
         else:
@@ -157,10 +167,10 @@ class LogWriter(WriterShell):
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
     ) -> int:
-        """Takes one record in and returns its position at once; `confirmed` tells when it is on disk.
+        """Takes one record in and returns its position at once; `confirmed` waits until it is on disk.
 
-        Raises WriterFull instead of waiting for room, EntryTooLarge (the writer goes on after both), or what ended
-        the writer.
+        Raises WriterFull instead of waiting for room, EntryTooLarge (after both the writer goes on), or the error that
+        ended the writer.
         """
         self.check_process()
         checked = CheckedRecords([record_of(payload, key, headers, event_time)], self.entry_bytes_max)
@@ -171,7 +181,7 @@ class LogWriter(WriterShell):
     async def confirmed(self, through: int) -> None:
         """Waits until every appended record through this position is confirmed.
 
-        Raises what ended the writer before, ValueError for a position that was not appended.
+        Raises the error that ended the writer before that, ValueError for a position that was not appended.
         """
         self.check_process()
         check_int("a position", through)
@@ -188,11 +198,11 @@ class LogWriter(WriterShell):
     async def close(self) -> None:
         """Flushes, then closes the last ledger and notes the end in the log's record. Safe to repeat.
 
-        Raises what ended the writer; the next writer settles the end of the log then.
+        Raises the error that ended the writer; in that case the next writer finds the end of the log.
         """
         self.check_process()
         self._closing = True
-        with suppress(LedgerError):  # what ended the writer is raised below
+        with suppress(LedgerError):  # the error that ended the writer is raised below
             await self.flush()
         if not self.has_ended:
             self._close_last()
@@ -208,8 +218,8 @@ class LogWriter(WriterShell):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the writer, also after an error in the block: what was confirmed stays readable."""
+        """Closes the writer, also after an error in the block: confirmed records stay readable."""
         if isinstance(error, LedgerError) and self.has_ended:
-            await self._let_go()  # the block already raises what ended the writer
+            await self._let_go()  # the block already raises the error that ended the writer
         else:
             await self.close()

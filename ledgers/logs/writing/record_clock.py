@@ -1,4 +1,4 @@
-"""The time that a writer gives its records: that of its machine, as far as the bookies bear it out."""
+"""The time that a writer gives its records: its machine's time, if that agrees with the bookies' time."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from ...record_change import metadata_errors
 log = logging.getLogger(__name__)
 
 BOUND_US = 300_000_000
-"""How far a machine's clock may be from the bookies' time, which is late by a part of their leases."""
+"""Maximum difference of a machine's clock from the bookies' time, which is late by a part of their leases."""
 
 ASK_SECONDS_MIN = 60.0
-"""Between two questions of one writer."""
+"""Minimum interval at which one writer reads the bookies' time."""
 
 
 class RecordClock:
-    """The clock of one writer. Knows the bookies' time at each moment from what they told once, and the time that has
-    passed since; where none has told, the machine's clock counts."""
+    """The clock of one writer. Computes the bookies' time from their last answer and the time passed since; until it
+    has an answer, it uses the machine's clock."""
 
     def __init__(self, cluster: Cluster, log_name: str) -> None:
         self._cluster = cluster
@@ -32,17 +32,17 @@ class RecordClock:
         self._asked_at = -ASK_SECONDS_MIN
 
     async def ask(self) -> None:
-        """Asks the bookies, and warns where the machine's clock is not to be believed. Raises MetadataUnavailable."""
+        """Reads the bookies' time, and warns if the machine's clock differs too much. Raises MetadataUnavailable."""
         with metadata_errors():
             await self._ask()
 
     async def ask_again(self) -> None:
-        """The same, now and then. What was known stays where nobody answers."""
+        """Reads it again, once a minute at most. Keeps the known time if there is no answer."""
         if lease_clock.now() - self._asked_at >= ASK_SECONDS_MIN:
             try:
                 await self._ask()
             except MetadataError as error:
-                log.info("log %r: nobody tells what time it is: %s", self._log_name, error)
+                log.info("log %r: the bookies' time could not be read: %s", self._log_name, error)
 
     async def _ask(self) -> None:
         self._asked_at = lease_clock.now()
@@ -72,7 +72,7 @@ class RecordClock:
         return machine_us if abs(machine_us - bookies_us) <= BOUND_US else bookies_us
 
     def begin_us(self, last_us: int) -> int:
-        """When a segment begins behind a record of this time: not earlier, unless that is a time which cannot be."""
+        """The begin of a segment behind a record of this time: not earlier, unless that time is impossible."""
         now_us = self.now_us()
         is_false = self._behind_bookies_us is not None and last_us > now_us + BOUND_US
         return now_us if is_false else max(now_us, last_us)

@@ -1,4 +1,4 @@
-"""When a writer ends a segment: after so many bytes or records, or when it is so old."""
+"""When a writer ends a segment: after a number of bytes or records, or at an age."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections.abc import Callable
 from metadata.records.logs.log_record import LogSettings
 
 POSTPONED_SECONDS = 10.0
-"""How soon a segment that should have been ended, and could not be, is tried again."""
+"""Delay before the writer tries again to end a segment that was due and could not be ended."""
 
 ROLL_SECONDS_MAX = 7 * 86_400.0
 """A segment is ended at this age in any case. Event loops differ in the longest timer they support."""
 
 
 AHEAD_SECONDS = 0.2
-"""How long before a segment is full the ledger of the next one is made: creating one takes some round trips."""
+"""How long before a segment is full the ledger of the next one is created, because this takes some round trips."""
 
 
 class RollSchedule:
-    """Counts what goes to the last segment, and calls `roll`, which tells whether the segment can be ended so many
-    records later."""
+    """Counts the records of the last segment, and calls `roll`, which returns whether the segment can be ended the
+    given number of records later."""
 
     def __init__(self, settings: LogSettings, roll: Callable[[int], bool]) -> None:
         self._settings = settings
@@ -32,7 +32,7 @@ class RollSchedule:
         self._timer = self._after(settings.roll_seconds)
 
     def appended(self, records: int, size_bytes: int) -> None:
-        """So much more goes to the segment."""
+        """Counts records that are appended to the segment."""
         self._records += records
         self._bytes += size_bytes
         half_full = max(self._records / self._settings.roll_records, self._bytes / self._settings.roll_bytes)
@@ -42,7 +42,7 @@ class RollSchedule:
                 self._try(left)
 
     def postponed(self) -> None:
-        """The segment goes on: no next one could be made."""
+        """The segment goes on, because no next one could be created."""
         self._is_overdue = True
         self._again(POSTPONED_SECONDS)
 
@@ -50,13 +50,13 @@ class RollSchedule:
         self._timer.cancel()
 
     def _records_left(self) -> int:
-        """How many more fit into the segment, if they are as large as those that it has."""
+        """How many more records fit into the segment, if they are as large as its current ones."""
         bytes_left = self._settings.roll_bytes - self._bytes
         by_bytes = bytes_left * self._records // max(1, self._bytes)
         return max(0, min(self._settings.roll_records - self._records, by_bytes))
 
     def _records_soon(self) -> int:
-        """How many come before a ledger is made, if they come as fast as those that it has."""
+        """How many records come before a ledger is created, if they come as fast as the segment's current ones."""
         seconds = self._loop.time() - self._began
         return self._records if seconds <= AHEAD_SECONDS else int(self._records * AHEAD_SECONDS / seconds)
 

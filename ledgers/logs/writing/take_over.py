@@ -1,4 +1,4 @@
-"""Taking a log over: a new epoch by compare-and-swap, recovery of the last segment, the next one begun."""
+"""Taking a log over: a new epoch by compare-and-swap, recovery of the last segment, begin of the next one."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ async def take_over(
     *,
     known: KnownEnd,
 ) -> LogWriter:
-    """Becomes the one writer of the log. The former one confirms nothing more from here on.
+    """Becomes the one writer of the log. The former writer confirms nothing more from here on.
 
-    Raises LogFenced where another one takes it over meanwhile, or a leader of a later term has done so; Unauthorized
-    before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
+    Raises LogFenced if another writer takes the log over meanwhile, or a leader of a later term has done so;
+    Unauthorized before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
     await _check_may_write(cluster, chain, ledgers.password)
     clock = RecordClock(cluster, chain.record.name)
     await clock.ask()
     record = await chain.change(lambda record: _taken_over(record, writer, term))
     epoch = record.epoch
-    await turn_full_pages(chain)  # a log whose writers never roll would be full one day
+    await turn_full_pages(chain)  # otherwise a log whose writers never roll would be full one day
     record = chain.record
     if record.epoch != epoch:
         raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
@@ -55,7 +55,7 @@ async def take_over(
             return record  # done, and its answer was lost
         if ended is not None and last is not None and last.ledger_id == ended.ledger_id:
             record = record.ended(ended)
-        if record.end_position != start:  # metadata that went back gave this epoch to another one, too
+        if record.end_position != start:  # metadata that went back gave this epoch to another writer, too
             raise LogFenced(record.name, record.writer or "unnamed", epoch)
         return record.begun(Segment(handle.ledger_id, start, epoch, begun_us))
 
@@ -100,5 +100,5 @@ async def _ended(chain: LogChain, ledgers: SegmentLedgers) -> Segment | None:
 
 
 def _may_name(record: LogRecord, ledger_id: int, start: int) -> bool:
-    """Whether the segment was added all the same, and its answer was lost, before a later writer took the log over."""
+    """Whether the segment was added although the answer was lost, before a later writer took the log over."""
     return record.paged_through > start or any(s.ledger_id == ledger_id for s in record.segments)

@@ -1,4 +1,4 @@
-"""Encoded records of a writer that are not confirmed, kept so that another segment can take them."""
+"""A writer's encoded records that are not confirmed, kept so that another segment can take them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class UnconfirmedRecords:
 
     @property
     def size_bytes(self) -> int:
-        """What they take, each with its overhead."""
+        """Their size, each with its overhead."""
         return self._payload_bytes + ENTRY_OVERHEAD_BYTES * self._count
 
     def add(self, records: EncodedRecords, size_bytes: int) -> None:
-        """Adds records that are so many bytes together."""
+        """Adds records whose total size is `size_bytes`."""
         self._batches.append((records, size_bytes))
         self._count += len(records.rests)
         self._payload_bytes += size_bytes
 
     def drop(self, end_position: int) -> int:
-        """Drops those before this position, which are confirmed; how many."""
+        """Drops the confirmed records before this position; returns their number."""
         dropped = count = end_position - self._first
         assert 0 <= count <= self._count
         self._first, self._count = end_position, self._count - count

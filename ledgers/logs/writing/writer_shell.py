@@ -53,11 +53,11 @@ from .writer_state import WriterState
 log = logging.getLogger(__name__)
 
 MAKE_SECONDS_MAX = 2.0
-"""How long appends wait for the ledger of a next segment: then the last one goes on, and is ended another time."""
+"""How long appends wait for the ledger of a next segment; after that the last segment goes on, and is ended later."""
 
 FAILS_ALONE = (LedgerFenced, LedgerClosed, NoSuchLedger, Unauthorized, NotEnoughBookies, AppendTimeout)
-"""How a ledger fails where a new one may not. Somebody recovered or deleted the ledger, and may have taken the log over
-or not: its record tells."""
+"""Errors after which a new ledger may succeed. If another client recovered or deleted the ledger,
+it may have taken the log over, too; the log's record shows this."""
 
 
 class WriterShell(WriterState):
@@ -77,8 +77,8 @@ class WriterShell(WriterState):
         clock: RecordClock,
         known: KnownEnd,
     ) -> None:
-        """`begun`: the ledger of the log's last segment, which this writer has added to the record. `producers`: what
-        is known of them there."""
+        """`begun`: the ledger of the log's last segment, which this writer has added to the record. `producers`: the
+        state of producers there."""
         super().__init__(cluster, chain, epoch, begun)
         self._known = known
         known.reaches(self.confirmed_end)
@@ -103,7 +103,7 @@ class WriterShell(WriterState):
         size_bytes: int,
         futures: Sequence[AppendFuture],
     ) -> None:
-        """Takes records in without waiting, each with its own future, or all without; the caller has checked them, and
+        """Takes records in without waiting, each with its own future, or all without; the caller has checked them and
         their size."""
         self._take_gathered()
         self.raise_if_ended()
@@ -120,7 +120,7 @@ class WriterShell(WriterState):
         return first
 
     def _gather(self, payload: bytes, size_bytes: int, future: AppendFuture) -> None:
-        """Takes one in with those that come in the same iteration of the loop. The caller keeps the bound."""
+        """Takes one record in together with the others of this iteration of the loop. The caller keeps the bound."""
         gathered = self._gathered
         if not gathered.payloads:
             self._cluster.turn.take(self._take_gathered)
@@ -130,7 +130,8 @@ class WriterShell(WriterState):
         self._answers.last_run.append(future)
 
     def _take_gathered(self) -> None:
-        """Ends the writer if that fails, which would leave futures without their records."""
+        """Takes the gathered records in. Ends the writer if that fails, because their futures would be left without
+        records."""
         payloads, size_bytes = self._gathered.take()
         if payloads and not self.has_ended:
             try:
@@ -156,7 +157,7 @@ class WriterShell(WriterState):
             self._append(number, records, size_bytes)
 
     def _pass_on_over_the_cut(self, records: EncodedRecords, size_bytes: int) -> None:
-        """The first of them are the last ones of a segment."""
+        """Splits records at the cut: the first of them are the last ones of a segment."""
         count, room = len(records.rests), self._machine.room
         before, behind = records.cut(0, room), records.cut(room, count)
         self._pass_on(before, before.size_bytes)
@@ -167,7 +168,7 @@ class WriterShell(WriterState):
 
     def _append(self, number: int, records: EncodedRecords, size_bytes: int) -> None:
         handle = self._handles[number]
-        if not handle.has_ended:  # else its failure is told, and another segment takes them
+        if not handle.has_ended:  # else its failure is reported, and another segment takes them
             handle.submit_each(records.rests, size_bytes, (), records.head)
 
     async def _until_room(self) -> None:
@@ -178,11 +179,11 @@ class WriterShell(WriterState):
         self._count_room()
 
     def _count_room(self) -> None:
-        """No more than fills a frame is gathered."""
+        """Counts the room, bounded by a frame: no more than that is gathered."""
         self._room_bytes = min(self.pending_bytes_max - self.pending_bytes, FRAME_BYTES_MAX)
 
     def _roll(self, ahead: int) -> bool:
-        """Has the last segment ended so many records from here, if that can be done now."""
+        """Ends the last segment `ahead` records from here, if that is possible now."""
         self._tasks.start(self._clock.ask_again())
         if not self._machine.may_roll:
             return False
@@ -192,12 +193,12 @@ class WriterShell(WriterState):
         return True
 
     def _begin_next(self) -> None:
-        """What is taken in from here on is of the next segment: times may go back, should those before be false."""
+        """Records taken in from here on belong to the next segment. Times may go back if the earlier ones are false."""
         self._cut_us = self._time_us
         self._time_us = self._next_us = self._clock.begin_us(self._time_us)
 
     def _close_last(self) -> None:
-        """Ends the last segment for good; all that was appended is confirmed."""
+        """Ends the last segment for good; all appended records are confirmed."""
         self._cut_us = self._time_us
         self._perform(self._machine.close())
 
@@ -257,14 +258,16 @@ class WriterShell(WriterState):
             self._loop.call_later(MAKE_SECONDS_MAX, self._made_late, number)
 
     def _not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
-        log.info("log %r goes on in its last segment, no next one was made: %s", self.record.name, error)
+        log.info(
+            "log %r goes on in its last segment, because no next one was created: %s", self.record.name, error
+        )
         self._schedule.postponed()
         return self._machine.not_made(number, error)
 
     def _adopt(self, number: int, handle: WriteHandle) -> None:
         self._handles[number] = handle
         handle.on_progress = partial(self._progressed, number, handle)
-        if handle.has_ended:  # before anybody listened
+        if handle.has_ended:  # before `on_progress` was set
             self._loop.call_soon(handle.on_progress)
 
     def _progressed(self, number: int, handle: WriteHandle) -> None:
@@ -287,7 +290,7 @@ class WriterShell(WriterState):
         return [*progressed, *self._machine.closed(number)]
 
     async def _recover(self, number: int) -> list[LogEffect]:
-        """Recovers the last segment, unless somebody has taken the log over: that one recovers it then."""
+        """Recovers the last segment, unless another writer has taken the log over and recovers it instead."""
         under(self._epoch, lambda record: record)(await self._chain.refresh())
         async with dropped_by_rivals_only(self._chain, self._epoch):
             ended = await self._ledgers.recover(self._segment(number))
@@ -297,7 +300,7 @@ class WriterShell(WriterState):
         return self._machine.recovered(number, ended.end_position)
 
     async def _join(self, join: Join) -> list[LogEffect]:
-        """The one change that ends a segment and begins the next: whoever takes over sees both or none."""
+        """The one change that ends a segment and begins the next: a writer that takes over sees both or none."""
         tail = self._handles[join.tail]
         begun = None if join.next is None else self._handles[join.next].ledger_id
         length = tail.record.length_bytes or 0
@@ -316,8 +319,8 @@ class WriterShell(WriterState):
         return []
 
     def _segment(self, number: int) -> Segment:
-        """The record's segment of this number. Raises LogFenced where it has none: metadata that went back, and was
-        accepted, has given this writer's epoch again."""
+        """The record's segment of this number. Raises LogFenced if the record has none, because the metadata went back,
+        was accepted, and has given this writer's epoch again."""
         ledger_id, record = self._handles[number].ledger_id, self.record
         for segment in reversed(record.segments):
             if segment.ledger_id == ledger_id:
@@ -347,12 +350,12 @@ class WriterShell(WriterState):
         self._perform(self._machine.fail(wrapped))
 
     async def _abandon(self) -> None:
-        """Leaves the ledgers to whoever takes the log over."""
+        """Leaves the ledgers to the writer that takes the log over."""
         while self._handles:
             await self._handles.popitem()[1].abandon()
 
     async def abandon(self) -> None:
-        """Gives the log up without closing it, as a crash would; unconfirmed appends fail."""
+        """Abandons the log without closing it, as a crash would; unconfirmed appends fail."""
         self._closing = True
         self._perform(self._machine.fail(LogClosed(self.record.name, "its writer was abandoned")))
         await self._let_go()

@@ -1,4 +1,4 @@
-"""What a log's writer is and has: its records by what has become of them, its ledgers, and how it ended."""
+"""The state of a log's writer: its records, its ledgers, and how it ended."""
 
 from __future__ import annotations
 
@@ -45,22 +45,22 @@ class WriterState(Writer):
 
     @property
     def epoch(self) -> int:
-        """The number of this writer's term."""
+        """The number of this writer's epoch; each take-over of the log begins a higher one."""
         return self._epoch
 
     @property
     def next_position(self) -> int:
-        """The position of what is appended next."""
+        """The position of the next record to be appended."""
         return self._machine.next_position + len(self._gathered.payloads)
 
     @property
     def confirmed_end(self) -> int:
-        """All records before this position are confirmed. Never goes back."""
+        """All records before this position are confirmed. It never goes back."""
         return self._machine.confirmed_end
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of records appended and not confirmed, and ENTRY_OVERHEAD_BYTES for each of them."""
+        """Bytes of appended and unconfirmed records, plus ENTRY_OVERHEAD_BYTES for each of them."""
         return self._unconfirmed.size_bytes + self._gathered.size_bytes
 
     @property
@@ -69,7 +69,7 @@ class WriterState(Writer):
         return any(handle.is_behind for handle in self._handles.values())
 
     def raise_if_ended(self) -> None:
-        """Raises what ended the writer, LogClosed where that was a close."""
+        """Raises the error that ended the writer, LogClosed if it was closed."""
         self._raise_if_failed()
         if self._closing:
             raise LogClosed(self.record.name)

@@ -29,9 +29,13 @@ class Retention:
     """
 
     age_seconds: float | None = None
+    """Records this old are deleted; None for no bound by age."""
     bytes: int | None = None
+    """Records with this many bytes of newer records after them are deleted; None for no bound by size."""
     cursors: tuple[str, ...] = ()
+    """Names of up to CURSORS_MAX (32) cursors that keep the records they have not read yet."""
     cursor_silent_seconds: float | None = None
+    """Ignore a cursor that has unread records and has not moved for this long; None to never ignore one."""
 
     def __post_init__(self) -> None:
         for what, seconds in (("an age", self.age_seconds), ("a silence", self.cursor_silent_seconds)):

@@ -215,7 +215,7 @@ def test_an_absent_bookie_is_in_no_fault_domain() -> None:
     two = State(domains={"b1": "/r1", "b2": "/r2"}, config=wanted)
     assert absent_of(created(two)) == {"b3"}
     one = State(domains={"b1": "/r1", "b2": "/r1"}, config=wanted)
-    assert "copies in 2 fault domains, where these have 1" in str(refused(one))
+    assert "copies in 2 fault domains, of which these cover 1" in str(refused(one))
 
 
 @pytest.mark.usefixtures("no_waiting")
@@ -230,8 +230,8 @@ def test_where_enough_live_the_refusal_says_that_too_few_are_there_to_stand_in_t
 ) -> None:
     state = State(formatted="b1 b2 b3" if orders else "b1 b2", orders=orders)
     assert str(refused(state)).startswith(
-        "not enough bookies for a new ledger of ensemble size 3, of which 2 have to live, and the others to be "
-        "formatted and to stay; it needs 3 bookies, and this cluster has 2 that may be in it: b1: usable; b2: usable"
+        "not enough bookies for a new ledger of ensemble size 3, of which 2 must be live, and the others "
+        "formatted and staying; it needs 3 bookies, and this cluster has 2 eligible ones: b1: usable; b2: usable"
     )
 
 
@@ -366,7 +366,7 @@ def test_a_client_warns_of_one_ledger_in_ten_seconds_that_begins_without_a_booki
     without = "begins without bookie b3, which does not answer or takes no entries now"
     assert [record.message for record in caplog.records if record.name == creation.log.name] == [
         f"ledger 1 {without}",
-        f"ledger 4 {without} (2 more ledgers before it were not told)",
+        f"ledger 4 {without} (2 more ledgers before it were not logged)",
     ]
 
 
@@ -374,6 +374,6 @@ def test_it_does_not_wait_where_too_few_are_formatted() -> None:
     error = refused(State(formatted="b1 b2", registered="b1 b2"), Shape(5, 5, 3))
     assert NOT_WRITABLE not in error.reasons.values()
     needed = (
-        "5, of which 3 have to live; it needs 5 bookies, and this cluster has 2 that may be in it: b1: usable"
+        "5, of which 3 must be live; it needs 5 bookies, and this cluster has 2 eligible ones: b1: usable"
     )
     assert needed in str(error)

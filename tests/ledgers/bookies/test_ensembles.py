@@ -47,7 +47,7 @@ async def test_a_striped_ensemble_over_two_racks_has_every_entry_in_both(seed: i
 async def test_no_ledger_is_made_on_fewer_fault_domains_than_are_wanted() -> None:
     racks = {"b1": "/r1", "b2": "/r1", "b3": "/r2"}
     assert sorted(await chosen(racks, Shape(3, 3, 2), domains_min=2)) == ["/r1", "/r1", "/r2"]
-    with pytest.raises(NotEnoughBookies, match="copies in 3 fault domains, where these have 2"):
+    with pytest.raises(NotEnoughBookies, match="copies in 3 fault domains, of which these cover 2"):
         await chosen(racks, Shape(3, 3, 2), domains_min=3)
 
 
@@ -61,7 +61,7 @@ async def test_a_policy_counts_more_than_that_the_only_bookie_of_a_domain_failed
 
 
 async def test_bookies_without_a_fault_domain_do_not_satisfy_a_policy() -> None:
-    with pytest.raises(NotEnoughBookies, match="copies in 2 fault domains, where these have 1"):
+    with pytest.raises(NotEnoughBookies, match="copies in 2 fault domains, of which these cover 1"):
         await chosen({"b1": "", "b2": "", "b3": ""}, Shape(3, 3, 2), domains_min=2)
 
 

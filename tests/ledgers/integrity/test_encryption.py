@@ -75,7 +75,7 @@ def test_a_ledger_says_whether_a_key_is_its_own() -> None:
     assert KEY not in envelope
     assert cipher_of(record_of(7, None), KEY) is None
     assert cipher_of(record_of(7, envelope), KEY) is not None
-    for key, why in ((None, "no key was given"), (OTHER, "not the one that it was made with")):
+    for key, why in ((None, "no key was given"), (OTHER, "the given key is not the ledger's key")):
         with pytest.raises(BadEncryptionKey, match=why):
             cipher_of(record_of(7, envelope), key)
     for unknown in (b"", b"\2" + envelope[1:], envelope + b"x"):

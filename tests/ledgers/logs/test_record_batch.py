@@ -135,7 +135,7 @@ def test_a_record_may_have_as_much_as_its_bounds_say() -> None:
     ("wrong", "error", "why"),
     [
         ({"key": bytes(KEY_BYTES_MAX + 1)}, ValueError, "the key has at most 65535 bytes, not 65536"),
-        ({"key": "text"}, TypeError, "the key is bytes, not str"),
+        ({"key": "text"}, TypeError, "the key must be bytes, not str"),
         ({"event_time": 2**63}, ValueError, "64 bits, not 9223372036854775808"),
         ({"event_time": 1.5}, TypeError, "an event time is a whole number of microseconds, not float"),
         ({"headers": {f"{n}": b"" for n in range(65)}}, ValueError, "at most 64 headers, not 65"),
@@ -144,8 +144,8 @@ def test_a_record_may_have_as_much_as_its_bounds_say() -> None:
         ({"headers": {"\udc80": b""}}, ValueError, "not '.udc80'"),
         ({"headers": {b"n": b""}}, TypeError, "name is text, not bytes"),
         ({"headers": {"n": bytes(65536)}}, ValueError, "the header 'n' has at most 65535 bytes, not 65536"),
-        ({"headers": {"n": "text"}}, TypeError, "the header 'n' is bytes, not str"),
-        ({"payload": "text"}, TypeError, "a payload is bytes, bytearray or memoryview, not str"),
+        ({"headers": {"n": "text"}}, TypeError, "the header 'n' must be bytes, not str"),
+        ({"payload": "text"}, TypeError, "a payload must be bytes, bytearray or memoryview, not str"),
     ],
 )
 def test_what_a_record_cannot_have_is_refused_before_anything_is_appended(
@@ -163,7 +163,7 @@ def test_what_a_record_cannot_have_is_refused_before_anything_is_appended(
         (b"p", 0, TypeError, "a producer's name is text, not bytes"),
         ("p", -1, ValueError, "a sequence is 0 to 9223372036854775807, not -1"),
         ("p", 2**63, ValueError, "a sequence is 0 to 9223372036854775807, not 9223372036854775808"),
-        ("p", 1.0, TypeError, "a sequence is an int, not float"),
+        ("p", 1.0, TypeError, "a sequence must be an int, not float"),
     ],
 )
 def test_what_numbers_no_record_is_refused(
@@ -175,7 +175,7 @@ def test_what_numbers_no_record_is_refused(
 
 @pytest.mark.parametrize("wrong", ["text", None, 7, Record(0, b"", 0, None, {}, None)])
 def test_a_batch_with_anything_but_records_is_refused(wrong: object) -> None:
-    with pytest.raises(TypeError, match="a payload is bytes, bytearray or memoryview, not"):
+    with pytest.raises(TypeError, match="a payload must be bytes, bytearray or memoryview, not"):
         encode([b"good", wrong], NOON)  # type: ignore[list-item]
 
 

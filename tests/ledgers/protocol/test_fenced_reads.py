@@ -106,7 +106,7 @@ def test_a_page_that_does_not_reach_what_was_asked_for_is_a_failure() -> None:
     reads = of_shape(3, 3, 2)
     reads.replicas[0].asked_from = 4
     reads.answered(0, ReadReply(Status.OK, NO_ENTRIES, 3))
-    assert reads.replicas[0].failure == "it gave a page that says nothing"
+    assert reads.replicas[0].failure == "its page covers no entry"
 
 
 def test_a_refusal_is_the_end_of_asking() -> None:

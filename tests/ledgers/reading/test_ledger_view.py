@@ -104,7 +104,7 @@ async def test_who_follows_a_ledger_over_a_store_that_went_back_is_told_so(
     view = view_in(store, changed)
     store._data = older
     with pytest.raises(
-        MetadataWentBack, match=f"at version {found.version}, which stood at {changed.version}"
+        MetadataWentBack, match=f"at version {found.version}, which was at version {changed.version}"
     ):
         await view.look()
 
@@ -127,9 +127,7 @@ async def test_a_ledger_that_is_gone_without_a_tombstone_tells_that_the_store_we
     store = MemoryStore()
     view = view_in(store, await LedgerStore(store).create(OPEN))
     store._data = MemoryData()
-    with pytest.raises(
-        MetadataWentBack, match=r"does not know ledger 7 any more, .* until an operator accepts it"
-    ):
+    with pytest.raises(MetadataWentBack, match=r"no longer knows ledger 7, .* until an operator accepts it"):
         await view.refresh()
 
 

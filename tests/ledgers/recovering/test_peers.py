@@ -167,7 +167,7 @@ async def test_an_entry_that_only_the_bookie_to_be_mended_was_to_keep_is_named_a
     bookies = DictionaryBookies([10] * 60)
     record = record_of(bookies, Fragment(0, (BK0, BK1, BK2)), shape=Shape(3, 1, 1))
     peers = await peers_knowing(record, bookies)
-    with pytest.raises(PeersFailed, match="no other bookie was to keep entry 3 of ledger 7; bring"):
+    with pytest.raises(PeersFailed, match="no other bookie should hold entry 3 of ledger 7; bring"):
         await given(peers, record, first=3, last=3)
     assert not bookies.asked
     assert await given(peers, record, first=4, last=5) == [4, 5]
@@ -186,7 +186,7 @@ async def test_a_ledger_deleted_meanwhile_is_said_to_be_once_nobody_has_it_any_m
     bookies = DictionaryBookies([10] * 20, lacking={b: set(range(20)) for b in (BK1, BK2)})
     ledgers = LedgerStore(store := MemoryStore())
     await ledgers.delete(await ledgers.create(record_of(bookies)))
-    with pytest.raises(PeersFailed, match="ledger 7 was deleted meanwhile; nothing of it need be mended"):
+    with pytest.raises(PeersFailed, match="ledger 7 was deleted meanwhile; it needs no mending"):
         await given(peers_on(bookies, store), record_of(bookies))
 
 
