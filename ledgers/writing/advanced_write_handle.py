@@ -105,7 +105,7 @@ class AdvancedWriteHandle:
         return [await future for future in futures]
 
     def append_nowait(self, entry_id: int, payload: Payload) -> None:
-        """Takes one entry in; await `confirmed` to learn when it is on disk. Raises WriterFull instead of waiting for
+        """Takes one entry in; `confirmed` waits until it is on disk. Raises WriterFull instead of waiting for
         room."""
         taken = self._checked(entry_id, payload)
         if self._must_wait(entry_id):

@@ -91,7 +91,7 @@ class WriteHandle(PipelineShell):
         return range(first, await future + 1)
 
     def append_nowait(self, payload: Payload) -> int:
-        """Takes one entry in and returns its id at once; await `confirmed` to learn when it is on disk.
+        """Takes one entry in and returns its id at once; `confirmed` waits until it is on disk.
 
         Raises WriterFull instead of waiting for room, EntryTooLarge (the writer remains usable after both), or the
         error that ended the writer.
