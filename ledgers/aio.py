@@ -66,11 +66,19 @@ __all__ = [
 
 
 class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
-    """A client of one cluster, named by its metadata URI. Use as `async with LedgerClient(uri) as client`.
+    """A client of one cluster, for asyncio. Use as `async with LedgerClient(uri) as client`.
 
-    The URI may also be the path of an SQLite file; if it is omitted, BOOKLEDGER_METADATA names the cluster. The client
-    belongs to the event loop on which it is first used. Once closed, neither it nor its handles are usable. In a
-    process forked later every call on it and on its handles raises ClientForked.
+    `metadata_uri` names the cluster's metadata store:
+
+        etcd://HOST:PORT[,HOST:PORT...]/PREFIX    etcd, for example etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod
+        etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
+        sqlite:///ABSOLUTE/PATH.db                a file on one machine, as sqlite:///var/lib/bookledger/metadata.db
+
+    A `pathlib.Path` of an SQLite file is accepted, too. Without an argument, the environment variable
+    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither names one.
+
+    A client belongs to the event loop it is first used on. After `close`, the client and its handles are unusable. In a
+    process that is forked later, every call on the client and its handles raises ClientForked.
     """
 
     def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:
@@ -159,9 +167,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     ) -> WriteHandle:
         """Creates a ledger and returns its writer; `NewLedger` describes the arguments.
 
-        Defaults: write quorum = ensemble size, ack quorum = a majority of the write quorum. Raises ValueError for an
-        impossible shape, NotAllowed for a role that does not write, NotEnoughBookies, or LedgerExists (of a chosen id):
-        in these cases no ledger was created. After MetadataUnavailable an empty open ledger may exist.
+        The default write quorum is the ensemble size; the default ack quorum is a majority of the write quorum. Raises
+        ValueError for an impossible shape, NotAllowed if the client's role may not write, NotEnoughBookies,
+        LedgerExists for a chosen id that is taken, or MetadataUnavailable. After MetadataUnavailable an empty open
+        ledger may exist; after any other error none was created.
         """
         new = NewLedger(
             ensemble_size=ensemble_size,
@@ -180,7 +189,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     ) -> AdvancedWriteHandle:
         """Creates a ledger whose writer chooses the entry ids, in any order.
 
-        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
+        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises the errors of `create_ledger`.
         """
         wanted = NewLedger.of(new, arguments)
         cluster = await self._connected()
@@ -189,13 +198,13 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def reserve_ledger(self, new: NewLedger | None = None, **arguments: Unpack[LedgerArguments]) -> int:
         """Creates a ledger without a writer, for another process to claim; returns its id.
 
-        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises as `create_ledger`.
+        Takes the arguments of `create_ledger`, or all of them as a NewLedger. Raises the errors of `create_ledger`.
         """
         made = await self._make(await self._connected(), NewLedger.of(new, arguments), reserved=True)
         return made.record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
-        """Becomes the only writer of a ledger created by `reserve_ledger`.
+        """Becomes the one writer of a ledger created by `reserve_ledger`.
 
         Raises LedgerClosed if it was already claimed, recovered or closed, NoSuchLedger, Unauthorized,
         BadEncryptionKey, MetadataUnavailable.
@@ -207,7 +216,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
                 raise LedgerClosed(
                     ledger_id, "it has or had a writer of its own; a ledger never has a second one"
                 )
-            # Checks password, rights and encryption key before the ledger is claimed.
+            # Checks password, rights and encryption key before anything is claimed.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
@@ -221,10 +230,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def open_ledger(
         self, ledger_id: int, *, recovery: bool = True, password: bytes = b""
     ) -> ReadHandle:
-        """Opens a ledger for reading. With `recovery` an open ledger is fenced, recovered and closed first.
+        """Opens a ledger for reading. With `recovery`, fences, recovers and closes an open ledger first.
 
-        Without it the writer is not disturbed, and the reader sees the entries that the bookies know to be confirmed.
-        Raises NoSuchLedger, Unauthorized (in that case nothing is fenced or changed), LedgerRecoveryFailed,
+        Without `recovery` the writer is not disturbed, and the reader sees the entries that the bookies know to be
+        confirmed. Raises NoSuchLedger, Unauthorized (in that case nothing is fenced or changed), LedgerRecoveryFailed,
         MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
         """
         cluster = await self._connected()
@@ -240,22 +249,23 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             return handle
 
     async def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
-        """Assesses the loss if a ledger whose end cannot be proven were closed at the end of its survivors.
+        """Reports what `accept_loss` would discard: a ledger whose end cannot be proven would end where its survivors
+        end.
 
-        Nothing is changed. Raises LedgerError if no loss need be accepted, because the ledger can be recovered or a
-        bookie is live that may prove the end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
+        Changes nothing. Raises LedgerError if nothing has to be discarded, because the ledger can be recovered or a
+        living bookie may still prove its end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
             return await assess(cluster, ledger_id, password)
 
     async def accept_loss(self, assessment: LossAssessment, *, password: bytes = b"") -> LedgerRecord:
-        """Closes a ledger at the end of its survivors, without the entries that only its missing bookies hold; returns
-        its closed record.
+        """Closes a ledger where its survivors end, discards what its missing bookies hold, and returns the closed
+        record.
 
-        For an operator who has seen the assessment; the record keeps that the loss was accepted. Requires an admin's
-        certificate, if there are any. Raises as `assess_loss` does, and LedgerRecoveryFailed if more would be lost by
-        now.
+        For an operator who was shown the assessment; the record keeps that the loss was accepted. Needs an admin's
+        certificate if the cluster uses certificates. Raises the errors of `assess_loss`, and LedgerRecoveryFailed if
+        more has been lost since the assessment.
         """
         cluster = await self._connected()
         with self._asking():
@@ -269,11 +279,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         bookies: Collection[str] = (),
         past_the_end: bool = False,
     ) -> Salvage:
-        """The available entries of a ledger at any live bookie, or at those of these names; see `Salvage`.
+        """Opens a ledger for salvage: reads its entries from any living bookie, or from the named ones; see `Salvage`.
 
-        Nothing is fenced or changed. For a ledger that has lost a quorum: entries that are not proven to be confirmed
-        are included, and with `past_the_end` those after the end of a closed ledger. Raises NoSuchLedger, Unauthorized,
-        BadEncryptionKey, LedgerError for a name without a live bookie, MetadataUnavailable.
+        Fences and changes nothing. For a ledger that has lost a quorum: it also returns entries that are not proven to
+        be confirmed and, with `past_the_end`, entries behind the end of a closed ledger. Raises NoSuchLedger,
+        Unauthorized, BadEncryptionKey, LedgerError for a name that no living bookie has, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -290,12 +300,12 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         skip_unreadable: bool = True,
         custom: Mapping[str, bytes] | None = None,
     ) -> AsyncIterator[LedgerRecord]:
-        """Yields the metadata of every ledger from `first_ledger` on, in id order, which may differ from that of
+        """Yields the metadata of every ledger from `first_ledger` on, in id order, which may differ from the order of
         creation.
 
-        With `custom`, yields only ledgers whose custom metadata contains all of it; every record is read. A record that
-        cannot be decoded is skipped, with a warning; without `skip_unreadable` it raises LedgerError. Raises
-        MetadataUnavailable.
+        With `custom`, yields only ledgers whose custom metadata contains all of these pairs; every record is still
+        read. A record that cannot be decoded is skipped with a warning; without `skip_unreadable` it raises
+        LedgerError. Raises MetadataUnavailable.
         """
         cluster = await self._connected()
         on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
@@ -312,11 +322,12 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def size_steps(
         self, record: LedgerRecord, *, step_bytes: int, first_entry: int = 0, last_entry: int | None = None
     ) -> list[SizeStep]:
-        """Estimates the distribution of a closed ledger's bytes, for splitting it into parts of equal size.
+        """Estimates how the bytes of a closed ledger are distributed over its entries, for splitting it into equal
+        parts.
 
-        Returns rising pairs (entry, bytes before it), from (first_entry, 0) to the entry after `last_entry` (the
-        ledger's by default), about `step_bytes` apart if bookies report their holdings. Unreported bytes count as
-        spread evenly, so a failed bookie causes no error. Raises ValueError for a ledger that is not closed, or a range
+        Returns rising pairs (entry, bytes before it), from (first_entry, 0) to behind `last_entry` (by default the
+        ledger's), about `step_bytes` apart if bookies report their holdings. Unreported bytes count as spread evenly,
+        so a failed bookie does not make this call fail. Raises ValueError for a ledger that is not closed, or a range
         outside it.
         """
         first, last = measured_entries(record, first_entry, last_entry, step_bytes)
@@ -327,14 +338,14 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def delete_ledger(
         self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
     ) -> None:
-        """Deletes a ledger permanently. Recovers an open one first, so that its writer can confirm no further entries.
+        """Deletes a ledger for good. Recovers an open one first, so that no writer can confirm anything afterwards.
 
-        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, or LedgerRecoveryFailed if it is not
-        closed; in these cases nothing is deleted. `force` deletes it without recovery, for ledgers whose bookies are
-        lost: a live writer may then get entries confirmed that cannot be read, until its bookies collect garbage. With
-        `password_is_lost` no password is needed and nothing is recovered; that requires an admin's certificate, if
-        there are any. Otherwise its owner may delete it, or a client that knows its password. Raises LedgerInLog,
-        LedgerError if the record keeps changing, MetadataUnavailable.
+        Raises NoSuchLedger, Unauthorized for a wrong password or certificate, or LedgerRecoveryFailed if the ledger
+        cannot be closed; in these cases nothing is deleted. `force` deletes it without recovery, for ledgers whose
+        bookies are lost: until the bookies collect garbage, a live writer may still get entries confirmed that nobody
+        can read. With `password_is_lost` no password is needed and nothing is recovered; this needs an admin's
+        certificate if the cluster uses certificates. Otherwise the ledger's owner may delete it, and so may a caller
+        who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -354,10 +365,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout: float
     ) -> MaintainReply:
-        """Has a bookie collect garbage, verify its disk or fetch lost entries; waits for its report. Safe to repeat.
+        """Asks a bookie to collect garbage, verify its disk or fetch lost entries; waits for its report. Safe to
+        repeat.
 
-        A refusal or a failure is a status in the reply. Raises BookieUnavailable if the bookie did not answer in
-        `timeout` seconds; in that case it was asked to stop.
+        A refusal or a failure is a status in the reply. Raises BookieUnavailable if the bookie did not answer within
+        `timeout` seconds; in that case the bookie was asked to stop.
         """
         await self.connect()
         assert self._bookies is not None
@@ -365,7 +377,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Raises ClientClosed for errors of a client that was closed meanwhile."""
+        """Raises ClientClosed in place of the errors of a client that was closed meanwhile."""
         try:
             with metadata_errors():
                 yield
