@@ -100,19 +100,20 @@ class ClientConfig:
     `pending_bytes_max`: unconfirmed bytes of one writer; a full writer makes `append` wait. `lane_backlog_bytes_max`:
     backlog of one slow bookie, besides pending entries, beyond which it is replaced; without a replacement appends wait
     for it (rule W6). `under_replicate_rather_than_wait`: without a replacement the slow bookie counts as failed
-    instead, and entries lack that copy until re-replication. `append_seconds_max`: a bookie that does not answer an
-    append for this long counts as failed; a shorter time notices a hung host sooner, a longer one tolerates a disk that
-    stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one, before it ends
-    with an error. `window_bytes_max`: bytes sent to one bookie and not answered. `read_ahead_pages`: pages prefetched.
-    `read_ahead_bytes_max`: limit of all prefetched pages if each is as large as pages can be, 4 MiB from each bookie
-    asked for it; one page is always fetched, and a speculative read adds another copy of its page. `read_seconds_max`:
-    timeout of one call to one bookie. `speculative_read_seconds`: after this long without an answer other replicas are
-    asked too; a shorter time hides slow bookies better and reads more pages twice, 0 or None waits for
-    `read_seconds_max`. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose its
-    ack quorum: fewer fragments, and fewer copies meanwhile. `fault_domains_min`: copies of an entry are spread over as
-    many fault domains as there are; with fewer than this no ledger is created, and no failed bookie replaced. Bookies
-    without a domain count as one together. `require_all_bookies`: a ledger is created only with live bookies at all
-    positions; otherwise an ack quorum of each write set suffices, and the absent ones get their copies later (rule W9).
+    instead, and entries lack that copy until re-replication. `append_seconds_max`: a bookie that was sent appends and
+    answers none for this long counts as failed; a shorter time notices a hung host sooner, a longer one tolerates a
+    disk that stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one, before
+    it ends with an error. `window_bytes_max`: bytes sent to one bookie and not answered. `read_ahead_pages`: pages
+    prefetched. `read_ahead_bytes_max`: limit of all prefetched pages if each is as large as pages can be, 4 MiB from
+    each bookie asked for it; one page is always fetched, and a speculative read adds another copy of its page.
+    `read_seconds_max`: timeout of one call to one bookie. `speculative_read_seconds`: after this long without an answer
+    other replicas are asked too; a shorter time hides slow bookies better and reads more pages twice, 0 or None waits
+    for `read_seconds_max`. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose
+    its ack quorum: fewer fragments, and fewer copies meanwhile. `fault_domains_min`: copies of an entry are spread over
+    as many fault domains as there are; with fewer than this no ledger is created, and no failed bookie replaced.
+    Bookies without a domain count as one together. `require_all_bookies`: a ledger is created only with live bookies at
+    all positions; otherwise an ack quorum of each write set suffices, and the absent ones get their copies later (rule
+    W9).
 
     `page_bytes` … `quarantine_seconds` are not settings: a program may pass them, and the constants of these names
     describe them.

@@ -121,8 +121,8 @@ class LedgerView:
                 raise self._unavailable("follow", error) from error
 
     async def look(self) -> None:
-        """Reads the record every LOOK_SECONDS until cancelled, so that following it for a moment adds no read. Raises
-        as `refresh` does, except if the store does not answer."""
+        """Reads the record every LOOK_SECONDS until cancelled. A later call continues the interval, so that following
+        it for a moment adds no read. Raises as `refresh` does, except if the store does not answer."""
         now = asyncio.get_running_loop().time
         while True:
             if self._look_at is None:

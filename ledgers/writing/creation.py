@@ -84,7 +84,7 @@ def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | N
 
 
 async def _ensemble(cluster: Cluster, shape: Shape) -> Fragment:
-    """Chooses bookies. Raises MetadataRestored instead if some have not registered again since the store went back."""
+    """Chooses bookies. If some are missing, not registered again since the store went back, raises MetadataRestored."""
     try:
         chosen = await first_fragment(cluster, shape)
     except NotEnoughBookies:

@@ -38,7 +38,7 @@ def test_what_is_of_another_type_is_named(asked: dict[str, Any], said: str) -> N
         ({"ledger_id": 2**63}, "cannot be a ledger id"),
         ({"ledger_id": -1}, "cannot be a ledger id"),
         ({"custom_metadata": {"x": b"x" * 65536}}, "over 65536 bytes"),
-        ({"custom_metadata": {"\ud800": b"x"}}, "no name in UTF-8"),
+        ({"custom_metadata": {"\ud800": b"x"}}, "is not valid UTF-8"),
         ({"digest": DigestType.HMAC_SHA256}, "needs a password"),
     ],
 )

@@ -65,7 +65,7 @@ def test_what_was_not_sealed_so_is_refused_with_the_entry(change: str) -> None:
         payloads[1], payloads[2] = payloads[2], payloads[1]
     elif change == "too short":
         payloads[1] = b""
-    with pytest.raises(EntryUnreadable, match="not made with this ledger's key") as refused:
+    with pytest.raises(EntryUnreadable, match="not encrypted with this ledger's key") as refused:
         opener.open(of_payloads(3, payloads, bytes(12)))
     assert refused.value.entry_id == (3 if opener is not cipher else 4)
 
