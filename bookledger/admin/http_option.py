@@ -91,8 +91,8 @@ async def with_http(
 
     if not http.is_loopback and not insecure and certificates is None:
         raise click.UsageError(
-            f"--http {http.host} is reached from other machines, and without certificates whoever reaches it reads "
-            "what is told there; give a loopback address, a bookie with --certs, or --insecure to answer all the same"
+            f"--http {http.host} is reachable from other machines, and without certificates every client can read "
+            "its pages; give a loopback address, a bookie with --certs, or --insecure to serve it anyway"
         )
     trust = Certificates(certificates) if certificates else None
     content = daemon.http_content()
@@ -128,13 +128,13 @@ def _address(_: click.Context, option: click.Parameter, text: str | None) -> Htt
     host, colon, port = text.rpartition(":")
     host = bare(host)
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{text!r} is no HOST:PORT, such as 127.0.0.1:9181", param=option)
+        raise click.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9181", param=option)
     return HttpAddress(host, int(port))
 
 
 http_option = address_option(
     "--http",
-    "Answer /healthz, /readyz, /metrics, /api/v1 and the console there; port 0 takes a free one.",
+    "Serve /healthz, /readyz, /metrics, /api/v1 and the console at this address; port 0 picks a free one.",
     required=False,
 )
 """`http`: where to answer, or None."""

@@ -45,7 +45,9 @@ def _url(_: click.Context, option: click.Parameter, text: str | None) -> str | N
     if text is None:
         return None
     if not text.startswith(("http://", "https://")):
-        raise click.BadParameter(f"{text!r} is no URL, such as http://127.0.0.1:4318/v1/traces", param=option)
+        raise click.BadParameter(
+            f"{text!r} is not a URL such as http://127.0.0.1:4318/v1/traces", param=option
+        )
     if not _is_installed():
         raise click.UsageError("OpenTelemetry is not installed: pip install 'bookledger[otel]'")
     return text
@@ -64,7 +66,7 @@ traces_option = click.option(
     metavar="URL",
     envvar="BOOKLEDGER_TRACES",
     callback=_url,
-    help="Send OpenTelemetry spans there, such as http://127.0.0.1:4318/v1/traces (the extra otel). Also from "
+    help="Send OpenTelemetry spans to this URL, such as http://127.0.0.1:4318/v1/traces (the extra otel). Also from "
     "BOOKLEDGER_TRACES.",
 )
 """`traces`: the collector's URL, or None."""

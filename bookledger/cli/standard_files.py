@@ -35,7 +35,7 @@ def secure() -> None:
         _null_at(STDERR)
         sys.stderr = os.fdopen(STDERR, "w", closefd=False)
     if output_closed:
-        raise OutputClosed("standard output is closed; send it to /dev/null if nobody wants it")
+        raise OutputClosed("standard output is closed; redirect it to /dev/null to discard it")
 
 
 def input_was_closed() -> bool:

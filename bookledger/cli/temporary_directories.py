@@ -70,7 +70,7 @@ def _make_locked(parent: Path, prefix: str) -> tuple[Path, int | None]:
             return path, lock_fd
         if lock_fd is not None:
             os.close(lock_fd)
-    raise OSError(f"another run removes every directory that is made in {parent}")
+    raise OSError(f"another run removes every directory that is created in {parent}")
 
 
 def _remove_if_unused(path: Path, purpose: str, say: Say) -> None:

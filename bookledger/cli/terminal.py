@@ -31,7 +31,7 @@ def confirm(question: str, *, otherwise: str = "--yes") -> None:
     answer = sys.stdin.readline()
     if not answer:
         click.echo(err=True)
-        raise click.UsageError(f"nobody answers on standard input, and nothing was done: give {otherwise}")
+        raise click.UsageError(f"standard input has no answer, and nothing was done: give {otherwise}")
     if answer.strip().lower() not in ("y", "yes"):
         raise ValueError("the answer was no, and nothing was done")
 

@@ -42,17 +42,17 @@ from .workloads import BLOCKING, LISTS, SWEEP, WORKLOADS, How, Measured, Workloa
 @command()
 @measuring_options
 @click.option(
-    "--tls", "with_tls", is_flag=True, help="Each workload over TLS as well, right after plain text."
+    "--tls", "with_tls", is_flag=True, help="Run each workload over TLS, too, right after plain text."
 )
 @click.option(
     "--picture",
     type=FilePath(dir_okay=False),
-    help="A new SVG file with all of it, for a browser.",
+    help="Write the results to this new SVG file.",
 )
 @click.option(
     "--html",
     type=FilePath(dir_okay=False),
-    help="A new HTML file with charts of it, and of ever more entries in flight, which are measured for it.",
+    help="Write charts to this new HTML file, and measure increasing numbers of entries in flight for them.",
 )
 @json_option
 def bench(
@@ -63,7 +63,7 @@ def bench(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure appends and reading: three bookies, ensemble and write quorum 3, ack quorum 2.
+    """Benchmark appends and reads: three bookies, ensemble and write quorum 3, ack quorum 2.
 
     Examples:
         bookledger bench --seconds 2 --data /srv

@@ -100,7 +100,7 @@ class JournalBenchResult:
 @measuring_options
 @json_option
 def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
-    """Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2.
+    """Benchmark flushes of 8 KiB against bare appends: three bookies, write quorum 3, ack quorum 2.
 
     Examples:
         bookledger journal bench --seconds 2

@@ -76,7 +76,7 @@ class Authority:
         except (OSError, ValueError, TypeError) as error:
             raise BadAuthority(f"{directory} holds no authority that can be used: {error}") from error
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise BadAuthority(f"{directory / AUTHORITY_KEY} is no key of this kind of authority")
+            raise BadAuthority(f"{directory / AUTHORITY_KEY} is not a key of this kind of authority")
         self._key = key
 
     def issue(self, directory: Path, identity: Identity, hosts: Sequence[str], days: int) -> x509.Certificate:
@@ -94,7 +94,7 @@ class Authority:
             names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except x509.ExtensionNotFound as error:
             raise BadAuthority(
-                f"{directory / CERTIFICATE} has no alternative names: issue it anew"
+                f"{directory / CERTIFICATE} has no alternative names: issue a new one"
             ) from error
         return self._sign(directory, old.subject, names, days)
 

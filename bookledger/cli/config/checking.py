@@ -133,7 +133,7 @@ def _check_common(told: str, name: str, value: str) -> None:
 def _check_audit_log(value: str) -> None:
     directory = Path(value).absolute().parent
     if not value or Path(value).is_dir() or not directory.is_dir():
-        raise ValueError(f"{value!r} is no file in a directory that is there")
+        raise ValueError(f"{value!r} is not a file in an existing directory")
 
 
 def _check_is_one_of(known: type[Enum], value: str) -> None:

@@ -37,7 +37,9 @@ def check_environment(root: click.Group, faults: Faults) -> None:
     for variable in sorted(os.environ):
         if variable.startswith(f"{PREFIX}_") and variable not in known:
             near = difflib.get_close_matches(variable, known, n=1, cutoff=LIKENESS)
-            faults.found(f"{variable}: nobody reads that variable{f'; is it {near[0]}?' if near else ''}")
+            faults.found(
+                f"{variable}: no setting has this variable{f'; did you mean {near[0]}?' if near else ''}"
+            )
 
 
 def _options_below(command: click.Command) -> Iterator[click.Option]:

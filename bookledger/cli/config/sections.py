@@ -21,12 +21,10 @@ class Section(NamedTuple):
 
 
 SECTIONS = {
-    "limits": Section("bookie.limits_config", "Limits", "what peers can make a bookie hold"),
-    "bookie": Section("bookie.config", "BookieConfig", "a bookie, beside the options of `bookie run`"),
-    "upkeep": Section(
-        "bookie.upkeep_config", "UpkeepConfig", "how a bookie is kept in order, and the auditor"
-    ),
-    "http": Section("bookledger.admin.http.config", "HttpConfig", "the port of --http, and the console"),
+    "limits": Section("bookie.limits_config", "Limits", "resources that peers may take on a bookie"),
+    "bookie": Section("bookie.config", "BookieConfig", "a bookie, besides the options of `bookie run`"),
+    "upkeep": Section("bookie.upkeep_config", "UpkeepConfig", "the upkeep of a bookie, and the auditor"),
+    "http": Section("bookledger.admin.http.config", "HttpConfig", "the HTTP port of --http, and the console"),
     "logs": Section("bookledger.cli.audit_log", "LogsConfig", "the file of --audit-log"),
     "client": Section("ledgers.config", "ClientConfig", "commands that read and write ledgers, and programs"),
     "journal": Section(
@@ -35,6 +33,6 @@ SECTIONS = {
     "journal-node": Section(
         "qjm_compat.hadoop.limits",
         "NodeLimits",
-        "`journal serve` and `bookie run --journal-node`: what NameNodes can make them hold",
+        "resources that NameNodes may take on `journal serve` and `bookie run --journal-node`",
     ),
 }

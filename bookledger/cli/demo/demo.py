@@ -46,21 +46,21 @@ def default_file() -> Path:
     "metadata_uri",
     metavar="URI",
     callback=naming_a_store,
-    help="Use this store  [default: an embedded one of its own]",
+    help="Metadata store to use  [default: an embedded store of its own]",
 )
 @click.option(
     "--bookies",
     default=4,
     type=click.IntRange(4, 32),
     show_default=True,
-    help="How many to start; one of them is killed.",
+    help="Number of bookies to start; one of them is killed.",
 )
 @click.option(
     "--record-bytes",
     default=4096,
     type=click.IntRange(1, 1024 * 1024),
     show_default=True,
-    help="Bytes of FILE that become one entry.",
+    help="Bytes of FILE per entry.",
 )
 @json_option
 @click.pass_context
@@ -72,8 +72,8 @@ def demo(
     record_bytes: int,
     as_json: bool,
 ) -> None:
-    """Store FILE (or a large one that is there anyway) through the death of a bookie and of its writer, and
-    prove that nothing is lost.
+    """Store FILE (or a large file of the installation) while a bookie and the writer are killed, and verify that
+    no data is lost.
 
     Examples:
         bookledger demo
@@ -81,7 +81,7 @@ def demo(
     """
     if file.stat().st_size < RECORDS_MIN * record_bytes:
         raise ValueError(
-            f"{file} is too small to lose something in: give a file of at least "
+            f"{file} is too small for the demo: give a file of at least "
             f"{bytes_told(RECORDS_MIN * record_bytes)}, or a smaller --record-bytes"
         )
     say = narrator(quiet=as_json)

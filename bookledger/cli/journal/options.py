@@ -89,10 +89,10 @@ class JournalPlace:
         if new:
             return (
                 f"journal {self.journal_id} has the acceptors {left_out}, which were not named, and none called "
-                f"{names}: an acceptor is its name, so whatever takes the place of {left_out} takes the name, "
+                f"{names}: an acceptor is identified by its name, so a replacement of {left_out} takes its name, "
                 f"too (`journal serve --name {more[0]}`)"
             )
-        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of it, {left_out} included"
+        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of them, {left_out} included"
 
     async def check_known(self) -> None:
         """Raises ValueError for acceptors that were named, where the metadata knows others only."""
@@ -166,7 +166,7 @@ def _acceptors(
         if not name or (separator and not uri):
             raise click.BadParameter(f"{one!r} is not NAME or NAME=URI", param=option)
         if name in found:
-            raise click.BadParameter(f"{name!r} stands there twice", param=option)
+            raise click.BadParameter(f"{name!r} is given twice", param=option)
         found[name] = naming_a_store(context, option, uri or None)
     return tuple(found.items())
 
@@ -194,7 +194,7 @@ journal_place = all_of(
         metavar="NAME[=URI]",
         multiple=True,
         callback=_acceptors,
-        help="An acceptor of several, with the metadata of its cluster; give one for each of them.",
+        help="One of several acceptors, with the metadata of its cluster; repeat it for each.",
     ),
     password_option,
 )

@@ -42,7 +42,7 @@ OF_STATE = (*LISTED, "cluster_id", "layout_version", "c_time", "purged_before", 
 def list_(metadata_uri: str, as_json: bool) -> None:
     """Show every journal and its acceptors.
 
-    Exit code 1: something could not be read; `error` says what, and the rest is shown.
+    If something cannot be read, `error` says why, the rest is shown, and the exit code is 1.
 
     Examples:
         bookledger journal list
@@ -65,7 +65,7 @@ def list_(metadata_uri: str, as_json: bool) -> None:
 def show(place: JournalPlace, as_json: bool) -> None:
     """Show a journal's state and its segments, at every acceptor that this metadata knows or --acceptor names.
 
-    Exit code 1: something could not be read; `error` says what, and the rest is shown.
+    If something cannot be read, `error` says why, the rest is shown, and the exit code is 1.
 
     Examples:
         bookledger journal show ns1
@@ -216,7 +216,7 @@ async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[li
             if last is None:
                 last = (await ledgers.look(segment.ledger_id)).end_txid
         except NoSuchLedger:
-            state += ", its ledger is gone"
+            state += ", its ledger does not exist"
         except (LedgerError, JournalUnavailable) as error:
             state += ", its ledger cannot be read"
             unread[segment.start_txid] = error

@@ -38,21 +38,21 @@ NOTICED_SECONDS_MAX = 60.0
 
 @command()
 @journal_place
-@click.option("-f", "--follow", is_flag=True, help="Go on with edits as they become durable.")
+@click.option("-f", "--follow", is_flag=True, help="Continue with new edits as they become durable.")
 @click.option(
     "--from",
     "from_txid",
     type=click.IntRange(1, TXID_MAX),
     metavar="TXID",
-    help="Edit to begin with  [default: the oldest]",
+    help="First edit to print  [default: the oldest]",
 )
 @outage_option
 @json_option
 def tail(
     place: JournalPlace, follow: bool, from_txid: int | None, outage_seconds_max: float, as_json: bool
 ) -> None:
-    """Print JOURNAL's edits as JSON lines, up to what is durable on a quorum. Nobody is disturbed. With --follow,
-    outages are waited for.
+    """Print JOURNAL's durable edits as JSON lines, without disturbing its writer. With --follow, the command waits out
+    outages.
 
     Examples:
         bookledger journal tail ns1 --follow
@@ -67,11 +67,11 @@ def tail(
 
 @command()
 @click.argument("file", type=FilePath(exists=True, dir_okay=False))
-@click.option("--xml", "as_xml", is_flag=True, help="As Hadoop's offline edits viewer prints them.")
-@click.option("--check", is_flag=True, help="Only say what the file holds, and where it is damaged.")
+@click.option("--xml", "as_xml", is_flag=True, help="Print XML, as Hadoop's offline edits viewer does.")
+@click.option("--check", is_flag=True, help="Only print which edits the file holds, and where it is damaged.")
 @json_option
 def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
-    """Print the edits of one segment FILE as JSON lines. What is in front of damage is printed, then the damage.
+    """Print the edits of one segment FILE as JSON lines. The edits before any damage are printed, then the damage.
 
     Examples:
         bookledger journal dump edits_0000000000000000001-0000000000000000042
@@ -81,7 +81,7 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
         raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
     data = _content(file)
     bar = Progress(f"reading {file.name}", None, of="", prints=True, is_mostly_quick=True)
-    with told_when_stopped(lambda: f"not everything is printed; {again(so='begin again')}"), bar:
+    with told_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"), bar:
         if check:
             _check(file, data, as_json=as_json)
         elif as_xml:
@@ -100,7 +100,7 @@ def _content(path: Path) -> bytes:
         data = pipe.read(PIPE_BYTES_MAX + 1)
     if len(data) > PIPE_BYTES_MAX:
         raise ValueError(
-            f"{path} is no file and goes on past {bytes_told(PIPE_BYTES_MAX)}; save it in a file first"
+            f"{path} is not a regular file and has more than {bytes_told(PIPE_BYTES_MAX)}; save it in a file first"
         )
     return data
 
@@ -244,7 +244,7 @@ async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: 
     if txid <= last + 1:
         return
     if not waits:
-        raise EditsMissing(f"the journal ends at txid {last}, and {txid} was asked for")
+        raise EditsMissing(f"the journal ends at txid {last}, before the requested txid {txid}")
     say(f"the journal ends at txid {last}: waiting for {txid}")
 
 

@@ -29,6 +29,6 @@ def check_may_listen(option: str, address: HttpAddress, *, insecure: bool) -> No
     """Raises UsageError for an address that other machines reach, unless that is wanted."""
     if not address.is_loopback and not insecure:
         raise click.UsageError(
-            f"{option} {address.host} is reached from other machines, and Hadoop's simple authentication trusts "
-            "whoever reaches it; give a loopback address, or --insecure to serve all the same"
+            f"{option} {address.host} is reachable from other machines, and Hadoop's simple authentication trusts "
+            "every client that reaches it; give a loopback address, or --insecure to serve it anyway"
         )

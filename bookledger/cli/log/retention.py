@@ -21,24 +21,30 @@ from .quantities import Duration, Size
 
 NAMES = ("age_seconds", "bytes", "cursors", "cursor_silent_seconds")
 
-HEADING = {"What goes by itself": ("--age", "--bytes", "--cursor", "--cursor-silent")}
+HEADING = {"Retention": ("--age", "--bytes", "--cursor", "--cursor-silent")}
 
 
 retention_options = all_of(
-    click.option("--age", "age_seconds", type=Duration(), help="What is as old as that, such as 7d."),
-    click.option("--bytes", type=Size(), help="What has so much of newer records behind it, such as 10GiB."),
+    click.option(
+        "--age", "age_seconds", type=Duration(), help="Delete segments older than this, such as 7d."
+    ),
+    click.option(
+        "--bytes",
+        type=Size(),
+        help="Delete segments with this many bytes of newer records behind them, such as 10GiB.",
+    ),
     click.option(
         "--cursor",
         "cursors",
         multiple=True,
         metavar="CURSOR",
-        help="What this one has still to read stays; repeat it for others.",
+        help="Keep records that this cursor has not read; may be given several times.",
     ),
     click.option(
         "--cursor-silent",
         "cursor_silent_seconds",
         type=Duration(),
-        help="A cursor that has records to read and does not move for so long counts no more.",
+        help="Ignore a cursor that has unread records and has not moved for this long.",
     ),
 )
 """The command gets them by the names of the fields of `Retention`; None, or no cursors, where one is not given."""
@@ -55,12 +61,12 @@ def made(before: Retention, given: dict[str, Any]) -> Retention:
 @command(headings=HEADING)
 @log_place
 @retention_options
-@click.option("--none", is_flag=True, help="Nothing goes by itself, but what other options say.")
+@click.option("--none", is_flag=True, help="Remove the retention, except for the other options given.")
 @json_option
 def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
-    """Show or settle what of LOG goes by itself: whole segments, oldest first, in the background.
+    """Show or set the retention of LOG: the auditor deletes whole segments, oldest first, in the background.
 
-    Options that are not given stay as they are.
+    Options that are not given keep their values.
 
     Examples:
         bookledger log retention orders --age 7d --bytes 10GiB

@@ -27,7 +27,7 @@ lost_after_option = click.option(
     default=600.0,
     type=Finite(0),
     show_default=True,
-    help="An absent bookie counts as lost after this time: what its bookies were started with.",
+    help="Seconds after which an absent bookie counts as lost; use the bookies' own setting.",
 )
 """Adds `lost_after`, which should equal the bookies' setting."""
 

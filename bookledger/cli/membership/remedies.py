@@ -53,17 +53,17 @@ def _told(error: OfALedger, absent: Sequence[Whereabouts], *, deleting: bool) ->
     said = [f"lost for good: {', '.join(lost)}"] if lost else []
     if away:
         said.append(f"bring back {', '.join(away)}, and try again")
-        ways = f"where they will not come back, {ways}"
+        ways = f"if they will not come back, {ways}"
     return "; ".join([*said, ways])
 
 
 def _ways(error: OfALedger, *, deleting: bool) -> Iterator[str]:
     ledger_id = error.ledger_id
-    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is"
+    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves the entries that exist"
     if deleting:
         yield f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is"
     elif isinstance(error, LedgerRecoveryFailed):
         yield (
-            f"then `bookledger ledger recover --accept-loss {ledger_id}` closes it where the survivors end, and gives "
-            "up what the others hold"
+            f"then `bookledger ledger recover --accept-loss {ledger_id}` closes it where the survivors end, and loses "
+            "the entries that only the others hold"
         )

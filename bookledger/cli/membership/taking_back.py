@@ -20,7 +20,7 @@ LOOK_SECONDS = 0.2
 
 def print_taken_back(metadata_uri: str, name: str, *, as_json: bool) -> None:
     """Prints that no order stands, once a living bookie takes entries; says so where it does not within the limit."""
-    with told_when_stopped(lambda: f"the order is taken back; {name} takes entries when it has seen that"):
+    with told_when_stopped(lambda: f"the order is cancelled; {name} takes entries when it has seen that"):
         takes_entries = with_store(metadata_uri, lambda store: _takes_entries(store, name))
     print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
     if not takes_entries:

@@ -1,4 +1,4 @@
-"""Tells how to resume long work that is stopped by Ctrl-C or a signal, in one line."""
+"""Prints one line on how to resume long work that is stopped by Ctrl-C or a signal."""
 
 from __future__ import annotations
 

@@ -82,9 +82,9 @@ class NotesCompared:
         lines = []
         if self.lost or self.older:
             lines.append(
-                f"From what bookies have noted, {self.lost} ledgers are made again that the metadata has lost, and "
+                f"From the bookies' notes, {self.lost} ledgers that the metadata has lost are rebuilt, and "
                 f"{self.older} records that are older than their ledgers are brought up to date; ledgers that were "
-                "deleted since, and are not collected yet, are back."
+                "deleted since, and are not collected yet, reappear."
             )
         if self.behind:
             lines.append(
@@ -93,16 +93,16 @@ class NotesCompared:
             )
         if self.seen.unnoted:
             lines.append(
-                f"{self.seen.unnoted} ledgers that the metadata does not know stay on disk and cannot be read, for "
-                "nothing is noted of them."
+                f"{self.seen.unnoted} ledgers that the metadata does not know stay on disk and cannot be read, because "
+                "no bookie has noted them."
             )
         if self.waiting:
             lines.append(
-                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies there that are placed "
-                "elsewhere are kept so far, and will be dropped, where those that are placed are whole."
+                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies that the metadata places "
+                "elsewhere are kept so far, and will be dropped if the copies there are whole."
             )
         for name, why in sorted(self.seen.silent.items()):
-            lines.append(f"Bookie {name} did not tell what it has noted ({why}).")
+            lines.append(f"Bookie {name} did not report its notes ({why}).")
         return " ".join(lines)
 
 
@@ -118,9 +118,7 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
         if compared.chained or await hold.read(store) is not None:
             compared.behind = [one async for one in behind(store, compared.chained)]
 
-    with Progress(
-        "comparing with what bookies have noted", None, of="ledgers", is_mostly_quick=True
-    ) as advance:
+    with Progress("comparing with the bookies' notes", None, of="ledgers", is_mostly_quick=True) as advance:
         with_store(metadata_uri, work)
     return compared
 
@@ -150,7 +148,7 @@ def make_again(metadata_uri: str) -> MadeAgain:
             await one.make()
         return MadeAgain(made, chains, {one for one in notes if one.bookie_id not in seen.silent})
 
-    with Progress("making records again", None, of="ledgers", is_mostly_quick=True) as advance:
+    with Progress("rebuilding records", None, of="ledgers", is_mostly_quick=True) as advance:
         return with_store(metadata_uri, work)
 
 

@@ -52,7 +52,9 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     if len(name) == 3:
         return bytes.fromhex(name[1:].decode())
     if name not in ESCAPES:
-        raise ValueError(rf"\{os.fsdecode(name)} is no escape; there are \n, \r, \t, \0, \\ and \xHH.")
+        raise ValueError(
+            rf"\{os.fsdecode(name)} is not an escape; the escapes are \n, \r, \t, \0, \\ and \xHH."
+        )
     return ESCAPES[name]
 
 
@@ -105,9 +107,9 @@ def _object_in(line: bytes) -> object:
     try:
         return json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is no text in UTF-8 from its byte {error.start + 1} on") from None
+        raise ValueError(f"it is not UTF-8 from its byte {error.start + 1} on") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON from its character {error.pos + 1} on") from None
+        raise ValueError(f"it is not JSON from its character {error.pos + 1} on") from None
 
 
 def payload_of(told: object) -> bytes:
@@ -127,4 +129,4 @@ def base64_in(encoded: object, name: str) -> bytes:
     try:
         return base64.b64decode(encoded, validate=True)  # type: ignore[arg-type]
     except (TypeError, ValueError):  # its message is about padding and digits
-        raise ValueError(f"{name} is no base64") from None
+        raise ValueError(f"{name} is not base64") from None

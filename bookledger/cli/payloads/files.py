@@ -49,7 +49,7 @@ class PayloadFiles:
         except FileExistsError as error:
             if not file.is_file() or file.read_bytes() != payload:
                 raise LedgerError(
-                    f"{file} is something else; give another directory, so that nothing is lost"
+                    f"{file} has other content; give another directory, so that nothing is lost"
                 ) from error
         finally:
             self._unfinished.unlink(missing_ok=True)

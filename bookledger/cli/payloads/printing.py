@@ -52,7 +52,7 @@ class Printer(Generic[P]):
 
     def __init__(self, kind: Kind[P], output: Path | None = None, *, raw: bool, as_json: bool) -> None:
         if raw and as_json:
-            raise click.UsageError(f"--raw and --json are two ways to print {kind.many}; take one")
+            raise click.UsageError(f"--raw and --json are two ways to print {kind.many}; choose one")
         self._kind, self._raw, self._as_json = kind, raw, as_json
         self.begin(0)
         self._output = None if output == STANDARD_OUTPUT else output
@@ -61,7 +61,7 @@ class Printer(Generic[P]):
         if self._output is not None and self._output.is_dir():
             if as_json:
                 raise click.UsageError(
-                    f"--json prints lines, and a directory gets a file for each {kind.one}; take one"
+                    f"--json prints lines, and a directory gets a file for each {kind.one}; choose one"
                 )
             self._files = PayloadFiles(self._output)
         elif self._output is not None:
@@ -119,10 +119,10 @@ class Printer(Generic[P]):
         if self._files:
             return self._files.how(self._kind.many)
         if self._output is not None:
-            return f"{self._output} is not there; {again()}"
+            return f"{self._output} was not written; {again()}"
         if not self.is_any:
-            return f"no {self._kind.one} is printed for certain; {again()}"
-        told = f"the {self._kind.many} to {self.next - 1} are printed, perhaps more"
+            return f"perhaps no {self._kind.one} was printed; {again()}"
+        told = f"the {self._kind.many} up to {self.next - 1} are printed, perhaps more"
         return f"{told}; go on with --first {self.next}"
 
 
@@ -149,8 +149,8 @@ def output_option(one: str) -> Callable[[F], F]:
         "--output",
         "-o",
         type=FilePath(),
-        help="A new file instead of standard output, which is -; it is there only when it is whole. Or a directory "
-        f"that is there: a file for each {one}, with its payload.",
+        help="New file instead of standard output (-); it appears only when it is complete. Or an existing directory, "
+        f"which gets one file per {one}, with its payload.",
     )
 
 

@@ -44,9 +44,9 @@ class Source:
         }
         given = [name for name, is_given in ways.items() if is_given]
         if len(given) > 1:
-            raise click.UsageError(f"{' and '.join(given)} are two ways to cut the input; take one")
+            raise click.UsageError(f"{' and '.join(given)} are two ways to cut the input; choose one")
         if self.file.fileno() == standard_files.STDIN and standard_files.input_was_closed():
-            raise click.UsageError("standard input is closed: name a FILE, or send something there")
+            raise click.UsageError("standard input is closed: name a FILE, or send data to standard input")
 
     def records(self, of_json: Callable[[object], T], check: Callable[[], object]) -> Iterator[T | bytes]:
         """The input, cut. `of_json` decodes a line of JSON; `check` is called while the input gives nothing."""
@@ -93,7 +93,7 @@ def source_options(json_line: str) -> Callable[[F], F]:
         click.option(
             "--delimiter",
             type=cutting.Delimiter(),
-            help=r"What ends a record instead of a newline, such as '\0' or '\r\n'; it is no part of the entry.",
+            help=r"Delimiter of records instead of a newline, such as '\0' or '\r\n'; it is not part of the entry.",
         ),
         click.option(
             "--record-bytes",

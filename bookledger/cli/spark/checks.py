@@ -51,7 +51,7 @@ BRINGS_FILE_SYSTEMS = ("spark.jars", "spark.driver.extraClassPath", "spark.hadoo
 SPARK_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
 """If these are set, Spark may have more than this program knows."""
 
-ANOTHER_PLACE = "choose a place that can be written to"
+ANOTHER_PLACE = "choose a writable place"
 
 ONLY_WITH = {
     ("--journal",): ("--edits", "--acceptors"),
@@ -74,7 +74,7 @@ def check_flags(given: Mapping[str, object]) -> None:
     for kind, others in NOT_WITH.items():
         if given[kind]:
             for flag in filter(given.get, others):
-                raise click.UsageError(f"{flag} and {kind} read two different things: take one of them")
+                raise click.UsageError(f"{flag} and {kind} read two different things: choose one")
 
 
 def check_replay(source: str, options: Mapping[str, str], output: str, conf: Mapping[str, str]) -> None:
@@ -97,7 +97,7 @@ def check_output(output: str, conf: Mapping[str, str]) -> None:
         raise LedgerError(f"{output} already exists: choose another --output, or remove it")
     above = next(parent for parent in local.parents if os.path.lexists(parent))
     if not above.is_dir():
-        raise LedgerError(f"{output} cannot be made, for {above} is no directory: {ANOTHER_PLACE}")
+        raise LedgerError(f"{output} cannot be created, because {above} is not a directory: {ANOTHER_PLACE}")
     if not os.access(above, os.W_OK | os.X_OK):
         raise LedgerError(f"nothing can be written to {above}: {ANOTHER_PLACE}")
 
@@ -110,7 +110,7 @@ def _check_file_system(output: str, conf: Mapping[str, str]) -> None:
     if "://" in output and scheme not in FILE_SYSTEMS and not given and not elsewhere:
         raise click.UsageError(
             f"--output {output}: no file system is called {scheme}; there are {', '.join(FILE_SYSTEMS)}, and "
-            "what --conf spark.jars or spark.jars.packages brings"
+            "those that --conf spark.jars or spark.jars.packages adds"
         )
 
 
@@ -161,7 +161,7 @@ def _check_log(given: Mapping[str, str]) -> None:
     with access.uri() as uri:
         check_is_cluster(uri)
         if not asyncio.run(parts_of_batch(uri, options, access.password)):
-            raise LedgerError(f"{options.chosen} has no record that is chosen: nothing would be read")
+            raise LedgerError(f"{options.chosen} has no selected record: nothing would be read")
 
 
 def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:

@@ -20,10 +20,10 @@ HINTS = (
         r"FileSystem not found|No FileSystem for scheme|UnsupportedFileSystemException",
         "give Spark that file system's jar, as with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION",
     ),
-    (r"No space left on device", "make room where it is, or write to another place"),
+    (r"No space left on device", "free space there, or write to another place"),
     (
         r"Mkdirs failed|ParentNotDirectory|Permission denied|AccessControlException",
-        "choose a place that can be written to",
+        "choose a writable place",
     ),
     (
         r"Cannot run program",
@@ -33,7 +33,7 @@ HINTS = (
         r"No module named",
         "executors need bookledger's dependencies: install them there, and let PYSPARK_PYTHON name that Python",
     ),
-    (r"OutOfMemoryError", "give it more, as with --conf spark.driver.memory=4g"),
+    (r"OutOfMemoryError", "give it more memory, as with --conf spark.driver.memory=4g"),
 )
 """Advice by patterns in Spark's messages."""
 

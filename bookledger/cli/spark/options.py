@@ -19,7 +19,7 @@ def master_given(_context: click.Context, _option: click.Parameter, value: str) 
     if not value.strip():
         raise click.BadParameter(f"name a Spark master: {MASTERS}")
     if not _MASTER.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is no Spark master; a master is {MASTERS}")
+        raise click.BadParameter(f"{value!r} is not a Spark master; a master is {MASTERS}")
     return value
 
 

@@ -65,7 +65,7 @@ class NewOutput:
             os.rename(self._staging / "out", self._local)
         except OSError as error:
             raise LedgerError(
-                f"{self._where} was made by somebody else meanwhile ({error.strerror}): choose another --output"
+                f"{self._where} was created by another process meanwhile ({error.strerror}): choose another --output"
             ) from error
 
     @contextmanager
@@ -91,7 +91,7 @@ class NewOutput:
             self._staging = self._removing.enter_context(made)
         except OSError as error:
             raise LedgerError(
-                f"nothing can be written to {local.parent} ({error.strerror}): choose a place that can be written to"
+                f"nothing can be written to {local.parent} ({error.strerror}): choose a writable place"
             ) from error
         return self._staging
 

@@ -46,7 +46,7 @@ def _check_java() -> None:
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None:
         raise LedgerError(
-            f"Spark needs Java, and {java} does not tell its version ({said.strip()}): {HOW_TO_GET_JAVA}"
+            f"Spark needs Java, and {java} does not print its version ({said.strip()}): {HOW_TO_GET_JAVA}"
         )
     if int(version[1]) < JAVA_VERSION_MIN:
         raise LedgerError(
@@ -60,9 +60,9 @@ def _java() -> str:
     if home:
         java = Path(home) / "bin" / "java"
         if not java.is_file():
-            raise LedgerError(f"JAVA_HOME is {home}, where there is no bin/java: {HOW_TO_GET_JAVA}")
+            raise LedgerError(f"JAVA_HOME is {home}, which has no bin/java: {HOW_TO_GET_JAVA}")
         return str(java)
     found = shutil.which("java")
     if found is None:
-        raise LedgerError(f"Spark needs Java, and there is none: {HOW_TO_GET_JAVA}")
+        raise LedgerError(f"Spark needs Java, which was not found: {HOW_TO_GET_JAVA}")
     return found
