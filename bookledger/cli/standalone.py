@@ -42,7 +42,7 @@ host_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The bookies and the store of one machine, as configured by the options."""
+    """The bookies and the store of one machine, configured by the options."""
 
     data: Path
     bookies: int

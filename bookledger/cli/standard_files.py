@@ -1,6 +1,6 @@
-"""Guards standard input, output and error: open at the start, flushed at the end.
+"""Guards standard input, output and error: opens them at the start, and flushes them at the end.
 
-A shell can start a program with any of them closed. The next file it opens, perhaps the metadata, would
+A shell can start a program with any of them closed. The next file that the program opens, perhaps the metadata, would
 then receive the messages meant for them.
 """
 
@@ -59,7 +59,7 @@ def _null_at(fd: int) -> None:
 
 
 def nobody_reads() -> bool:
-    """Whether standard output is a pipe whose reader has gone."""
+    """Whether standard output is a pipe whose reader has ended."""
     poll = select.poll()
     poll.register(STDOUT, 0)  # errors are reported whatever is asked for
     return any(event & select.POLLERR for _, event in poll.poll(0))

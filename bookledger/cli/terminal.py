@@ -26,7 +26,7 @@ def say(text: object = "", *, err: bool = False) -> None:
 
 
 def confirm(question: str, *, otherwise: str = "--yes") -> None:
-    """Asks for a yes. Raises ValueError after a no, UsageError if standard input has ended."""
+    """Asks a yes/no question. Raises ValueError for a no, UsageError if standard input has ended."""
     click.echo(f"{shown(question)} [y/N]: ", err=True, nl=False)
     answer = sys.stdin.readline()
     if not answer:

@@ -152,7 +152,7 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
 
 
 async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
-    """The ledgers still to be moved, and the target bookies that cannot take copies."""
+    """The number of ledgers still to be moved, and the target bookies that cannot take copies."""
     left = [one async for one in planned_moves.list_moves(store)]
     living = {one.bookie for one in await list_bookies(store) if one.writable}
     absent = {move.new.bookie_id for one in left for move in one.moves if move.new not in living}

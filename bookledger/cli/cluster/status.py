@@ -1,4 +1,4 @@
-"""`bookledger cluster status`: one screen with the health of the cluster, and what is being repaired."""
+"""`bookledger cluster status`: one screen with the health of the cluster and its running repairs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
 
 
 def fields(seen: Survey) -> dict[str, Any]:
-    """Everything, as `--json` prints it."""
+    """All fields, as `--json` prints them."""
     found = health.of_survey(seen)
     return {
         "cluster_id": seen.cluster_id,

@@ -100,7 +100,7 @@ def _check_command(
 
 
 def _value(option: click.Option, value: Any, told: str, command: str) -> Any:
-    """As the command would have it, which says by itself what it cannot take."""
+    """Converts the value as the command would; the error of the option says why it refuses one."""
     try:
         return option.process_value(click.Context(click.Command(command)), value)
     except click.UsageError as error:
@@ -108,7 +108,7 @@ def _value(option: click.Option, value: Any, told: str, command: str) -> Any:
 
 
 def _check_shape(command: click.Command, values: Mapping[str, Any], told: str) -> None:
-    """What would be a ledger's: an ensemble and its quorums."""
+    """Checks the ensemble and the quorums of a ledger."""
     options = {param.name: param for param in command.params}
     if not values.keys() & set(SHAPE) or not set(SHAPE) <= options.keys():
         return

@@ -23,13 +23,13 @@ DAEMONS = (
     ("journal", "serve"),
     ("console",),
 )
-"""Commands that run for long, and so are set in a file rather than typed."""
+"""Long-running commands, which users configure in a file rather than on the command line."""
 
 COLUMNS = 100
 
 
 def example_of(root: click.Group, defaults: Mapping[str, Any]) -> Iterator[str]:
-    """Its lines. `defaults`: of what stands at the top."""
+    """Yields the lines of the file. `defaults`: those of the settings at the top."""
     yield "# Settings of bookledger: `bookledger --config FILE …`, or BOOKLEDGER_CONFIG=FILE. Options override the"
     yield "# environment, which overrides this file. `bookledger config check FILE` checks it."
     yield "# Each setting has an environment variable: polls_max in [limits] has BOOKLEDGER_LIMITS_POLLS_MAX, port in"

@@ -124,7 +124,7 @@ def _of_table(table: str) -> Iterator[Row]:
 
 
 def _of_words(context: click.Context, words: tuple[str, ...], typed: list[str]) -> Iterator[Row]:
-    """Of a table, of a command, or of both, where they are called alike."""
+    """Rows of a table, of a command, or of both if they have the same name."""
     root = context.find_root().command
     assert isinstance(root, click.Group)
     name = words[0]

@@ -1,4 +1,4 @@
-"""Tables of the settings file that set components, beside those with options of commands."""
+"""Tables of the settings file that configure components, besides the tables with options of commands."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class Section(NamedTuple):
-    """A table of the file, the dataclass it sets, and for whom."""
+    """A table of the file, the dataclass that it sets, and its description."""
 
     module: str
     name: str
     told: str
 
     def kind(self) -> type:
-        """Imports it: most commands need none of them."""
+        """Imports the dataclass, only on demand because most commands need none."""
         kind = getattr(importlib.import_module(self.module), self.name)
         assert isinstance(kind, type)
         return kind

@@ -1,7 +1,7 @@
 """`bookledger demo`: stores a file while a bookie and two writers are killed, and verifies that nothing is lost.
 
-All processes are real and the signals are SIGKILL and SIGSTOP. The writer reports what was confirmed,
-with its SHA-256, before it is killed; everything is read back and compared with that and the file.
+All processes are real, and the signals are SIGKILL and SIGSTOP. The writer reports the confirmed entries with their
+SHA-256 before it is killed; everything is read back and compared with that and the file.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ..terminal import say
 from .steps import Demo, DemoResult
 
 RECORDS_MIN = 10
-"""A file of fewer records has none before, between and after the two deaths."""
+"""With fewer records there would be none before, between and after the two kills."""
 
 
 def default_file() -> Path:
-    """A real file that every machine with this program has: the larger of Python and gRPC's library."""
+    """A real file that every machine with this program has: the larger of Python's and gRPC's library."""
     library = importlib.import_module("grpc._cython.cygrpc").__file__
     candidates = (os.path.realpath(sys.executable), str(library))
     return Path(max(candidates, key=os.path.getsize))
@@ -99,7 +99,7 @@ def demo(
 
 
 def _prefix() -> str:
-    """Prefix of this run's bookie names, since others may use the same store."""
+    """Prefix of this run's bookie names, because others may use the same store."""
     return f"demo-{os.getpid()}-bookie"
 
 

@@ -96,7 +96,7 @@ def _without(fields: Fields, hidden: Sequence[str]) -> Fields:
 
 
 async def _all(metadata_uri: str) -> list[Fields]:
-    """One that a newer program has written is named on stderr, and hides no other."""
+    """The rows of all journals. A record of a newer version is reported on stderr, and hides no other."""
     from metadata.errors import BadRecord
     from metadata.records import unreadable
     from qjm_compat import JournalError
@@ -128,7 +128,7 @@ async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Field
 
 
 async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
-    """Every acceptor's fields and segments, of those that are not formatted or cannot be looked at, too."""
+    """Every acceptor's fields and segments, including acceptors that are not formatted or cannot be read."""
     from qjm_compat.config import AcceptorConfig
     from qjm_compat.errors import JournalNotFormatted
     from qjm_compat.transfer.inspection.inspector import cannot_be_read, journals_in
@@ -153,7 +153,8 @@ async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
 async def _one(
     inspector: JournalInspector, name: str, seen: AcceptorSeen | None, error: JournalUnavailable | None
 ) -> tuple[Fields, list[Fields]]:
-    """An acceptor; None if the journal is not formatted there, or with why it cannot be looked at."""
+    """An acceptor's fields and segments; `seen` is None if the journal is not formatted there, or `error` says why it
+    cannot be read."""
     if error is not None:
         return _unseen(inspector.journal_id, name, UNKNOWN, str(error)), []
     if seen is None:
@@ -168,7 +169,7 @@ def _told(unread: Unread) -> str | None:
 
 
 def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:
-    """All fields, of which it has none but these."""
+    """All fields, empty except for these."""
     named = {"journal": journal_id, "acceptor": acceptor, "state": state}
     return {**named, **dict.fromkeys(OF_STATE), "error": error}
 
@@ -201,7 +202,7 @@ def _of_namespace(seen: AcceptorSeen, *names: str) -> Fields:
 
 
 async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[list[Fields], Unread]:
-    """In order, and why the ledgers of some could not be read."""
+    """The segments in order, and why the ledgers of some could not be read."""
     from ledgers import LedgerError, NoSuchLedger
     from qjm_compat.errors import JournalUnavailable
 

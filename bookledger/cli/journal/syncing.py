@@ -1,4 +1,4 @@
-"""`bookledger journal sync`: acceptors that were away, or are new, get the finalized segments that they lack."""
+"""`bookledger journal sync`: copies finalized segments to acceptors that were away or are new."""
 
 from __future__ import annotations
 

@@ -109,13 +109,13 @@ def tail(
 
 
 def _check_is_there(reader: ReadHandle, first: int) -> None:
-    """Raises NoSuchEntry if an explicit --first does not exist: nothing would be printed."""
+    """Raises NoSuchEntry if an explicit --first does not exist, because nothing would be printed."""
     if first > reader.last_add_confirmed and is_typed("first"):
         raise NoSuchEntry(reader.record.ledger_id, first, reader.last_add_confirmed)
 
 
 def _tell_of_waiting(reader: ReadHandle, first: int) -> None:
-    """Warns that the requested entry is far ahead: by mistake, the command would wait in silence."""
+    """Warns that the requested entry is far ahead; otherwise a wrong --first would wait in silence."""
     last = reader.last_add_confirmed
     if not reader.is_closed and first > last + 1:
         so_far = f"is confirmed up to entry {last}" if last >= 0 else "has no entry yet"

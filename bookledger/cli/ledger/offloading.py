@@ -1,4 +1,4 @@
-"""`bookledger ledger offload` and `recall`: closed ledgers in an object store."""
+"""`bookledger ledger offload` and `recall`: moves closed ledgers to and from an object store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..options import json_option
 from ..output import cold_fields, ledger_fields, long_work, print_record
 
 LOOK_SECONDS = 1.0
-"""How often it is looked whether bookies have copies again."""
+"""Seconds between two checks whether bookies have copies again."""
 
 
 def _url(_: click.Context, __: click.Parameter, value: str) -> str:

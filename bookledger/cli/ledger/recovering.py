@@ -1,4 +1,4 @@
-"""`bookledger ledger recover`: closes a ledger whose writer is gone, or one whose end nobody can prove any more."""
+"""`bookledger ledger recover`: closes a ledger whose writer is gone, even if its end can no longer be proven."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
 
 
 def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
-    """What would be given up, and what can be done instead."""
+    """The entries that would be lost, and the alternatives."""
     ledger_id, proven, last = assessment.ledger_id, assessment.proven_through, assessment.last_entry
     proof = f"confirmed up to entry {proven}" if proven >= 0 else "not proven to have a confirmed entry"
     end = f"at entry {last}" if last >= 0 else "before its first entry"
@@ -124,7 +124,7 @@ def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
 
 
 def _of_a_journal(record: LedgerRecord) -> Iterator[str]:
-    """Journals count on what their acceptors have acknowledged."""
+    """A warning for a journal's segment, because journals rely on entries that their acceptors have acknowledged."""
     if (journal := record.custom_metadata.get(JOURNAL)) is not None:
         from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER
 

@@ -1,4 +1,4 @@
-"""`bookledger ledger salvage`: what there is of a ledger that nobody can recover or read, into a file."""
+"""`bookledger ledger salvage`: copies the existing entries of a ledger that cannot be recovered or read to a file."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def salvage(
 
 @dataclass(slots=True)
 class _Found:
-    """What was found so far. `gap`: the last one, which may go on."""
+    """The findings so far. `gap`: the last gap, which may continue."""
 
     entries: int = 0
     payload_bytes: int = 0
@@ -104,7 +104,7 @@ class _Found:
             yield _line(entry_id, payload, is_proven=is_proven)
 
     def add_gap(self, gap: Gap, *, as_json: bool) -> None:
-        """Tells of gaps as they end: there may be more of them than memory has room for."""
+        """Prints gaps as they end, because there may be more of them than fit in memory."""
         self.missing += gap.last_entry - gap.first_entry + 1
         joined = self.gap.followed_by(gap) if self.gap is not None else None
         if joined is None:
@@ -117,8 +117,8 @@ class _Found:
         self.gap = None
 
     def is_all_of(self, ledger: Salvage) -> bool:
-        """Whether the file has the whole ledger, and everybody may rely on it. Of one that is not closed all bookies
-        must have answered: others may have more."""
+        """Whether the file has the whole ledger, with every entry proven. For a ledger that is not closed all bookies
+        must have answered, because the others may have more entries."""
         is_whole = not self.missing and not self.unproven
         return is_whole and (ledger.record.is_closed or not (ledger.silent or ledger.unsure))
 

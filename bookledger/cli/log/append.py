@@ -55,7 +55,7 @@ def append(place: LogPlace, create: bool, take_over: bool, source: Source, as_js
 
 
 class _Stored:
-    """What the command has stored so far: of the input's records, those before the first that is not confirmed."""
+    """The input records that are stored for certain: those before the first one that is not confirmed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -64,7 +64,7 @@ class _Stored:
 
     @contextmanager
     def by(self, writer: LogWriter) -> Iterator[LogWriter]:
-        """Closes the writer; an error tells what is stored."""
+        """Closes the writer; an error describes the records stored so far."""
         self._writer, self._first = writer, writer.next_position
         try:
             with writer:
@@ -73,7 +73,7 @@ class _Stored:
             raise LedgerError(f"{error}; {self.how()}") from error
 
     def check(self) -> None:
-        """Raises what ended the writer."""
+        """Raises the error that ended the writer."""
         if self._writer is not None and self._writer.failure is not None:
             raise self._writer.failure
 
@@ -88,7 +88,7 @@ class _Stored:
         }
 
     def how(self) -> str:
-        """What is stored for certain, and how to go on."""
+        """Describes the records that are stored for certain, and how to continue."""
         if self._writer is None:
             return "nothing was appended"
         end = self._writer.confirmed_end
@@ -101,7 +101,7 @@ class _Stored:
 
 
 def _check_has_no_writer(log: Log) -> None:
-    """Raises LedgerError for a log with a writer, or with one that has died."""
+    """Raises LedgerError for a log with a writer, even one that has died."""
     record = log.refresh()
     if record.end_position is None:
         raise LedgerError(

@@ -1,4 +1,5 @@
-"""`bookledger log fork` and `log restore`: a log with the same records, without copying them, and one taken back."""
+"""`bookledger log fork` and `log restore`: creates a log that shares records without copying them, and restores a log
+to an earlier state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bookledger log`: what is done with whole logs; the other commands have modules of their own."""
+"""`bookledger log`: commands on whole logs; the other commands have their own modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options for what is settled when a log is made."""
+"""Options of a new log."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ new_log_options = made_of(
         help="Begin a new segment after this many seconds.",
     ),
 )
-"""The command gets them by the names of `create_log`'s arguments."""
+"""Adds the options; the command gets them under the names of `create_log`'s arguments."""

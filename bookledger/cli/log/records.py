@@ -41,17 +41,17 @@ start_options = all_of(
     click.option("--first", type=click.IntRange(0), help="First position to print  [default: the oldest]"),
     click.option("--since", type=Moment(), help="Begin with records appended at this time or later."),
 )
-"""`first` and `since`: where to begin."""
+"""`first` and `since`: where to start."""
 
 
 def check_start(first: int | None, since: datetime | None) -> None:
-    """Raises UsageError for two places to begin at."""
+    """Raises UsageError if both are given."""
     if first is not None and since is not None:
         raise click.UsageError("--first and --since are mutually exclusive")
 
 
 def start_of(log: Log, first: int | None, since: datetime | None) -> int:
-    """The position to begin with."""
+    """The first position to print."""
     if since is not None:
         return log.position_at(since)
     return log.first_position() if first is None else first

@@ -1,4 +1,4 @@
-"""`bookledger log retention`: what of a log goes by itself, what goes next, and what keeps it."""
+"""`bookledger log retention`: the retention of a log, the next segment to be deleted, and why segments are kept."""
 
 from __future__ import annotations
 
@@ -47,11 +47,12 @@ retention_options = all_of(
         help="Ignore a cursor that has unread records and has not moved for this long.",
     ),
 )
-"""The command gets them by the names of the fields of `Retention`; None, or no cursors, where one is not given."""
+"""Adds the options; the command gets them under the names of the fields of `Retention`; None, or no cursors, if not
+given."""
 
 
 def made(before: Retention, given: dict[str, Any]) -> Retention:
-    """The retention with what was given. Raises UsageError for what does not fit."""
+    """The retention with the given changes. Raises UsageError for combinations that are not allowed."""
     try:
         return replace(before, **{name: given[name] for name in NAMES if given[name] not in (None, ())})
     except ValueError as error:
@@ -90,7 +91,8 @@ def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
 
 
 def retention_fields(found: Retained) -> dict[str, Any]:
-    """What goes by itself. What is before position `goes_before` goes with the next round; `next` is what goes then."""
+    """The fields of a log's retention. The next round deletes records before position `goes_before`; `next` describes
+    the following deletion."""
     settled = found.record.retention
     if not settled.is_set:
         return {"retention": None}

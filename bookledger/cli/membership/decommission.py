@@ -36,7 +36,7 @@ from .taking_back import print_taken_back
 LOOK_SECONDS = 2.0
 
 PACE_LOOKS = 15
-"""The rate is measured over so many looks."""
+"""Number of samples over which the rate is measured."""
 
 HINDRANCES_MAX = 3
 """Obstacles shown of each kind."""
@@ -160,7 +160,8 @@ def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
 def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Collection[OrderKind]) -> None:
     """Gives an order, or cancels the current one.
 
-    Raises LedgerError for a bookie that never existed, and if another order stands than it may replace.
+    Raises LedgerError for a bookie that never existed, and if the bookie has another order that this one may not
+    replace.
     """
 
     async def work(store: MetadataStore) -> None:
@@ -178,16 +179,16 @@ def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Co
 
 
 async def check_formatted(store: MetadataStore, name: str) -> None:
-    """Raises LedgerError for a bookie that never existed. One that is half forgotten still has its order."""
+    """Raises LedgerError for a bookie that never existed. A bookie that is half forgotten still has its order."""
     if await read_cookie(store, name) is None and await operator_requests.read(store, name) is None:
         raise LedgerError(f"no bookie was ever formatted as {name}")
 
 
 async def forget(store: MetadataStore, name: str) -> None:
-    """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it lives, and MetadataError.
+    """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it is alive, and MetadataError.
 
-    One that starts meanwhile is either seen here, or sees after its registration that its cookie is gone. That the
-    cookie was taken away, and not lost, is on record before it is.
+    A bookie that starts meanwhile is either seen here, or sees after its registration that its cookie is missing.
+    Before the cookie is removed, it is on record that it was removed and not lost.
     """
     cookie = await store.get(keys.cookie(name))
     if cookie is not None:
@@ -207,7 +208,7 @@ async def forget(store: MetadataStore, name: str) -> None:
 
 
 async def _stays(store: MetadataStore, name: str) -> None:
-    """A command that was to forget the bookie may have been interrupted after it said so."""
+    """Records that the bookie stays: an interrupted command may have recorded that it was to be forgotten."""
     cookie = await read_cookie(store, name)
     if cookie is not None:
         await decommissioned.take_back(store, cookie.incarnation)
@@ -281,7 +282,7 @@ class _Pace:
 
 
 def _hindrances(seen: Survey, name: str) -> list[str]:
-    """Known reasons why copies of it do not move, and what to do."""
+    """Known reasons why its copies do not move, and remedies."""
     found = [
         f"ledger {ledger_id} is open: its current entries are moved when it is closed or recovered"
         for ledger_id in seen.open_on.get(name, ())[:HINDRANCES_MAX]
@@ -303,7 +304,7 @@ def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
 
 
 def _left(seen: Survey, name: str) -> Mapping[str, Any]:
-    """How much still refers to a bookie of this name."""
+    """The number of ledgers and bytes that still refer to a bookie of this name."""
     found = [holding for ref, holding in seen.holdings.items() if ref.bookie_id == name]
     return {
         "ledgers": sum(holding.ledgers for holding in found),

@@ -1,6 +1,6 @@
-"""What is left to do with a ledger that cannot be read or recovered: whom to bring back, and what to do without them.
+"""Remedies for a ledger that cannot be read or recovered: which bookies to bring back, and how to proceed without them.
 
-Nobody is asked to bring back what is lost: a bookie that was given up or decommissioned, or whose disk was replaced.
+They never ask to bring back a bookie that is lost: one that was given up or decommissioned, or whose disk was replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OF_A_LEDGER = (EntryUnreadable, LedgerRecoveryFailed, NotEnoughAnswers)
 
 @contextmanager
 def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
-    """An error of a ledger inside the block says, too, what can be done about it."""
+    """Adds remedies to the error of a ledger inside the block."""
     try:
         yield
     except OF_A_LEDGER as error:
@@ -37,7 +37,7 @@ def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
 
 
 async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
-    """Bookies of the ledger that do not live, by name."""
+    """Bookies of the ledger that are not alive, by name."""
     found = await LedgerStore(store).read(ledger_id)
     refs = () if found is None else [ref for fragment in found.record.fragments for ref in fragment.ensemble]
     seen = [await whereabouts(store, ref) for ref in sorted(set(refs))]

@@ -6,7 +6,7 @@ import signal
 from enum import IntEnum
 
 BY_SIGNAL = 128
-"""Added to the number of the signal that ended the command."""
+"""Offset that is added to the number of the signal that ended the command."""
 
 
 class ExitCode(IntEnum):

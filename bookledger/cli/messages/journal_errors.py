@@ -29,7 +29,7 @@ MEANINGS: dict[type[JournalError], str] = {
     errors.JournalUnavailable: "the ledgers or the metadata under the journal did not answer",
     errors.MetadataAway: "the metadata under the journal did not answer",
 }
-"""By class, also for subclasses without an entry. Others explain themselves."""
+"""Meanings by class, also for subclasses without an entry. Other errors explain themselves."""
 
 
 def journal_error_told(error: JournalError) -> str:
@@ -40,7 +40,7 @@ def journal_error_told(error: JournalError) -> str:
 
 
 def outage_told(error: JournalError, *, is_alone: bool) -> str:
-    """A clause for a wait: only what did not answer. `is_alone`: of the one acceptor, which need not be named."""
+    """A clause for a wait, only with the peers that did not answer. `is_alone`: the one acceptor need not be named."""
     if isinstance(error, JournalUnavailable):
         return _cause(error)
     if not isinstance(error, QuorumFailed) or isinstance(error, QuorumTimeout) or not error.errors:

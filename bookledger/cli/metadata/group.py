@@ -250,7 +250,7 @@ def _why_held(restored: Restored) -> str:
 
 
 def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | None]]:
-    """Every bookie's report, None for those that have not reported yet."""
+    """Every bookie's report; None for bookies that have not reported yet."""
 
     async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits | None]]:
         await cluster_there(store)
@@ -274,7 +274,7 @@ def _kind(kind: HoldKind) -> dict[str, Any]:
 
 
 def _tell_broken(broken: Sequence[BrokenSegment], *, as_json: bool) -> None:
-    """Prints the segments that cannot be read as their logs say."""
+    """Prints the segments that do not match their logs."""
     rows = [
         {
             "log": one.log,

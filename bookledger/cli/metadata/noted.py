@@ -1,4 +1,4 @@
-"""What `metadata check` compares besides: the notes that living bookies keep of their ledgers, with the records."""
+"""Compares the notes that live bookies keep of their ledgers with the records, for `metadata check`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ..membership.cluster_survey import with_store
 from ..output import Progress
 
 LISTED_MAX = 1000
-"""Ledgers that are listed; more are only counted."""
+"""Maximum number of ledgers that are listed; further ones are only counted."""
 
 
 @dataclass(slots=True)
 class NotesCompared:
-    """What bookies have noted better: ledgers that the metadata lost, and those of which it has an older record.
+    """Ledgers that bookies know better than the metadata: it has lost them, or its records are older.
 
     `waiting`: bookies that came back after older metadata was accepted without them.
     """
@@ -40,7 +40,7 @@ class NotesCompared:
     waiting: list[str] = field(default_factory=list)
     behind: list[Behind] = field(default_factory=list)
     chained: list[LedgerRecord] = field(default_factory=list)
-    """Of the better ones those of logs and journals, which `behind` counts."""
+    """The records of logs and journals among these, which `behind` counts."""
 
     @property
     def fits(self) -> bool:
@@ -78,7 +78,7 @@ class NotesCompared:
 
     @property
     def what_will_be(self) -> str:
-        """What accepting makes of it, and what nobody knows."""
+        """The effects of accepting the metadata, and the unknowns."""
         lines = []
         if self.lost or self.older:
             lines.append(
@@ -125,7 +125,8 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
 
 @dataclass(frozen=True, slots=True)
 class MadeAgain:
-    """How many records of ledgers were made; which logs, sets and journals; and who has told all that it has noted."""
+    """The number of rebuilt ledger records; the rebuilt logs, sets and journals; and the bookies that have reported all
+    their notes."""
 
     ledgers: int
     chains: list[Behind]
@@ -133,9 +134,9 @@ class MadeAgain:
 
 
 def make_again(metadata_uri: str) -> MadeAgain:
-    """Brings the metadata up to what living bookies have noted: ledgers first, then what is made of them. The caller
-    sees to it that it is held back. Raises MetadataError: what was made stands, and the rest can be made by another
-    try."""
+    """Brings the metadata up to the notes of live bookies: first ledgers, then the logs and journals on them. The
+    caller ensures that the metadata is held back. Raises MetadataError; in that case finished records stay, and a retry
+    completes the rest."""
 
     async def work(store: MetadataStore) -> MadeAgain:
         seen = Compared()
@@ -167,7 +168,7 @@ async def _notes(store: MetadataStore, seen: Compared) -> AsyncIterator[Notes]:
 async def _told_by(
     bookie: BookieRef, bookies: ConnectedBookies, seen: Compared
 ) -> AsyncGenerator[HeldNote, None]:
-    """Until it falls silent, which is noted in `seen`."""
+    """Yields the notes of a bookie until it stops answering, which is recorded in `seen`."""
     try:
         async with aclosing(bookies.notes(bookie)) as notes:
             async for one in notes:

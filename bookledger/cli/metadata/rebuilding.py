@@ -1,4 +1,4 @@
-"""`bookledger metadata rebuild`: makes metadata that was lost again, from what the bookies hold."""
+"""`bookledger metadata rebuild`: rebuilds lost metadata from the bookies."""
 
 from __future__ import annotations
 

@@ -59,21 +59,21 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """A record a line. One that is too long is cut where it exceeds the limit."""
+    """Yields one record per line. A record that is too long is cut where it exceeds the limit."""
     while line := file.readline(ENTRY_BYTES_MAX + 1):
         yield line.removesuffix(b"\n")
 
 
 def of_size(file: BinaryIO, record_bytes: int) -> Iterator[bytes]:
-    """Records of so many bytes; the last one may be shorter."""
+    """Yields records of this size; the last one may be shorter."""
     while chunk := file.read(record_bytes):
         yield chunk
 
 
 def delimited(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
-    """Records that end with the delimiter, each as soon as it is there; the last one may end with the input.
+    """Yields records that end with the delimiter, each as soon as it is read; the last one may end with the input.
 
-    One that is too long is cut where it exceeds the limit.
+    A record that is too long is cut where it exceeds the limit.
     """
     held = bytearray()
     while chunk := file.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
@@ -91,7 +91,7 @@ def delimited(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
 
 
 def json_lines(file: BinaryIO, decoded: Callable[[object], T]) -> Iterator[T]:
-    """Decodes JSON lines. Raises LedgerError, with the number of the line, where `decoded` raises ValueError."""
+    """Decodes JSON lines. Raises LedgerError with the line number if `decoded` raises ValueError."""
     number = 0
     while line := file.readline(JSON_LINE_BYTES_MAX + 1):
         number += 1

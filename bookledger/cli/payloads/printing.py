@@ -1,4 +1,4 @@
-"""What was read, to standard output, into a new file, or into a directory: as lines, as JSON lines, or raw."""
+"""Prints items to standard output, to a new file, or to a directory: as lines, as JSON lines, or raw."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P")
 
 Item = Entry | Record
-"""Its number and its payload come first."""
+"""An item; its number and its payload are the first fields."""
 
 STANDARD_OUTPUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[P]):
-    """What pages of one kind hold, and how it is told of."""
+    """A kind of pages: its items, and the words for them."""
 
     one: str
     many: str
@@ -44,10 +44,10 @@ class Kind(Generic[P]):
 
 
 class Printer(Generic[P]):
-    """Prints pages, and tracks how far it came: an interrupt may come in the middle of one.
+    """Prints pages and tracks its progress, because an interrupt may come in the middle of a page.
 
-    `output` is a new file, which gets its name only when it is whole, or a directory that is there: a file for each
-    payload. Raises UsageError for what does not go together, LedgerError for a file that is there.
+    `output` is a new file, which gets its name only when it is complete, or an existing directory, which gets one file
+    per payload. Raises UsageError for options that exclude each other, LedgerError for a file that exists.
     """
 
     def __init__(self, kind: Kind[P], output: Path | None = None, *, raw: bool, as_json: bool) -> None:
@@ -68,12 +68,12 @@ class Printer(Generic[P]):
             check_is_new(self._output)
 
     def begin(self, first: int) -> None:
-        """Says which item comes first. `next` is the first one that may not have been printed."""
+        """Sets the first item. `next` is the first one that may not have been printed."""
         self._first = self.next = first
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Writes within the block; a file is there once it ends without an error."""
+        """Writes within the block; the file appears once the block ends without an error."""
         into = nullcontext(self._out) if self._output is None or self._files else whole_file(self._output)
         with into as self._out:
             yield
@@ -98,7 +98,7 @@ class Printer(Generic[P]):
         self.next = self._kind.last(page) + 1
 
     def write_now(self, page: P) -> None:
-        """Prints a page, and leaves nothing of it in a buffer."""
+        """Prints a page and flushes it."""
         self.write(page)
         self._out.flush()
 
@@ -115,7 +115,7 @@ class Printer(Generic[P]):
         return _shown_line if self._out.isatty() else _plain_line
 
     def how(self) -> str:
-        """What is printed when the command is stopped, and how to go on."""
+        """Describes the items printed when the command is stopped, and how to continue."""
         if self._files:
             return self._files.how(self._kind.many)
         if self._output is not None:
@@ -144,7 +144,7 @@ def _plain_line(item: Item) -> bytes:
 
 
 def output_option(one: str) -> Callable[[F], F]:
-    """`output`: where a reading command prints."""
+    """`output`: the output of a reading command."""
     return click.option(
         "--output",
         "-o",

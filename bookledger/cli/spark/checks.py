@@ -1,4 +1,4 @@
-"""Validates a replay's options before Spark starts: a JVM takes seconds, and reports errors worse."""
+"""Validates a replay's options before Spark starts, because a JVM takes seconds and reports errors poorly."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ FILE_SYSTEMS = (
     ),
     *("wasb", "wasbs"),
 )
-"""Schemes of Hadoop, and of jars commonly given to Spark; whether these are present only Spark knows."""
+"""Schemes of Hadoop, and of jars commonly added to Spark; only Spark knows which are present."""
 
 BRINGS_FILE_SYSTEMS = ("spark.jars", "spark.driver.extraClassPath", "spark.hadoop.fs.")
 SPARK_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
-"""If these are set, Spark may have more than this program knows."""
+"""If these are set, Spark may have file systems unknown to this program."""
 
 ANOTHER_PLACE = "choose a writable place"
 
@@ -78,7 +78,8 @@ def check_flags(given: Mapping[str, object]) -> None:
 
 
 def check_replay(source: str, options: Mapping[str, str], output: str, conf: Mapping[str, str]) -> None:
-    """Checks all that can be known without Spark: the options, their files, the output, the cluster, its ledgers.
+    """Checks everything that can be known without Spark: the options, their files, the output, the cluster, its
+    ledgers.
 
     Raises UsageError, and errors of reading: LedgerError, MetadataError, ValueError, OSError.
     """
@@ -148,7 +149,7 @@ def _check_edits(given: Mapping[str, str]) -> None:
 
 
 def _check_log(given: Mapping[str, str]) -> None:
-    """Checks that the log is there, or the set, and has what is chosen."""
+    """Checks that the log or the set exists, and has records that are selected."""
     from spark.logs.options import LogOptions
     from spark.logs.parts import parts_of_batch
     from spark.planning.selection import BadSelection
@@ -165,7 +166,7 @@ def _check_log(given: Mapping[str, str]) -> None:
 
 
 def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
-    """Checks that the journal exists without a gap, and so do its segments' ledgers."""
+    """Checks that the journal exists without a gap, and that its segments' ledgers exist."""
     from spark.planning.journal_segments import finalized_segments
     from spark.planning.selection import Selection
 

@@ -39,9 +39,9 @@ HINTS = (
 
 
 def in_one_line(error: BaseException | str) -> LedgerError:
-    """Our error with its class and its whole message, if there is one; else Spark's own most useful line.
+    """One of our errors with its class and its whole message, if there is one; else Spark's own most useful line.
 
-    Of several errors that were raised on the way it is the first of ours, not those of cleaning up after it.
+    If several errors were raised on the way, it is our first one, not an error of the cleanup after it.
     """
     text = str(error)
     said = _of_python(text) or _of_java(text)
@@ -140,7 +140,7 @@ _NOISE = re.compile(
 
 
 def _of_java(text: str) -> str:
-    """The innermost cause that we have advice for, or that has a message; else the first useful line."""
+    """The innermost cause for which there is advice, or that has a message; else the first useful line."""
     lines = [line for line in text.splitlines() if not _NOISE.match(line)]
     if any(line.startswith("Caused by: ") for line in lines) or text.startswith("An error occurred while"):
         causes = [f"{found[1]}: {found[2]}" for found in map(_JAVA_ERROR.match, lines) if found]

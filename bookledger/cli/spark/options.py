@@ -24,7 +24,7 @@ def master_given(_context: click.Context, _option: click.Parameter, value: str) 
 
 
 def settings(texts: tuple[str, ...]) -> dict[str, str]:
-    """Spark's settings from `--conf`. Raises UsageError for those that Spark would ignore."""
+    """Spark's settings from `--conf`. Raises UsageError for settings that Spark would ignore."""
     found = pairs(texts, "--conf")
     for name in found:
         if not name.startswith("spark."):

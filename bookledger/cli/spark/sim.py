@@ -124,7 +124,7 @@ def sim(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The outcomes: first failures, counts, rare paths never reached; seconds without Spark's start."""
+    """The outcomes: first failures, counts, and rare paths never reached; the seconds exclude Spark's start."""
 
     shown: list[tuple[int, str]]
     violations: int
@@ -134,7 +134,7 @@ class _Found:
 
 
 def _judge(found: _Found, seeds: int, output: str) -> None:
-    """Raises LedgerError unless all is well."""
+    """Raises LedgerError unless every seed passed."""
     if found.violations or found.seeds != seeds:
         raise LedgerError(
             f"{found.violations} of {found.seeds} seeds broke a promise; all outcomes are in {output}"
@@ -168,7 +168,7 @@ def _run(where: OnSpark, layer: str, numbers: tuple[int, int, int, float], outpu
 
 @contextmanager
 def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
-    """Names the seeds of a lost task: no seed can end its task, but something else may."""
+    """Names the seeds of a lost task: a seed cannot end its task, but other causes can."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
