@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 EXPORT_SECONDS_MAX = 2.0
-"""How long a collector may take for one message. What waits for it is bounded by the SDK, which drops the rest."""
+"""How long a collector may take for one message. The SDK limits the queue, and drops further spans."""
 
 
 @contextmanager
 def tracing_to(url: str | None, service: str, instance: Callable[[], str]) -> Iterator[TracerProvider | None]:
-    """Gives what makes spans that go there; None without a URL. The last ones are sent when the block ends.
+    """Yields a provider of spans for this collector; None without a URL. The last spans are sent when the block ends.
 
-    Which share of traces is kept, OTEL_TRACES_SAMPLER and its like say, as everywhere.
+    OTEL_TRACES_SAMPLER and related variables set the share of traces that is kept, as everywhere.
     """
     if url is None:
         yield None
@@ -54,10 +54,10 @@ def _url(_: click.Context, option: click.Parameter, text: str | None) -> str | N
 
 
 def _is_installed() -> bool:
-    """Whether there is what sends spans; it brings what makes them."""
+    """Whether the exporter of spans is installed; it depends on the SDK."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
-    except ModuleNotFoundError:  # not even what it stands in
+    except ModuleNotFoundError:  # not even its parent package
         return False
 
 

@@ -99,8 +99,7 @@ def autorecovery(
 
 
 def _peers(store: MetadataStore, certificates: Path | None) -> Peers:
-    """The client that probes bookies. None without certificates, because bookies that use TLS would seem unreachable.
-    """
+    """The client that probes bookies; None without certificates, because bookies with TLS would seem unreachable."""
     if certificates is None:
         return NoPeers()
     from ledgers.recovering.peers import ClusterPeers

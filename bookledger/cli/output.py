@@ -311,8 +311,7 @@ def check_is_new(file: Path) -> None:
 
 @contextmanager
 def whole_file(file: Path) -> Iterator[IO[bytes]]:
-    """Writes a new file atomically: it gets its name only when it is complete and on disk, and never replaces another.
-    """
+    """Writes a new file atomically: it gets its name only when complete and on disk, and never replaces another."""
     try:
         with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, suffix=".part") as unfinished:
             yield unfinished.file

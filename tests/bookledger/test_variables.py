@@ -194,10 +194,16 @@ def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(
     monkeypatch.setenv("BOOKLEDGER_METADTA", "1")
     code, _, err = run("config", "check")
     assert code == 2
-    assert "BOOKLEDGER_BOOKIE_RUN_PROT: no setting has this variable; did you mean BOOKLEDGER_BOOKIE_RUN_PORT?" in err
+    assert (
+        "BOOKLEDGER_BOOKIE_RUN_PROT: no setting has this variable; did you mean BOOKLEDGER_BOOKIE_RUN_PORT?"
+        in err
+    )
     assert "BOOKLEDGER_METADTA: no setting has this variable; did you mean BOOKLEDGER_METADATA?" in err
     assert "BOOKLEDGER_LIMITS_NONSENSE: no setting has this variable" in err
-    assert "BOOKLEDGER_LIMIT_POLLS: no setting has this variable; did you mean BOOKLEDGER_LIMITS_POLLS_MAX?" in err
+    assert (
+        "BOOKLEDGER_LIMIT_POLLS: no setting has this variable; did you mean BOOKLEDGER_LIMITS_POLLS_MAX?"
+        in err
+    )
     assert "BOOKLEDGER_QUITE_ANOTHER_NAME: no setting has this variable\n" in err
 
 

@@ -227,9 +227,7 @@ def test_what_cannot_be_recovered_says_whom_to_bring_back_and_what_to_do_without
         said = recovering(uri, ledger_id, stdin=b"n\n").stderr.decode()
         assert "it is a segment of journal 'ns1' at the acceptor 'jn2': edits that this acceptor has" in said
         line = fails_with_one_line("ledger", "recover", f"--metadata={uri}", str(ledger_id))
-        assert (
-            f"bring back {second}, {third}, and try again; if they will not come back, `bookledger" in line
-        )
+        assert f"bring back {second}, {third}, and try again; if they will not come back, `bookledger" in line
         assert f"ledger recover --accept-loss {ledger_id}` closes it where the survivors end" in line
         give_up(uri, second, third)
         line = fails_with_one_line("ledger", "recover", f"--metadata={uri}", str(ledger_id))

@@ -23,16 +23,16 @@ from .gate import Gate
 from .problems import Problem
 
 _PEER: ContextVar[Peer | None] = ContextVar("peer", default=None)
-"""Whose certificate the request came with that is being answered."""
+"""The certificate's owner for the current request."""
 
 
 def guard_of(certificates: Certificates) -> Middleware:
-    """Refuses with 403 and the reason what a certificate has no right to."""
+    """Refuses requests that the certificate does not allow, with 403 and the reason."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        if resource is None:  # it is not found, whoever asks
+        if resource is None:  # not found, for every client
             return await handler(request)
         who = _peer(request, certificates)
         _PEER.set(who)
@@ -45,12 +45,12 @@ def guard_of(certificates: Certificates) -> Middleware:
 
 
 def peer_of(request: web.Request) -> Peer:
-    """Who asks; where there are no certificates, only from where."""
+    """The peer of a request; without certificates, only its address."""
     return _PEER.get() or Peer.of(request.remote or "", None)
 
 
 def _peer(request: web.Request, certificates: Certificates) -> Peer:
-    """Raises Problem for who has no identity."""
+    """Raises Problem for a peer without an identity."""
     address = request.remote or ""
     assert request.transport is not None, "nothing has been awaited since it came"
     try:
@@ -68,25 +68,25 @@ async def tls_handshakes(
     inside: Callable[[], asyncio.Protocol],
     certificates: Certificates,
 ) -> AsyncIterator[None]:
-    """Accepts inside the block. Each connection has the newest certificates; it is counted before the handshake."""
+    """Accepts connections inside the block. Each uses the newest certificates, and is counted before the handshake."""
     handshakes: set[asyncio.Task[None]] = set()
 
     async def handshake(connection: socket.socket, visitor: ClientConnection, gate: Gate) -> None:
         try:
             await sockets.secured(connection, lambda: gate, certificates.http)
-        except Exception as error:  # whatever a certificate can make of the parsers below
+        except Exception as error:  # whatever error a certificate causes in the parsers below
             sockets.tell_not_secured(error, visitor.peer)
             send_away(connection, gate)
 
     def send_away(connection: socket.socket, gate: Gate) -> None:
         connection.close()
-        gate.connection_lost(None)  # which nobody says of a connection whose handshake failed
+        gate.connection_lost(None)  # which is not called for a connection whose handshake failed
 
     def receive(connection: socket.socket, peer: str) -> None:
         visitor = table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
             tell(Act.REFUSED, visitor, where=peer)
-            connection.close()  # before the handshake there are no words that it would understand
+            connection.close()  # before the handshake there is no response that the client would understand
             return
         gate = Gate(table, inside, visitor)
         task = asyncio.create_task(handshake(connection, visitor, gate))

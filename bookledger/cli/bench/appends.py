@@ -60,8 +60,7 @@ async def created(client: LedgerClient) -> WriteHandle:
 async def _make_ledgers_for(
     client: LedgerClient, workload: Workload, seconds: float
 ) -> tuple[list[float], float]:
-    """Creates ledgers, `in_flight` at a time; each latency is the time from before the creation until after the close.
-    """
+    """Creates ledgers, `in_flight` at a time; each latency is from before the creation until after the close."""
     payload, clock = workload.payload, time.perf_counter
     latencies: list[float] = []
     began = clock()

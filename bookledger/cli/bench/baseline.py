@@ -33,8 +33,7 @@ class Baseline:
 def measured(
     directory: Path, seconds: float, *, block_bytes: int = BLOCK_BYTES, window: int = BASELINE_WINDOW
 ) -> Baseline:
-    """Measures one sender and three receivers with files. `window`: blocks sent but not yet answered by all receivers.
-    """
+    """Measures one sender and three receivers with files. `window`: blocks sent but not answered by all receivers."""
     with ExitStack() as stack:
         children = [
             stack.enter_context(_receiver(directory / f"baseline-{n}", block_bytes)) for n in range(RECEIVERS)

@@ -75,8 +75,7 @@ class JournalPlace:
         return self.acceptors or (AcceptorConfig(DEFAULT_ACCEPTOR, self.metadata_uri),)
 
     async def check_named(self) -> None:
-        """Raises ValueError if the metadata has acceptors that were not named, because a majority counts all of them.
-        """
+        """Raises ValueError if the metadata has acceptors that were not named, because all count for a majority."""
         named = {(one.name, one.metadata_uri) for one in self.all_acceptors()}
         for uri in sorted({uri for _, uri in named}):
             there = await self._acceptors_in(uri)

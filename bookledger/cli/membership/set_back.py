@@ -34,8 +34,7 @@ def set_back_check(metadata_uri: str) -> Callable[[str], None]:
 
 @contextmanager
 def no_cluster_told(metadata_uri: str) -> Iterator[None]:
-    """Replaces the error of a missing ledger, log or bookie inside the block if the reason is that there is no cluster.
-    """
+    """Replaces the error of a missing ledger, log or bookie inside the block if there is no cluster at all."""
     try:
         yield
     except (NoSuchLedger, NoSuchLog, NotEnoughBookies) as error:

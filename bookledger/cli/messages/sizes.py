@@ -23,7 +23,6 @@ def short_size(count: int) -> str:
 
 
 def counts_bytes(name: str) -> bool:
-    """Whether a field of this name is a byte count, such as `length_bytes` or `last.bytes_moved`, rather than a rate.
-    """
+    """Whether a field of this name is a byte count, such as `length_bytes` or `last.bytes_moved`, and not a rate."""
     words = name.rpartition(".")[2].split("_")
     return "bytes" in words and "per" not in words

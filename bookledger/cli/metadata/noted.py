@@ -98,7 +98,7 @@ class NotesCompared:
             )
         if self.waiting:
             lines.append(
-                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies that the metadata places "
+                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies that it places "
                 "elsewhere are kept so far, and will be dropped if the copies there are whole."
             )
         for name, why in sorted(self.seen.silent.items()):
