@@ -156,7 +156,7 @@ def _not_registered(view: ClusterView) -> str:
         if waits
         else "is to be copied elsewhere"
     )
-    then = f"; its data {when}" if unexpected else ""
+    then = f"; their data {when}" if unexpected else ""
     return f"not registered: {_names(away)}{then}"
 
 

@@ -63,7 +63,7 @@ def test_what_fits_is_not_told() -> None:
     [
         (WELL[1:], PAGED, "there is no such ledger"),
         (WELL[:2], OPEN, "there is no such ledger"),
-        ((*WELL[:2], ledger(OPEN, b"b" * 16)), OPEN, "says that it is another segment"),
+        ((*WELL[:2], ledger(OPEN, b"b" * 16)), OPEN, "describes itself as another segment"),
         ((WELL[0], ledger(replace(ENDED, end_position=19)), WELL[2]), ENDED, "ends before position 19"),
         ((WELL[0], ledger(replace(ENDED, end_position=None)), WELL[2]), ENDED, "the ledger is open"),
     ],

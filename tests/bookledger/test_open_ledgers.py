@@ -56,7 +56,7 @@ async def test_of_an_open_ledger_the_api_and_the_console_tell_what_its_bookies_k
             pages = await text_of(session, "/ledgers")
         # A client has a connection, and so a port, for each bookie: which of them is told may differ between looks.
         for sent_from in (
-            sent_last_from(r"it sent last from (\S+?)<", page),
+            sent_last_from(r"last seen at (\S+?)<", page),
             sent_last_from(r">from (\S+?)<", pages),
         ):
             assert sent_from.startswith("127.0.0.1:") and sent_from not in addresses
