@@ -111,7 +111,7 @@ FOUND = (
     "nonsense",
     "certs: ",
     "key-file: ",
-    "audit-log: '' is no file",
+    "audit-log: '' is not a file",
     "log-format: 'xml' is not one of plain, json",
     "event-loop: 'fast' is not one of fastest, asyncio, uvloop",
     "[bookie.run] http: 'nonsense' is not HOST:PORT",

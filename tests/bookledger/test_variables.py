@@ -186,7 +186,7 @@ def test_a_variable_that_nobody_reads_is_named_with_the_nearest_one(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, out, err = run("config", "check")
-    assert (code, err) == (0, "") and "is right" in out
+    assert (code, err) == (0, "") and "is valid" in out
     monkeypatch.setenv("BOOKLEDGER_LIMIT_POLLS", "1")
     monkeypatch.setenv("BOOKLEDGER_QUITE_ANOTHER_NAME", "1")
     monkeypatch.setenv("BOOKLEDGER_BOOKIE_RUN_PROT", "1")

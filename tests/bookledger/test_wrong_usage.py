@@ -73,15 +73,15 @@ WRONG = (
     ),
     (
         "bookie run --data=DIR --journal-node=127.0.0.1:0 --journal-http=0.0.0.0:0",
-        "--journal-http 0.0.0.0 is reached",
+        "--journal-http 0.0.0.0 is reachable",
     ),
     ("bookie run --data=DIR --journal-name=jn1", "--journal-name need --journal-node"),
     ("bookie run --data=DIR --journal-node=127.0.0.1:0 --journal-name=a/b", "is not a usable name"),
     # Logs
-    ("log read x --first=3 --since=2026-01-01", "take one"),
+    ("log read x --first=3 --since=2026-01-01", "mutually exclusive"),
     ("log read x --first=3 --last=2", "--last 2 comes before --first 3"),
     ("log read x --raw --json", "--raw and --json are two ways to print records"),
-    ("log tail x --new --first=3", "take one"),
+    ("log tail x --new --first=3", "--new excludes --first"),
     ("log truncate x", "give POSITION, or --before TIME"),
     ("log truncate x 5 --before=2026-01-01", "give POSITION, or --before TIME"),
     ("log create x --age='7 parsecs'", "is not a duration such as"),

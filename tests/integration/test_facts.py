@@ -188,7 +188,11 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (AUDITOR, nobody_elected, "nobody is the auditor"),
     (ACCEPTED, went_back, "nobody has accepted (bookie b1 found its key at 3, where 7 or more was expected)"),
     (REGISTERED, one_is_away, "not registered: b4; their data is copied elsewhere after 600 s of absence"),
-    (BRAKE, most_are_away, "b2, b3, b4 are absent: nothing is copied while this many are; decommission those"),
+    (
+        BRAKE,
+        most_are_away,
+        "b2, b3, b4 are absent: nothing is copied while this many are; decommission those",
+    ),
     (FORGOTTEN, given_up_and_named, "given up, and ledgers still refer to it: b4"),
     (SPACE, all_are_full, "every live bookie is read-only"),
     (ROOM, nearly_full, "read-only, or nearly full: b4 (99% of its disk in use)"),

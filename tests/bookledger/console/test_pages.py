@@ -152,4 +152,4 @@ async def test_an_open_ledger_says_why_it_is_not_known_how_far_it_is_confirmed()
     await LedgerStore(await open_store(uri)).create(a_record(1, verifier=b"v", **still))
     async with shown(uri) as session:
         page = await text_of(session, "/ledgers/1")
-    assert "not closed; unknown: it has a password, which is not known here" in page
+    assert "not closed; unknown: the ledger has a password, which is unknown here" in page

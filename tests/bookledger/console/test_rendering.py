@@ -49,13 +49,13 @@ LOST = {"condition": "lost", "bookie_id": "b4"}
 @pytest.mark.parametrize(
     ("counted_seconds_ago", "to_copy_bytes", "away", "copies", "told"),
     [
-        (None, None, [], [], ("–", "not known", "being counted")),
-        (4.0, None, [], [], ("–", "not known", "being counted")),  # others live now
-        (4.0, 0, [], [LOST], ("–", "not known", "being counted")),
+        (None, None, [], [], ("–", "unknown", "being counted")),
+        (4.0, None, [], [], ("–", "unknown", "being counted")),  # others live now
+        (4.0, 0, [], [LOST], ("–", "unknown", "being counted")),
         (2.0, 0, [], [LOST], ("0 B", "nothing to do", "estimated from the metadata")),
         (4.0, 0, [], [], ("0 B", "nothing to do", "estimated from the metadata")),
-        (4.0, 0, [AWAY], [], ("0 B", "not known", "absent bookies may come back")),
-        (4.0, 1536, [], [LOST], ("1.5 KiB", "not known", "nothing is copied at this moment")),
+        (4.0, 0, [AWAY], [], ("0 B", "unknown", "absent bookies may come back")),
+        (4.0, 1536, [], [LOST], ("1.5 KiB", "unknown", "nothing is copied at this moment")),
     ],
 )
 def test_healing_does_not_say_that_there_is_nothing_to_do_before_that_was_counted(

@@ -77,9 +77,7 @@ async def test_a_ledger_of_which_only_entries_are_there_keeps_its_id_and_is_told
     found = await made(rebuilding)
     assert keys.ledger(70) not in found and rebuilding.unknown == 1
     assert found[keys.NEXT_LEDGER_ID][:4] == encode(71)[:4]
-    assert rebuilding.doubts == [
-        Doubt("ledger 70", "it has entries, but no bookie has a note of it")
-    ]
+    assert rebuilding.doubts == [Doubt("ledger 70", "it has entries, but no bookie has a note of it")]
 
 
 async def test_a_note_that_cannot_be_read_is_told_and_others_of_the_ledger_count() -> None:

@@ -35,7 +35,9 @@ def test_one_bookie_of_each_fragment_is_enough() -> None:
 
 
 def test_what_nobody_noted_is_told() -> None:
-    assert rebuilt_ledger(told(TWICE, BK5)).doubts == ("no bookie noted the location of the entries before 20",)
+    assert rebuilt_ledger(told(TWICE, BK5)).doubts == (
+        "no bookie noted the location of the entries before 20",
+    )
     rebuilt = rebuilt_ledger([*told(NEW, BK3), *told(TWICE, BK5)])
     assert rebuilt.doubts == ("no bookie noted its fragment 2, which may have some of the entries",)
 
