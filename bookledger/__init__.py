@@ -8,7 +8,7 @@
         for entry in client.open_ledger(writer.ledger_id).read():
             print(entry.entry_id, entry.payload)
 
-This has what most programs need, each name imported when it is first used; `bookledger.errors` has the errors, and
+This module has the names that most programs need, each imported on first use; `bookledger.errors` has the errors, and
 `bookledger.aio` the clients for asyncio. The packages `ledgers`, `qjm_compat`, `spark` and `metadata` have more.
 """
 

@@ -12,11 +12,11 @@ from metadata.counting.facts import Finding
 from .http_content import HttpContent
 from .process_metrics import process_registry
 
-NOT_YET = "it has not looked at the cluster yet"
+NOT_YET = "it has not checked the cluster yet"
 
 
 class Auditing:
-    """An auditor that is not made yet; `has_started` names it."""
+    """A placeholder for an auditor that does not exist yet; `has_started` sets it."""
 
     def __init__(self) -> None:
         self._registry = process_registry()

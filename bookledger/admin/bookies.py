@@ -20,7 +20,7 @@ STARTING = "the bookie is starting: it waits for the metadata, or reads its log"
 
 
 class Bookies(Collector):
-    """Those of a process that is going to run so many. Each metric has the name of its bookie as the label `bookie`."""
+    """The bookies of a process that will run this many. Each metric has its bookie's name as the label `bookie`."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -38,7 +38,7 @@ class Bookies(Collector):
         running.upkeep.auditor.retention.ask_lag = self.ask_lag
 
     def findings(self) -> list[Finding]:
-        """Of the process, and of each bookie that runs."""
+        """Findings of the process, and of each running bookie."""
         starting = STARTING if len(self._running) < self._count else ""
         return [
             *([facts.STARTED.found(starting)] if self._count else []),
@@ -50,7 +50,7 @@ class Bookies(Collector):
         ]
 
     def describe(self) -> list[Metric]:
-        """Nothing is asked of a bookie before there is one."""
+        """Empty, because bookies are not queried before they exist."""
         return []
 
     def collect(self) -> Iterator[Metric]:

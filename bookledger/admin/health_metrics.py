@@ -1,4 +1,4 @@
-"""Metrics of what a daemon finds of its own health."""
+"""Metrics of a daemon's own health."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VERDICT = METRICS.gauge(
     "verdict",
     bookkeeper="bookie_SERVER_STATUS",
 )
-AGE = METRICS.gauge("fact_age_seconds", "How old what is known of this fact is, where that is known.", "fact")
+AGE = METRICS.gauge("fact_age_seconds", "Age of the data on this fact, if known.", "fact")
 
 
 class HealthMetrics(Collector):
@@ -29,7 +29,7 @@ class HealthMetrics(Collector):
         self._findings = findings
 
     def describe(self) -> list[Metric]:
-        """Empty: nothing is asked of a daemon that is not complete yet."""
+        """Empty, because a daemon is not queried before it is complete."""
         return []
 
     def collect(self) -> Iterator[Metric]:

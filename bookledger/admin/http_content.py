@@ -1,4 +1,4 @@
-"""What a daemon exposes over HTTP. Imports no HTTP code, since daemons import it even without HTTP."""
+"""The content that a daemon serves over HTTP. Imports no HTTP code, because daemons import it even without HTTP."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class HttpContent:
-    """`findings`: of the daemon's own health. `pages`: those that it has besides. `error_page`: draws what goes wrong
-    for browsers."""
+    """`findings`: of the daemon's own health. `pages`: further pages. `error_page`: renders errors for browsers."""
 
     registry: CollectorRegistry
     findings: Callable[[], Sequence[Finding]]

@@ -25,29 +25,29 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Daemon(Protocol):
-    """What a process runs, and tells of."""
+    """The daemon of a process, and its HTTP content."""
 
     def http_content(self) -> HttpContent: ...
 
 
 class Pages(Protocol):
-    """What is shown besides: the console."""
+    """Further pages: the console."""
 
     def routes(self) -> list[web.RouteDef]:
         """Each has a rule in ROUTES."""
         ...
 
     def error_page(self, status: HTTPStatus, title: str, why: str) -> web.Response:
-        """What a browser is shown of what goes wrong."""
+        """The page of an error for a browser."""
         ...
 
     def open(self) -> AbstractAsyncContextManager[None]:
-        """It may be asked inside the block."""
+        """Serves requests inside the block."""
         ...
 
 
 class HttpAddress(NamedTuple):
-    """Where to listen."""
+    """An address to listen on."""
 
     host: str
     port: int
@@ -75,10 +75,10 @@ async def with_http(
     pages: Pages | None = None,
     config: HttpConfig | None = None,
 ) -> AsyncIterator[str | None]:
-    """Answers inside the block, from its beginning on; gives the URL, None without one.
+    """Serves inside the block, from its beginning on; yields the URL, or None without an address.
 
-    With a directory of certificates it asks for one, too. Raises UsageError where it may not listen, ValueError
-    where it cannot; what the block raises stays what it is.
+    With a directory of certificates it also requires client certificates. Raises UsageError if the address is not
+    allowed, ValueError if it cannot be bound; errors of the block are not changed.
     """
     if http is None:
         yield None
@@ -91,8 +91,8 @@ async def with_http(
 
     if not http.is_loopback and not insecure and certificates is None:
         raise click.UsageError(
-            f"--http {http.host} is reached from other machines, and without certificates whoever reaches it reads "
-            "what is told there; give a loopback address, a bookie with --certs, or --insecure to answer all the same"
+            f"--http {http.host} is reachable from other machines, and without certificates every client can read "
+            "its pages; give a loopback address, a bookie with --certs, or --insecure to serve it anyway"
         )
     trust = Certificates(certificates) if certificates else None
     content = daemon.http_content()
@@ -111,7 +111,7 @@ async def with_http(
 
 
 def bound_to(option: str, address: HttpAddress) -> socket.socket:
-    """A socket that listens where an option says. Raises ValueError with the option and what to do."""
+    """A socket that listens on the address of an option. Raises ValueError with the option and a remedy."""
     from bookie.wire.data import sockets
 
     try:
@@ -128,13 +128,13 @@ def _address(_: click.Context, option: click.Parameter, text: str | None) -> Htt
     host, colon, port = text.rpartition(":")
     host = bare(host)
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
-        raise click.BadParameter(f"{text!r} is no HOST:PORT, such as 127.0.0.1:9181", param=option)
+        raise click.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9181", param=option)
     return HttpAddress(host, int(port))
 
 
 http_option = address_option(
     "--http",
-    "Answer /healthz, /readyz, /metrics, /api/v1 and the console there; port 0 takes a free one.",
+    "Serve /healthz, /readyz, /metrics, /api/v1 and the console at this address; port 0 picks a free one.",
     required=False,
 )
-"""`http`: where to answer, or None."""
+"""`http`: the address to serve on, or None."""

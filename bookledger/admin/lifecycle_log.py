@@ -12,7 +12,7 @@ from bookie.program_version import program_version
 
 @contextmanager
 def life_told(who: str, where: str = "") -> Iterator[None]:
-    """It serves inside the block. `where`: what stands behind its version."""
+    """Logs the start and stop around the block. `where`: appended to the version."""
     began = time.monotonic()
     LIFE.info("%s serves: version %s%s", who, program_version(), where)
     try:

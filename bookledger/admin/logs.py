@@ -10,7 +10,7 @@ from enum import Enum
 from bookie.log_context import bookie_now
 
 _OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""What the library itself says of a record: the rest was given with it."""
+"""Fields that the library adds to every record; all others were passed with it."""
 
 
 class LogFormat(Enum):
@@ -19,7 +19,7 @@ class LogFormat(Enum):
 
 
 class TellsBookie(logging.Filter):
-    """Gives each line the name of the bookie that it is of, where there is one."""
+    """Adds the name of its bookie to each line, if there is one."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         bookie_id = bookie_now()
@@ -29,8 +29,8 @@ class TellsBookie(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """A line is one JSON object: `at` (UTC), `level`, `logger`, `message`, `trace` where there is one, and what was
-    given with the record, such as `bookie`."""
+    """Formats a line as one JSON object: `at` (UTC), `level`, `logger`, `message`, `trace` if there is one, and the
+    fields passed with the record, such as `bookie`."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC)
@@ -47,5 +47,5 @@ class JsonFormatter(logging.Formatter):
 
 
 def are_json() -> bool:
-    """Whether this process logs so."""
+    """Whether this process logs JSON."""
     return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)

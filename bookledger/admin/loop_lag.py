@@ -1,6 +1,6 @@
 """Measures event loop lag: how late a daemon's loop is, which delays everything it does.
 
-The command that runs the daemon measures it, not the daemon, which knows no clock but its own.
+The command that runs the daemon measures it, because the daemon knows no clock but its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from metadata.counting.declared import MetricTable
 
 LOOK_SECONDS = 0.25
-"""How often it is looked at: it costs nothing that could be measured."""
+"""Interval of measurements; their cost is not measurable."""
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -22,7 +22,7 @@ METRICS = MetricTable("event_loop", "The event loop of a daemon")
 
 LAG = METRICS.histogram(
     "lag_seconds",
-    "How much later than it was due the event loop woke up; everything in it waits for so long.",
+    "Delay with which the event loop woke up; everything in it waits that long.",
     SECONDS,
 )
 

@@ -23,15 +23,15 @@ STORED = OFFLOADER.gauge("stored_ledgers", "Ledgers that have a copy in an objec
 STORED_BYTES = OFFLOADER.gauge("stored_bytes", "Bytes of their objects.")
 WAITING = OFFLOADER.gauge("waiting_ledgers", "Ledgers that are due to be copied.")
 WAITING_BYTES = OFFLOADER.gauge("waiting_bytes", "Payload of these ledgers.")
-MISSING = OFFLOADER.gauge("missing_ledgers", "Ledgers of which an object is missing.")
+MISSING = OFFLOADER.gauge("missing_ledgers", "Ledgers with a missing object.")
 COPIED = OFFLOADER.counter("copied_ledgers", "Ledgers that this process has copied.")
 COPIED_BYTES = OFFLOADER.counter("copied_bytes", "Payload of these ledgers.")
-DROPPED = OFFLOADER.counter("dropped_ledgers", "Ledgers that bookies were told to drop.")
-FAILED = OFFLOADER.counter("failures", "Attempts to copy or to drop a ledger that failed.")
+DROPPED = OFFLOADER.counter("dropped_ledgers", "Ledgers that this process has ordered bookies to drop.")
+FAILED = OFFLOADER.counter("failures", "Failed attempts to copy or drop a ledger.")
 
 
 class Offloading(Collector):
-    """An offloader that is not made yet; `has_started` names it."""
+    """A placeholder for an offloader that does not exist yet; `has_started` sets it."""
 
     def __init__(self) -> None:
         self._registry = process_registry()

@@ -1,10 +1,10 @@
 """Notifies systemd: ready, watchdog, stopping.
 
-The watchdog is fed while the event loop runs and, in a bookie, the log makes progress: while the disk hangs, nobody can
-append.
+The watchdog is fed while the event loop runs and, in a bookie, the log makes progress, because while the disk hangs, no
+client can append.
 
-systemd names a datagram socket in NOTIFY_SOCKET, and in WATCHDOG_USEC the watchdog's period (sd_notify(3)).
-Without these, nothing is sent.
+systemd names a datagram socket in NOTIFY_SOCKET, and the watchdog's period in WATCHDOG_USEC (sd_notify(3)). Without
+these, nothing is sent.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ SOCKET, WATCHDOG, WATCHDOG_PID = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID
 READY, ALIVE, STOPPING = "READY=1", "WATCHDOG=1", "STOPPING=1"
 
 SIGNS_A_PERIOD = 3
-"""Signs of life in the time in which one is wanted: a late one does no harm."""
+"""Notifications per watchdog period, so that a late one does no harm."""
 
 log = logging.getLogger(__name__)
 
 
 def tell(state: str) -> None:
-    """Tells the service manager, if there is one. Never fails: the daemon goes on without."""
+    """Notifies the service manager, if there is one. Never fails: the daemon continues without it."""
     address = os.environ.get(SOCKET, "")
     if not address:
         return
@@ -35,17 +35,17 @@ def tell(state: str) -> None:
         address = f"\0{address[1:]}"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-            sock.setblocking(False)  # whoever does not listen stops nobody
+            sock.setblocking(False)  # a missing listener stops no daemon
             sock.sendto(state.encode(), address)
     except OSError as error:
-        log.warning("cannot tell the service manager at %s %s: %s", os.environ[SOCKET], state, error)
+        log.warning("cannot notify the service manager at %s of %s: %s", os.environ[SOCKET], state, error)
 
 
 @asynccontextmanager
 async def signs_of_life(stuck_seconds: Callable[[], float] = lambda: 0.0) -> AsyncIterator[None]:
-    """Feeds the watchdog from the event loop inside the block, if systemd wants that.
+    """Feeds the watchdog from the event loop inside the block, if systemd requests that.
 
-    `stuck_seconds` returns for how long the log has made no progress: past the watchdog's period it is not fed.
+    `stuck_seconds` returns how long the log has made no progress; beyond the watchdog's period it is not fed.
     """
     seconds = _period_seconds()
     beating = asyncio.create_task(_beat(seconds, stuck_seconds)) if seconds else None
@@ -66,7 +66,7 @@ async def _beat(seconds: float, stuck_seconds: Callable[[], float]) -> None:
             is_told = False
         elif not is_told:
             log.error(
-                "nothing has moved for %.0f s, and the service manager gets no sign of life: is the disk well?",
+                "no progress for %.0f s, so the service manager is not notified: check the disk",
                 stuck,
             )
             is_told = True
@@ -74,7 +74,7 @@ async def _beat(seconds: float, stuck_seconds: Callable[[], float]) -> None:
 
 
 def _period_seconds() -> float:
-    """Between one sign and the next; 0 where none is wanted of this process."""
+    """Seconds between two notifications; 0 if this process needs none."""
     wanted = os.environ.get(WATCHDOG, "")
     of_another = os.environ.get(WATCHDOG_PID, str(os.getpid())) != str(os.getpid())
     if not wanted.isdecimal() or of_another:

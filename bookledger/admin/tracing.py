@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 EXPORT_SECONDS_MAX = 2.0
-"""How long a collector may take for one message. What waits for it is bounded by the SDK, which drops the rest."""
+"""How long a collector may take for one message. The SDK limits the queue, and drops further spans."""
 
 
 @contextmanager
 def tracing_to(url: str | None, service: str, instance: Callable[[], str]) -> Iterator[TracerProvider | None]:
-    """Gives what makes spans that go there; None without a URL. The last ones are sent when the block ends.
+    """Yields a provider of spans for this collector; None without a URL. The last spans are sent when the block ends.
 
-    Which share of traces is kept, OTEL_TRACES_SAMPLER and its like say, as everywhere.
+    OTEL_TRACES_SAMPLER and related variables set the share of traces that is kept, as everywhere.
     """
     if url is None:
         yield None
@@ -45,17 +45,19 @@ def _url(_: click.Context, option: click.Parameter, text: str | None) -> str | N
     if text is None:
         return None
     if not text.startswith(("http://", "https://")):
-        raise click.BadParameter(f"{text!r} is no URL, such as http://127.0.0.1:4318/v1/traces", param=option)
+        raise click.BadParameter(
+            f"{text!r} is not a URL such as http://127.0.0.1:4318/v1/traces", param=option
+        )
     if not _is_installed():
         raise click.UsageError("OpenTelemetry is not installed: pip install 'bookledger[otel]'")
     return text
 
 
 def _is_installed() -> bool:
-    """Whether there is what sends spans; it brings what makes them."""
+    """Whether the exporter of spans is installed; it depends on the SDK."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
-    except ModuleNotFoundError:  # not even what it stands in
+    except ModuleNotFoundError:  # not even its parent package
         return False
 
 
@@ -64,7 +66,7 @@ traces_option = click.option(
     metavar="URL",
     envvar="BOOKLEDGER_TRACES",
     callback=_url,
-    help="Send OpenTelemetry spans there, such as http://127.0.0.1:4318/v1/traces (the extra otel). Also from "
+    help="Send OpenTelemetry spans to this URL, such as http://127.0.0.1:4318/v1/traces (the extra otel). Also from "
     "BOOKLEDGER_TRACES.",
 )
 """`traces`: the collector's URL, or None."""

@@ -56,7 +56,7 @@ class AuditLog(RotatingFileHandler):
             self._is_stuck = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — logging's name
-        """Logs the lost line elsewhere: a full disk stops no process."""
+        """Logs the lost line elsewhere, because a full disk must not stop the process."""
         why = sys.exc_info()[1]
         log.error("the audit log cannot be written (%s); what it lacks: %s", why, record.getMessage())
 

@@ -52,11 +52,11 @@ def autorecovery(
     http: HttpAddress | None,
     as_json: bool,
 ) -> None:
-    """Look after a cluster as its auditor, until it is told to stop.
+    """Run the auditor of a cluster until SIGTERM or SIGINT.
 
-    Every bookie stands for that office anyway, so this is for those who want it elsewhere: of all candidates one is the
-    auditor at a time. It marks what has to be healed; bookies heal it. With --certs it also looks whether it
-    can reach each bookie at its address.
+    One candidate at a time is the auditor. Every bookie is a candidate anyway, so this command is for an auditor on
+    another host. The auditor marks ledgers that need healing; bookies heal them. With --certs it also checks
+    that it can reach each bookie at its address.
 
     Examples:
         bookledger autorecovery
@@ -99,7 +99,7 @@ def autorecovery(
 
 
 def _peers(store: MetadataStore, certificates: Path | None) -> Peers:
-    """The client that probes bookies. None without certificates: bookies that speak TLS would seem unreachable."""
+    """The client that probes bookies; None without certificates, because bookies with TLS would seem unreachable."""
     if certificates is None:
         return NoPeers()
     from ledgers.recovering.peers import ClusterPeers
@@ -111,6 +111,6 @@ def _announce(me: BookieRef, url: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json({"auditor": str(me), **({"http": url} if url else {})})
     else:
-        say(f"{me} stands for the office of auditor")
+        say(f"{me} is a candidate for auditor")
         tell_of_pages(url)
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""A child process that talks in JSON lines, and whose last line on stderr explains its failure."""
+"""A child process that communicates in JSON lines, and whose last line on stderr explains its failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ledgers.public import HOME
 STOP_SECONDS_MAX = 20.0
 
 LAST_WORDS_BYTES_MAX = 4096
-"""How far back in a child's stderr its last line is searched."""
+"""How many bytes at the end of a child's stderr are searched for its last line."""
 
 
 class ChildFailed(OSError):
@@ -28,9 +28,9 @@ class ChildFailed(OSError):
 class Child:
     """A Python program as a child process with pipes: plain lines to its stdin, JSON lines from its stdout.
 
-    `arguments` are those of the interpreter. The child's stderr goes to the file `log`, or to a temporary file.
-    With `dies_with_parent` (`-m MODULE …` only) it is killed when this
-    process is gone, even while it is stopped. `environment` is added to our own.
+    `arguments` are those of the interpreter. The child's stderr goes to the file `log`, or to a temporary file. With
+    `dies_with_parent` (`-m MODULE …` only) the child is killed when this process ends, even while it is stopped.
+    `environment` is added to this process's own.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Child:
         return self._process.poll() is None
 
     def hear(self) -> dict[str, Any]:
-        """Reads the child's next line. Raises ChildFailed with its last words if it ends instead."""
+        """Reads the child's next line. Raises ChildFailed with its last stderr line if it ends instead."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
@@ -91,14 +91,14 @@ class Child:
         self.wait()
 
     def stop(self) -> int:
-        """Stops it with SIGTERM, and returns its exit code; killed when it does not end in time."""
+        """Stops it with SIGTERM, and returns its exit code; kills it if it does not end in time."""
         if self.is_alive:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
         return self.wait()
 
     def wait(self, seconds_max: float = STOP_SECONDS_MAX) -> int:
-        """Returns its exit code; killed when it does not end in time."""
+        """Returns its exit code; kills it if it does not end in time."""
         try:
             return self._process.wait(seconds_max)
         except subprocess.TimeoutExpired:
@@ -112,7 +112,7 @@ class Child:
         return ChildFailed(f"{self._name}: {self._last_words or f'ended with exit code {exit_code}'}")
 
     def _let_go(self) -> None:
-        """After the exit: keeps its last words, and closes the pipes."""
+        """After the exit: keeps its last stderr line, and closes the pipes."""
         if not self._stderr.closed:
             end = self._stderr.seek(0, os.SEEK_END)
             self._stderr.seek(max(self._said_before, end - LAST_WORDS_BYTES_MAX))

@@ -1,6 +1,6 @@
 """`bookledger`: the root command, lazy command groups, and error handling.
 
-Exit codes are in `told.exit_codes`. A failure is one clear line on stderr. Each group is imported when it is used, so
+Exit codes are in `messages.exit_codes`. A failure is one clear line on stderr. Each group is imported on first use, so
 that `--help` is quick.
 """
 
@@ -33,22 +33,22 @@ _GROUPS: dict[str, Place] = {
     "standalone": ("bookledger.cli.standalone", "standalone", "Run bookies and an embedded metadata store."),
     "bookie": ("bookledger.cli.bookie.group", "bookie", "Run, format and inspect a bookie."),
     "ledger": ("bookledger.cli.ledger.group", "ledger", "Create, write, read and repair ledgers."),
-    "log": ("bookledger.cli.log.group", "log", "Write and read logs: positions without holes, for ever."),
+    "log": ("bookledger.cli.log.group", "log", "Write and read logs: records at consecutive positions."),
     "cluster": (
         "bookledger.cli.cluster.group",
         "cluster",
-        "Show whether the whole is well, and give up bookies.",
+        "Show the cluster's health, and remove bookies.",
     ),
     "console": ("bookledger.cli.cluster.console", "console", "Show a cluster in a browser."),
     "metadata": (
         "bookledger.cli.metadata.group",
         "metadata",
-        "Keep copies of the metadata, and bring one back.",
+        "Back up and restore the metadata.",
     ),
     "autorecovery": (
         "bookledger.cli.autorecovery",
         "autorecovery",
-        "Be the auditor of a cluster, without a bookie.",
+        "Run the auditor of a cluster without a bookie.",
     ),
     "offloader": (
         "bookledger.cli.cluster.offloader",
@@ -58,58 +58,58 @@ _GROUPS: dict[str, Place] = {
     "journal": (
         "bookledger.cli.journal.group",
         "journal",
-        "Keep, move and check the edit logs of HDFS NameNodes.",
+        "Store, move and check the edit logs of HDFS NameNodes.",
     ),
     "replay": (
         "bookledger.cli.spark.replay",
         "replay",
-        "Copy ledgers or a journal's edits to Parquet, on Spark.",
+        "Copy ledgers or a journal's edits to Parquet on Spark.",
     ),
     "sim": ("bookledger.cli.spark.sim", "sim", "Run the simulator's campaign as Spark tasks."),
     "config": (
         "bookledger.cli.config.group",
         "config",
-        "Show what is set, and check a file of settings.",
+        "Show settings, and check a settings file.",
     ),
     "certs": (
         "bookledger.cli.certs.group",
         "certs",
-        "Make certificates for the processes of a cluster.",
+        "Issue certificates for the processes of a cluster.",
     ),
     "completion": (
         "bookledger.cli.config.completion",
         "completion",
-        "Finish commands and options on TAB.",
+        "Print a shell completion script.",
     ),
     "demo": (
         "bookledger.cli.demo.demo",
         "demo",
-        "Lose a bookie and a writer, and nothing else, before your eyes.",
+        "Kill a bookie and a writer, and verify that no data is lost.",
     ),
-    "bench": ("bookledger.cli.bench.command", "bench", "Measure appends beside a plain-socket baseline."),
+    "bench": ("bookledger.cli.bench.command", "bench", "Benchmark appends against a plain-socket baseline."),
 }
 
 
 HEADINGS: Headings = {
     "Data": ("log", "ledger", "journal", "replay"),
     "Servers": ("standalone", "bookie", "autorecovery", "offloader", "console"),
-    "The whole": ("cluster", "metadata"),
+    "Cluster": ("cluster", "metadata"),
     "This machine": ("config", "certs", "completion"),
-    "Trying and measuring": ("demo", "bench", "sim"),
+    "Demo and benchmarks": ("demo", "bench", "sim"),
 }
 
 METADATA_HINT = (
-    "It says where the cluster's metadata is: etcd://HOST:2379/PREFIX, or for one machine sqlite:///PATH/metadata.db; "
-    "BOOKLEDGER_METADATA, or `metadata` in a file of settings, says it for all. `bookledger standalone` needs none."
+    "It is the cluster's metadata store: etcd://HOST:2379/PREFIX, or for one machine sqlite:///PATH/metadata.db. "
+    "BOOKLEDGER_METADATA, or `metadata` in a settings file, sets it for all. `bookledger standalone` needs none."
 )
 DATA_HINT = (
-    "It is the directory that a bookie keeps its entries in; "
-    "`bookledger bookie format --data DIR --id NAME --metadata URI` makes one."
+    "It is the directory in which a bookie stores its entries; "
+    "`bookledger bookie format --data DIR --id NAME --metadata URI` creates one."
 )
 
 
 class RootGroup(LazyGroup):
-    """All commands, with what the file of settings says for each."""
+    """All commands, each with its defaults from the settings file."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         command = super().get_command(ctx, cmd_name)
@@ -149,20 +149,20 @@ def _take_settings(context: click.Context, _: click.Parameter, path: Path | None
     is_eager=True,
     expose_value=False,
     callback=_take_settings,
-    help="File of settings (TOML); `bookledger config check FILE` checks one.",
+    help="Settings file (TOML); `bookledger config check FILE` checks it.",
 )
 @click.option(
     "-v",
     "--verbose",
     count=True,
     envvar=variable_of("verbose"),
-    help="Log more on stderr; twice for everything.",
+    help="Log more on stderr; -vv logs everything.",
 )
 @click.option(
     "--audit-log",
     type=click.Path(path_type=Path, dir_okay=False),
     envvar="BOOKLEDGER_AUDIT_LOG",
-    help="File of this process for what somebody may have to answer for, a line of JSON each.",
+    help="Write audit events to this file, one JSON object per line.",
 )
 @click.option(
     "--log-format",
@@ -170,14 +170,14 @@ def _take_settings(context: click.Context, _: click.Parameter, path: Path | None
     envvar="BOOKLEDGER_LOG_FORMAT",
     default=LogFormat.PLAIN.value,
     show_default=True,
-    help="Format of log lines on stderr; json has one object a line, and says more (as with -v).",
+    help="Format of log lines on stderr; json prints one object per line, and logs as much as -v.",
 )
 @click.version_option(package_name="bookledger", prog_name="bookledger")
 def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
     """A replicated, fenced, durable ledger store.
 
-    Every command has a --help of its own. Every option can also be set in a file (--config) and by an environment
-    variable, such as BOOKLEDGER_BOOKIE_RUN_PORT for `bookie run --port`: `bookledger config show` lists them all.
+    Every command has its own --help. Every option can also be set in a settings file (--config) or in an environment
+    variable, such as BOOKLEDGER_BOOKIE_RUN_PORT for `bookie run --port`. `bookledger config show` lists them all.
 
     Examples:
         bookledger standalone
@@ -191,7 +191,7 @@ def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
     handler.setFormatter(JsonFormatter() if is_json else plain)
     handler.addFilter(TellsBookie())
     logging.basicConfig(level=level, handlers=[handler])
-    if not sys.stderr.isatty():  # on a terminal standard output says the same
+    if not sys.stderr.isatty():  # on a terminal, standard output shows the same
         LIFE.setLevel(logging.INFO)
     if audit_log is not None:
         from .audit_log import LogsConfig, keep
@@ -204,7 +204,7 @@ def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Runs a command and ends the process with its exit code."""
-    # Keep gRPC's log lines away from our one line of error.
+    # Keep gRPC's log lines out of our one-line error message.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     _clean_up_when_stopped()
     try:
@@ -244,7 +244,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _hints(error: click.ClickException) -> list[str]:
-    """Says where a wrong value is set that was not typed; and gives advice to first-time users."""
+    """Names the source of a wrong value that was not typed, and advises first-time users."""
     if isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None:
         origin = origin_of(error.ctx, error.param)
         if origin.is_set_elsewhere:

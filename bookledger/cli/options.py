@@ -18,7 +18,7 @@ from metadata.secret_file import read_password
 
 F = TypeVar("F", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
-"""What click's decorators are: each adds an option, or an argument, to a command."""
+"""The type of click's decorators: each adds an option or an argument to a command."""
 
 DIGESTS = {digest_name.value.replace("_", "-"): digest_name for digest_name in DigestType}
 
@@ -55,7 +55,7 @@ class FilePath(click.Path):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
-            self.fail("an empty name is no path.", param, ctx)
+            self.fail("the path is empty.", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -68,12 +68,12 @@ class Moment(click.ParamType):  # type: ignore[type-arg]
         try:
             at = datetime.fromisoformat(value)
         except ValueError:
-            self.fail(f"{value!r} is no time, such as 2026-01-31T12:00:00Z.", param, ctx)
+            self.fail(f"{value!r} is not a time such as 2026-01-31T12:00:00Z.", param, ctx)
         return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def all_of(*options: Option) -> Callable[[F], F]:
-    """All of these options, in this order."""
+    """Combines these options, in this order."""
 
     def decorated(function: F) -> F:
         for option in reversed(options):
@@ -84,7 +84,7 @@ def all_of(*options: Option) -> Callable[[F], F]:
 
 
 def made_of(into: str, make: Callable[..., Any], *options: Option) -> Callable[[F], F]:
-    """All of these options; those that `make` has parameters for the command gets as one value, what `make` returns."""
+    """Combines these options. Those that are parameters of `make` reach the command as one value, its result."""
     taken = inspect.signature(make).parameters
 
     def decorated(function: F) -> F:
@@ -111,7 +111,7 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
 
 
 def naming_a_store(context: click.Context, option: click.Parameter, uri: str | None) -> str | None:
-    """A callback that refuses, before anything is done, a URI that names no store; it asks none whether it is there."""
+    """A callback that refuses a URI that names no store, before anything is done. It contacts no store."""
     from metadata.errors import BadMetadataUri
     from metadata.open import check_uri
 
@@ -132,7 +132,7 @@ certificates_option = click.option(
     "certificates",
     type=FilePath(file_okay=False, exists=True),
     envvar="BOOKLEDGER_CERTS",
-    help="Directory with its ca.pem, cert.pem and key.pem: speak TLS only. Also from BOOKLEDGER_CERTS.",
+    help="Directory with ca.pem, cert.pem and key.pem; accept TLS only. Also from BOOKLEDGER_CERTS.",
 )
 """`certificates`: the directory of a bookie's certificates, or None for plain text."""
 
@@ -140,7 +140,7 @@ certificates_option = click.option(
 insecure_option = click.option(
     "--insecure",
     is_flag=True,
-    help="Speak plain text where other machines reach it, and do all that is asked.",
+    help="Serve plain text on non-loopback addresses, without authentication.",
 )
 
 
@@ -148,15 +148,15 @@ accept_unsafe_etcd_option = click.option(
     "--accept-unsafe-etcd",
     envvar="BOOKLEDGER_ACCEPT_UNSAFE_ETCD",
     is_flag=True,
-    help="Use an etcd that may lose confirmed writes (before 3.4.22, and 3.5 before 3.5.6).",
+    help="Accept an etcd version that may lose confirmed writes (before 3.4.22, and 3.5 before 3.5.6).",
 )
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object a line.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, one object per line.")
 
 
 def free_space_option(default_mib: int) -> Callable[[F], F]:
-    """`free_space_min_mib`: below it a bookie is read-only."""
+    """`free_space_min_mib`: a bookie with less free space is read-only."""
     return click.option(
         "--free-space-min",
         "free_space_min_mib",
@@ -164,27 +164,27 @@ def free_space_option(default_mib: int) -> Callable[[F], F]:
         type=click.IntRange(0),
         default=default_mib,
         show_default=True,
-        help="With less of its disk free (or less than 5 %, if that is less) a bookie is read-only.",
+        help="Free disk space below which a bookie is read-only; at most 5 % of its disk.",
     )
 
 
 measuring_options = all_of(
     click.option(
-        "--seconds", default=5.0, type=Finite(0.1, 3600), show_default=True, help="For each workload."
+        "--seconds", default=5.0, type=Finite(0.1, 3600), show_default=True, help="Seconds per workload."
     ),
     click.option(
         "--data",
         type=FilePath(exists=True, file_okay=False),
-        help="Directory on the disk to measure [the system's temporary one].",
+        help="Directory on the disk to measure  [default: the system's temporary directory]",
     ),
 )
-"""How long a benchmark measures, and on which disk."""
+"""Adds the duration of a benchmark, and the disk that it measures."""
 
 
 def checked_by(
     check: Callable[[str], object],
 ) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """A callback that refuses a value of which `check` raises ValueError."""
+    """A callback that refuses a value for which `check` raises ValueError."""
 
     def checked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         try:
@@ -206,11 +206,11 @@ ledger_argument = click.argument("ledger_id", metavar="LEDGER", type=int)
 log_argument = click.argument("name", metavar="LOG")
 
 
-raw_option = click.option("--raw", is_flag=True, help="Payloads only, one after the other.")
+raw_option = click.option("--raw", is_flag=True, help="Print payloads only, without separators.")
 
 
 first_option = click.option(
-    "--first", type=click.IntRange(0), default=0, show_default=True, help="Entry to begin with."
+    "--first", type=click.IntRange(0), default=0, show_default=True, help="First entry to print."
 )
 
 
@@ -220,8 +220,8 @@ def _password_option(whose: str) -> Callable[[F], F]:
         "password",
         type=FilePath(exists=True, dir_okay=False),
         callback=_password_in,
-        help=f"File with the {whose}'s password, for its owner alone (mode 600); a newline at its end "
-        "is no part of it.",
+        help=f"File with the {whose}'s password, readable by its owner only (mode 600); a trailing newline "
+        "is ignored.",
     )
 
 
@@ -235,14 +235,14 @@ def _password_in(_: click.Context, option: click.Parameter, path: Path | None) -
 
 
 password_option = _password_option("ledger")
-"""`password`: the bytes in the file, without the newline at their end; b"" without a file."""
+"""`password`: the bytes of the file without its trailing newline; b"" without a file."""
 
 log_password_option = _password_option("log")
-"""`password`: that of all segments of a log."""
+"""`password`: the password of all segments of a log."""
 
 
 def shape_options(ledger: str, entry: str) -> Option:
-    """Options for a ledger's ensemble, quorums and digest; their help speaks of `ledger` and `entry`."""
+    """Options for a ledger's ensemble, quorums and digest; their help uses the words `ledger` and `entry`."""
     names = NEW_LEDGER_OPTIONS
     return all_of(
         click.option(
@@ -251,24 +251,24 @@ def shape_options(ledger: str, entry: str) -> Option:
             type=click.IntRange(1),
             default=3,
             show_default=True,
-            help=f"Bookies of {ledger}.",
+            help=f"Number of bookies of {ledger}.",
         ),
         click.option(
             names["write_quorum"],
             type=int,
-            help=f"Bookies each {entry} goes to  [default: all of the ensemble]",
+            help=f"Number of bookies that store each {entry}  [default: all of the ensemble]",
         ),
         click.option(
             names["ack_quorum"],
             type=int,
-            help=f"Bookies that confirm each {entry}  [default: a majority of them]",
+            help=f"Number of bookies that confirm each {entry}  [default: a majority of the write quorum]",
         ),
         click.option(
             names["digest"],
             type=click.Choice(list(DIGESTS)),
             default="crc32c",
             show_default=True,
-            help="What every entry is checked with; hmac-sha256 needs a password.",
+            help="Digest of every entry; hmac-sha256 needs a password.",
         ),
     )
 
@@ -301,7 +301,7 @@ def _custom_metadata(_: click.Context, option: click.Parameter, pairs: tuple[str
         if not key or not separator:
             raise click.BadParameter(f"{pair!r} is not KEY=VALUE", param=option)
         if key in found:
-            raise click.BadParameter(f"{key!r} stands there twice", param=option)
+            raise click.BadParameter(f"{key!r} is given twice", param=option)
         found[key] = os.fsencode(value)
     return found
 
@@ -316,21 +316,21 @@ new_ledger_options = made_of(
         metavar="KEY=VALUE",
         multiple=True,
         callback=_custom_metadata,
-        help="Kept with the ledger's metadata; may be given several times.",
+        help="Custom metadata of the ledger; may be given several times.",
     ),
     click.option(
         NEW_LEDGER_OPTIONS["strict"],
         "strict",
         is_flag=True,
-        help="Create a ledger only where its whole ensemble lives, not where an ack quorum of each write set does.",
+        help="Create the ledger only if its whole ensemble is alive; by default an ack quorum suffices.",
     ),
     password_option,
 )
-"""The properties of a new ledger, which the command gets as `new`, a NewLedger; and `strict`."""
+"""Adds the properties of a new ledger; the command gets them as `new`, a NewLedger, and `strict`."""
 
 
 def refuse_new_ledger_options(why: str) -> None:
-    """Raises UsageError if the command line has properties of a new ledger, and there is none."""
+    """Raises UsageError if the command line has properties of a new ledger but creates none."""
     context = click.get_current_context()
     for name, option in NEW_LEDGER_OPTIONS.items():
         if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
@@ -347,7 +347,7 @@ outage_option = click.option(
     type=Finite(0),
     default=OUTAGE_SECONDS_DEFAULT,
     show_default=True,
-    help="How long metadata or bookies that do not answer are waited for, from the first attempt that failed on. "
-    "The attempt that is under way then, of up to 20 s as a rule, ends first.",
+    help="Seconds to wait for metadata or bookies that do not answer, from the first failed attempt on. "
+    "The current attempt, usually up to 20 s, ends first.",
 )
-"""How long a following command waits out an outage."""
+"""Adds the longest outage that a following command waits out."""

@@ -34,17 +34,17 @@ GAP = "  "
 """Separates columns."""
 
 WRAPPED_MIN = 16
-"""Columns that a wrapped column has at least."""
+"""Minimum width of a wrapped column."""
 
 QUICK_SECONDS = 1.0
-"""Work that is mostly quick has no bar before that: it would only flash up."""
+"""Work that is usually quick has no bar before this time, because it would only flash up."""
 
 REDRAWN_SECONDS = 0.05
-"""A bar is told of progress this often at most: telling it costs more than many a small step."""
+"""Minimum interval between updates of a bar: an update costs more than many a small step."""
 
 
 def narrator(*, quiet: bool) -> Say:
-    """Prints each step of a long command, or nothing if only records are wanted."""
+    """Prints each step of a long command, or nothing if only records are requested."""
     return (lambda _: None) if quiet else (lambda line: say(f"  {line}"))
 
 
@@ -110,7 +110,7 @@ def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _columns() -> int:
-    """Width of the terminal; elsewhere lines may have any length."""
+    """Width of the terminal; without a terminal lines may have any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
@@ -123,7 +123,8 @@ def _flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 
 def _text(value: Any, name: str = "") -> str:
-    """Formats a value. Numbers as they are typed, so that commands take printed ids; only bytes get units."""
+    """Formats a value. Numbers are printed as they are typed, so that commands accept printed ids; only bytes get
+    units."""
     if value is None or value == "":
         return "-"
     if isinstance(value, bool):
@@ -162,7 +163,7 @@ def custom_fields(record: LedgerRecord) -> dict[str, Any]:
 
 
 def loss_fields(record: LedgerRecord) -> dict[str, Any]:
-    """How a ledger was closed without proof of its end, where it was."""
+    """The loss with which a ledger was closed without proof of its end, if it was."""
     loss = record.accepted_loss
     if loss is None:
         return {}
@@ -178,7 +179,7 @@ def loss_fields(record: LedgerRecord) -> dict[str, Any]:
 
 
 def cold_fields(record: LedgerRecord) -> dict[str, Any]:
-    """Where its copy in an object store is, if it has one."""
+    """The location of the ledger's copy in an object store, if there is one."""
     copy = record.cold
     if copy is None:
         return {}
@@ -193,18 +194,17 @@ def cold_fields(record: LedgerRecord) -> dict[str, Any]:
 
 
 def iso(at: datetime | None) -> str | None:
-    """A time in UTC as it is printed."""
+    """Formats a time in UTC."""
     return None if at is None else at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Progress:
-    """A progress bar on stderr if it is a terminal, with the rate, and the time left where the total is known; else
+    """A progress bar on stderr if it is a terminal, with the rate, and the time left if the total is known; else
     nothing.
 
-    Enter it where the work begins, and call it with how much more is done: bytes, or `of` something else; of ""
-    nothing is counted, and only the time is told. `prints`: the work prints on standard output meanwhile; if that is a
-    terminal, there is no bar in between. `is_mostly_quick`: the bar comes after QUICK_SECONDS, from a timer, since the
-    work may hang.
+    Enter it where the work begins, and call it with each increment: bytes, or `of` something else; with "" it counts
+    nothing and shows only the time. `prints`: the work prints on standard output meanwhile; if that is a terminal,
+    there is no bar. `is_mostly_quick`: the bar appears after QUICK_SECONDS, from a timer, because the work may hang.
     """
 
     def __init__(
@@ -257,13 +257,13 @@ class Progress:
 
 
 def waiting(title: str) -> Progress:
-    """The bar of work that is mostly quick, and of which only the time is told."""
+    """The bar of work that is usually quick; it shows only the time."""
     return Progress(title, None, of="", is_mostly_quick=True)
 
 
 @contextmanager
 def long_work(title: str, how: Callable[[], str]) -> Iterator[None]:
-    """Such work, which tells `how` to go on where it is stopped."""
+    """The bar of such work; if the work is stopped, prints `how` to go on."""
     with told_when_stopped(how), waiting(title):
         yield
 

@@ -32,20 +32,20 @@ BOOKLEDGER = ("-m", "bookledger")
 """Arguments that run the command line in a child."""
 
 AUDIT_LOG = "BOOKLEDGER_AUDIT_LOG"
-"""Names our own process's audit log: a file shared by two processes loses lines."""
+"""Environment variable of this process's own audit log: a file shared by two processes loses lines."""
 
 OPTIONS = f"{variable_of('bookie', 'run')}_"
 """Prefix of the environment variables of the options of `bookledger bookie run`."""
 
 FREE_SPACE_MIN_MIB = 64
-"""Low, since these bookies hold little, and shall serve on nearly full disks too."""
+"""Low, because these bookies hold little data and must also serve on nearly full disks."""
 
 
 class BookieProcess:
     """A real bookie in its own process, which can be killed and restarted on its data.
 
-    `environment` is added to our own for the bookie, from the next start on; `options` are more options
-    of `bookledger bookie run`. Certificates named in our environment are not passed on.
+    `environment` is added to this process's own for the bookie, from the next start on; `options` are more options of
+    `bookledger bookie run`. Certificates named in this process's environment are not passed on.
     """
 
     program: Sequence[str] = BOOKLEDGER
@@ -71,13 +71,13 @@ class BookieProcess:
         self._child: Child | None = None
 
     def format(self) -> None:
-        """Formats the directory. Raises what prevents that."""
+        """Formats the directory. Raises the error that prevents that."""
         formatting = _format(self.metadata_uri, self.directory, self.bookie_id)
         with ThreadPoolExecutor(1) as beside_any_loop:
             beside_any_loop.submit(asyncio.run, formatting).result()
 
     def launch(self) -> None:
-        """Starts the process; `await_ready` returns when it serves. A restart keeps the port if it can."""
+        """Starts the process; `await_ready` returns when it serves. A restart keeps the port if possible."""
         options = (
             f"--port={self._port if _is_free(self._port) else 0}",
             f"--lease-seconds={self._lease_seconds}",
@@ -95,7 +95,7 @@ class BookieProcess:
         )
 
     def await_ready(self) -> None:
-        """Waits until it serves. Raises ChildFailed, with the bookie's last words, if it does not."""
+        """Waits until it serves. Raises ChildFailed with the last line of the bookie's stderr if it does not."""
         self._port = int(self.child.hear()["address"].rsplit(":", 1)[1])
 
     def start(self) -> None:
@@ -104,7 +104,7 @@ class BookieProcess:
 
     @property
     def port(self) -> int:
-        """Its port, from its first start on."""
+        """The port, known from its first start on."""
         return self._port
 
     @property
@@ -127,7 +127,7 @@ class BookieProcess:
 
 
 def _is_free(port: int) -> bool:
-    """Whether a bookie could listen on it: while none did, the kernel may have given it to anybody's connection."""
+    """Whether a bookie could listen on it: while none did, the kernel may have given it to another connection."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -138,7 +138,7 @@ def _is_free(port: int) -> bool:
 
 
 def _not_inherited() -> dict[str, str]:
-    """Clears options in our environment: they are for one bookie, and several could not share a port or a directory."""
+    """Clears options in the environment: they are for one bookie, and several could not share a port or a directory."""
     return {name: "" for name in os.environ if name.startswith(OPTIONS)}
 
 
@@ -151,7 +151,7 @@ async def _format(metadata_uri: str, directory: Path, bookie_id: str) -> None:
 
 
 def in_plain_text() -> None:
-    """For commands with their own bookies on this machine: ignores certificates, which are for another cluster."""
+    """Ignores certificates, which are for another cluster; for commands with their own bookies on this machine."""
     os.environ.pop(ENVIRONMENT, None)
 
 

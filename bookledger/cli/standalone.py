@@ -37,12 +37,12 @@ host_option = click.option(
     show_default=True,
     help="Address to listen on.",
 )
-"""For commands that run bookies."""
+"""`host`, for commands that run bookies."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Machine:
-    """The bookies and the store of one machine, as configured by the options."""
+    """The bookies and the store of one machine, configured by the options."""
 
     data: Path
     bookies: int
@@ -56,7 +56,7 @@ class _Machine:
     def __post_init__(self) -> None:
         if self.port and self.port + self.bookies - 1 > PORT_MAX:
             raise click.UsageError(
-                f"{self.bookies} bookies from port {self.port} on go past port {PORT_MAX}; take a lower --port"
+                f"{self.bookies} bookies from port {self.port} on go past port {PORT_MAX}; use a lower --port"
             )
 
     async def serve(self, provider: TracerProvider | None) -> None:
@@ -132,16 +132,18 @@ class _Machine:
     type=FilePath(file_okay=False),
     default=Path("bookledger-data"),
     show_default=True,
-    help="Directory for everything; made when it is not there.",
+    help="Directory for all data; created if it does not exist.",
 )
-@click.option("--bookies", default=3, type=click.IntRange(1, 32), show_default=True, help="How many to run.")
+@click.option(
+    "--bookies", default=3, type=click.IntRange(1, 32), show_default=True, help="Number of bookies to run."
+)
 @host_option
 @click.option(
     "--port",
     default=3181,
     type=click.IntRange(0, PORT_MAX),
     show_default=True,
-    help="Port of the first bookie, the others follow; 0 takes free ones.",
+    help="Port of the first bookie, with the following ports for the others; 0 picks free ports.",
 )
 @insecure_option
 @http_option
@@ -149,7 +151,7 @@ class _Machine:
 @traces_option
 @json_option
 def standalone(machine: _Machine, traces: str | None) -> None:
-    """Run bookies and an embedded metadata store until SIGTERM or SIGINT. Data stays for the next time.
+    """Run bookies and an embedded metadata store until SIGTERM or SIGINT. The data is kept for the next run.
 
     Examples:
         bookledger standalone --data /srv/try

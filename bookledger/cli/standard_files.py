@@ -1,6 +1,6 @@
-"""Guards standard input, output and error: open at the start, flushed at the end.
+"""Guards standard input, output and error: opens them at the start, and flushes them at the end.
 
-A shell can start a program with any of them closed. The next file it opens, perhaps the metadata, would
+A shell can start a program with any of them closed. The next file that the program opens, perhaps the metadata, would
 then receive the messages meant for them.
 """
 
@@ -35,7 +35,7 @@ def secure() -> None:
         _null_at(STDERR)
         sys.stderr = os.fdopen(STDERR, "w", closefd=False)
     if output_closed:
-        raise OutputClosed("standard output is closed; send it to /dev/null if nobody wants it")
+        raise OutputClosed("standard output is closed; redirect it to /dev/null to discard it")
 
 
 def input_was_closed() -> bool:
@@ -59,7 +59,7 @@ def _null_at(fd: int) -> None:
 
 
 def nobody_reads() -> bool:
-    """Whether standard output is a pipe whose reader has gone."""
+    """Whether standard output is a pipe whose reader has ended."""
     poll = select.poll()
     poll.register(STDOUT, 0)  # errors are reported whatever is asked for
     return any(event & select.POLLERR for _, event in poll.poll(0))

@@ -1,7 +1,7 @@
-"""Temporary directories that are removed by the next run at the latest, however this one ends.
+"""Temporary directories that are removed by the next run at the latest, even if this one is killed.
 
-Each is locked while in use, and a lock dies with its process. So a run first removes
-unlocked ones, left by runs that were killed.
+Each is locked while in use, and a lock ends with its process. So a run first removes unlocked directories, which killed
+runs left behind.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from .output import Say
 PREFIX = "bookledger-"
 
 RANDOM_CHARS = 8
-"""What `tempfile` puts behind a prefix."""
+"""Number of characters that `tempfile` appends to a prefix."""
 
 NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-"""What file systems answer that cannot lock a directory; EBADF is NFS, which locks only what is open for writing."""
+"""Errors of file systems that cannot lock a directory; EBADF is NFS, which locks only files open for writing."""
 
 MAKE_TRIES_MAX = 10
-"""How often a directory may be mistaken for a leftover between creation and locking."""
+"""Number of times a directory may be mistaken for a leftover between its creation and its locking."""
 
 
 class NoLocks(Exception):
@@ -47,7 +47,8 @@ def scratch_directory(purpose: str, parent: Path | None, say: Say) -> Iterator[P
 
 @contextmanager
 def directory_beside(parent: Path, prefix: str, purpose: str, say: Say) -> Iterator[Path]:
-    """The same, with any prefix. Leftovers stay where the file system has no locks: they may be in use."""
+    """Like `scratch_directory`, with any prefix. Leftovers stay if the file system has no locks, because they may be in
+    use."""
     for leftover in sorted(parent.glob(glob.escape(prefix) + "?" * RANDOM_CHARS)):
         _remove_if_unused(leftover, purpose, say)
     path, lock_fd = _make_locked(parent, prefix)
@@ -70,7 +71,7 @@ def _make_locked(parent: Path, prefix: str) -> tuple[Path, int | None]:
             return path, lock_fd
         if lock_fd is not None:
             os.close(lock_fd)
-    raise OSError(f"another run removes every directory that is made in {parent}")
+    raise OSError(f"another run removes every directory that is created in {parent}")
 
 
 def _remove_if_unused(path: Path, purpose: str, say: Say) -> None:
@@ -89,7 +90,7 @@ def _remove_if_unused(path: Path, purpose: str, say: Say) -> None:
 
 
 def _remove(path: Path, whose: str, say: Say) -> bool:
-    """Whether the directory is gone; a child that is still ending may create files in it."""
+    """Removes the directory and returns whether it is gone; a child that is still ending may create files in it."""
     try:
         shutil.rmtree(path)
     except OSError as error:
@@ -99,7 +100,7 @@ def _remove(path: Path, whose: str, say: Say) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """A descriptor that holds the directory's lock; None if it is in use, or gone. Raises NoLocks."""
+    """A descriptor that holds the directory's lock; None if the directory is in use, or gone. Raises NoLocks."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

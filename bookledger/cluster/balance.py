@@ -1,7 +1,8 @@
 """Plans moves of copies that even out disk usage. Pure: placement in, moves out.
 
-A bookie's use is what the metadata places on it, as a share of its disk. Moves go from the most used to the least used,
-never to a worse placement among fault domains, and only if they reduce the difference between the two.
+A bookie's use is the size of its copies according to the metadata, as a share of its disk. Moves go from the most used
+to the least used bookie, never to a worse placement among fault domains, and only if they reduce the difference between
+the two.
 """
 
 from __future__ import annotations

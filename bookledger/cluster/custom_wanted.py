@@ -10,7 +10,7 @@ from metadata.records.ledger_record import LedgerRecord
 
 @dataclass(frozen=True, slots=True)
 class CustomWanted:
-    """A key of custom metadata, with this value, with one that has this part in it, or with any."""
+    """A key of custom metadata, with this value, with a value that contains this part, or with any value."""
 
     key: str
     value: bytes | None = None
@@ -24,12 +24,12 @@ class CustomWanted:
         return cls(key, os.fsencode(value) if sign else None, sign == "~")
 
     def is_of(self, record: LedgerRecord) -> bool:
-        """Whether the record has it."""
+        """Whether the record matches."""
         found = record.custom_metadata.get(self.key)
         if found is None or self.value is None:
             return found is not None
         return self.value in found if self.is_part else self.value == found
 
     def may_be_in(self, encoded: bytes) -> bool:
-        """False only if no record of these bytes has it: quick, so that most need not be decoded."""
+        """False only if no record of these bytes matches; quick, so that most records need not be decoded."""
         return os.fsencode(self.key) in encoded and (self.value or b"") in encoded

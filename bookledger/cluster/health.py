@@ -1,6 +1,6 @@
-"""Whether a cluster is whole, fact by fact. Pure: from what was read of its metadata.
+"""Judges a cluster's health, fact by fact, from data read from its metadata. Pure.
 
-What needs every ledger's record is not known before they were counted once, and as old as that count.
+Facts that need every ledger's record are unknown before the first count, and as old as that count.
 """
 
 from __future__ import annotations
@@ -21,52 +21,52 @@ from metadata.store import StoreHealth
 
 from .survey import Survey
 
-RESTORE_COOKIE = "`bookledger bookie restore-cookie --data DIR` writes it anew"
+RESTORE_COOKIE = "`bookledger bookie restore-cookie --data DIR` writes it again"
 
-TAKE_BACK = "`bookledger cluster decommission NAME --cancel` takes that back"
+TAKE_BACK = "`bookledger cluster decommission NAME --cancel` cancels that"
 
-SAY_SO = "of those that will not come back, say so: bookledger cluster decommission NAME"
+SAY_SO = "decommission those that will not come back: bookledger cluster decommission NAME"
 
-SEE_RETENTION = "start their consumers, or take them out of the retention: bookledger log retention LOG"
+SEE_RETENTION = "start their consumers, or remove them from the retention: bookledger log retention LOG"
 
 NOT_COUNTED = "the ledgers are being counted"
 
 NAMES_MAX = 20
-"""Bookies that one reason names; the rest are counted."""
+"""Bookies that one reason names; further ones are only counted."""
 
 NEARLY_FULL = 0.95
-"""Share of a disk that is in use, from which on it is told of."""
+"""Share of used disk space from which on a bookie is reported."""
 
 _TLS = "TLS: "
-"""So begins what the TLS handshake said, in the reason of a call that failed."""
+"""Prefix of a TLS handshake's error in the reason of a failed call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """What is read of a cluster at once, without its ledgers."""
+    """Data read from a cluster at once, without its ledgers."""
 
     view: ClusterView
     metadata: StoreHealth
     auditor: LeaseLock | None
     hold: Restored | None
     silent: Mapping[str, str] | None = None
-    """Why bookies do not answer, by name; None where nobody has called them."""
+    """Why bookies do not answer, by name; None if none was called."""
     offloader: OffloaderState | None = None
 
 
 def of_survey(seen: Survey) -> list[Finding]:
-    """Of a survey that has just ended: everything is known."""
+    """The findings of a survey that has just ended, when everything is known."""
     glance = Glance(seen.view, seen.metadata, seen.auditor, seen.hold, None, seen.offloader)
     return findings(glance, seen, seen.counted_seconds_ago)
 
 
 def is_whole(seen: Survey) -> bool:
-    """Whether every copy is in place, and whatever else keeps it so."""
+    """Whether every copy is in place, and everything that keeps it so works."""
     return facts.whole(of_survey(seen)) is Verdict.WELL
 
 
 def why_not_whole(found: Iterable[Finding]) -> list[str]:
-    """What is wrong, in a few words each, and what to do if that is one thing."""
+    """The problems, in a few words each, and the remedy if there is one."""
     return [one.why for one in found if one.keeps_from_whole]
 
 
@@ -85,12 +85,12 @@ def rows(found: Iterable[Finding]) -> list[dict[str, Any]]:
 
 
 def findings(now: Glance, counted: Survey | None, counted_seconds_ago: float = 0.0) -> list[Finding]:
-    """Of all facts of a cluster, in their order; `counted` is the last survey of all ledgers."""
+    """The findings on all facts of a cluster, in their order; `counted` is the last survey of all ledgers."""
     view = now.view
     return [
         *_of_ledgers(view, counted, counted_seconds_ago),
         facts.of_store(now.metadata),
-        facts.AUDITOR.found("" if now.auditor else "nobody is the auditor: what is lost is not noticed"),
+        facts.AUDITOR.found("" if now.auditor else "there is no auditor: lost copies are not noticed"),
         facts.ACCEPTED.found(_not_accepted(now.hold)),
         facts.REGISTERED.found(_not_registered(view)),
         facts.BRAKE.found(_braked(view)),
@@ -124,19 +124,19 @@ def _of_ledgers(view: ClusterView, counted: Survey | None, age_seconds: float) -
 
 def _lacking(counted: Survey) -> str:
     bad = sum(count for condition, count in counted.fragments.items() if not condition.is_well)
-    return f"{bad} fragments lack copies, or have them in the wrong place" if bad else ""
+    return f"{bad} fragments have missing or misplaced copies" if bad else ""
 
 
 def _left_behind(counted: Survey) -> str:
     left = counted.left_behind
-    return f"{left} ledgers are not closed, and seem to have nobody who does it" if left else ""
+    return f"{left} ledgers are not closed, and seem to have no writer" if left else ""
 
 
 def _not_accepted(hold: Restored | None) -> str:
     if hold is None:
         return ""
     noticed = "" if hold.noticed is None else f" ({hold.noticed})"
-    return f"the metadata is an older copy that nobody has accepted{noticed}: bookledger metadata check"
+    return f"the metadata is an older copy that was not accepted{noticed}: bookledger metadata check"
 
 
 def _absent(view: ClusterView) -> list[BookieRef]:
@@ -145,7 +145,7 @@ def _absent(view: ClusterView) -> list[BookieRef]:
 
 
 def _not_registered(view: ClusterView) -> str:
-    """Who does not live and is not given up."""
+    """Bookies that are not alive and not given up."""
     away = [ref for ref in _absent(view) if view.orders.get(ref.bookie_id) is not OrderKind.GIVEN_UP]
     if not away:
         return ""
@@ -156,14 +156,14 @@ def _not_registered(view: ClusterView) -> str:
         if waits
         else "is to be copied elsewhere"
     )
-    then = f"; what is there {when}" if unexpected else ""
+    then = f"; their data {when}" if unexpected else ""
     return f"not registered: {_names(away)}{then}"
 
 
 def _braked(view: ClusterView) -> str:
     if not view.is_braked:
         return ""
-    return f"{_listed(view.unexpectedly_absent)} are absent: nothing is copied while so many are; {SAY_SO}"
+    return f"{_listed(view.unexpectedly_absent)} are absent: nothing is copied while this many are; {SAY_SO}"
 
 
 def _referred_to(view: ClusterView, held: Collection[BookieRef]) -> str:
@@ -177,14 +177,14 @@ def _referred_to(view: ClusterView, held: Collection[BookieRef]) -> str:
 def _all_read_only(view: ClusterView) -> str:
     if not view.living or any(one.writable for one in view.living.values()):
         return ""
-    return "every bookie that lives is read-only: nothing can be written; free space on their disks"
+    return "every live bookie is read-only: nothing can be written; free space on their disks"
 
 
 def _without_cookie(view: ClusterView) -> str:
     strange = [ref for ref in view.living if ref.bookie_id not in view.formatted]
     if not strange:
         return ""
-    told = "alive, and without a cookie in the metadata, so that no restart succeeds"
+    told = "alive, but without a cookie in the metadata, so a restart would fail"
     return f"{told}: {_names(strange)}; {RESTORE_COOKIE}"
 
 
@@ -193,17 +193,17 @@ def _without_name(view: ClusterView, held: Collection[BookieRef]) -> str:
     if not lost:
         return ""
     told = "ledgers refer to absent bookies that have no cookie in the metadata"
-    return f"{told}: {_names(lost)}; where their directories are there, {RESTORE_COOKIE}"
+    return f"{told}: {_names(lost)}; if their directories still exist, {RESTORE_COOKIE}"
 
 
 def _given_up_and_alive(view: ClusterView) -> str:
     out = [ref for ref in view.living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]
-    return f"alive, and given up, so that it gets nothing: {_names(out)}; {TAKE_BACK}" if out else ""
+    return f"alive, but given up, so no entries are placed on it: {_names(out)}; {TAKE_BACK}" if out else ""
 
 
 def _reachable(view: ClusterView, auditor: LeaseLock | None) -> Finding:
     if auditor is None:
-        return facts.REACHABLE.unknown("there is no auditor that calls them")
+        return facts.REACHABLE.unknown("no auditor calls them")
     unreached = {
         ref: auditor.unreachable[ref.bookie_id]
         for ref, one in sorted(view.living.items())
@@ -214,16 +214,16 @@ def _reachable(view: ClusterView, auditor: LeaseLock | None) -> Finding:
     said = "; ".join(_at_address(view.living[ref].address, one.why) for ref, one in unreached.items())
     look = "certificates" if all(_TLS in one.why for one in unreached.values()) else "--advertise"
     return facts.REACHABLE.found(
-        f"alive, and out of the auditor's reach: {_names(unreached)} ({said}); look at {look}"
+        f"alive, but unreachable for the auditor: {_names(unreached)} ({said}); check {look}"
     )
 
 
 def _answering(view: ClusterView, silent: Mapping[str, str] | None) -> Finding:
     if silent is None:
-        return facts.ANSWERING.unknown("nobody has called them")
+        return facts.ANSWERING.unknown("they have not been called")
     names = sorted(one.bookie_id for one in view.living)
     told = _listed(f"{name} ({silent[name]})" for name in names if name in silent)
-    return facts.ANSWERING.found(f"registered, and silent: {told}" if told else "")
+    return facts.ANSWERING.found(f"registered, but silent: {told}" if told else "")
 
 
 def _without_room(view: ClusterView) -> str:
@@ -240,7 +240,7 @@ def _without_room(view: ClusterView) -> str:
 def _silent(auditor: LeaseLock | None) -> str:
     if auditor is None or not auditor.silent_cursors:
         return ""
-    told = "cursors that do not move count no more, and records go that they have not read"
+    told = "cursors that do not move are ignored, and records that they have not read are deleted"
     return f"{told}: {_listed(auditor.silent_cursors)}; {SEE_RETENTION}"
 
 

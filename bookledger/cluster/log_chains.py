@@ -1,4 +1,5 @@
-"""Logs whose segments and ledgers do not fit: after metadata came back from a copy, or a ledger was deleted by hand."""
+"""Finds logs whose segments and ledgers do not match, after metadata was restored from a copy or a ledger was deleted
+by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from metadata.store import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class BrokenSegment:
-    """A segment that cannot be read as its log says, and why."""
+    """A segment that does not match its log, and why."""
 
     log: str
     segment: Segment
@@ -24,9 +25,9 @@ class BrokenSegment:
 
 
 async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
-    """All of them, of all logs. Reads every log and every ledger's record. Raises MetadataError."""
+    """All broken segments of all logs. Reads every log and every ledger's record. Raises MetadataError."""
     logs = LogStore(store)
-    # Before the ledgers: a segment that is added meanwhile is not looked at.
+    # Read before the ledgers, so that a segment that is added meanwhile is not examined.
     left = [
         (log.record, segment)
         async for log in logs.records()
@@ -48,13 +49,13 @@ async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
 
 
 def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerRecord]) -> str:
-    """Empty where it fits."""
+    """Empty if the segment matches."""
     ledger = found.get(segment.ledger_id)
     if ledger is None:
-        return "there is no such ledger, or it is another one's"
+        return "the ledger does not exist, or belongs to another log"
     maker = log.maker_of(segment.first_position)
     if segment_of(ledger.custom_metadata) != SegmentOf(maker, segment.first_position, segment.epoch):
-        return "the ledger says that it is another segment"
+        return "the ledger describes itself as another segment"
     if segment.end_position is None:
         return ""
     if maker != log.identity and (
@@ -62,7 +63,7 @@ def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerReco
     ):
         return ""  # a fork shares a part of it
     if not ledger.is_closed or ledger.last_entry is None:
-        return f"the ledger is {ledger.state.value}, and the log says where it ends"
+        return f"the ledger is {ledger.state.value}, but the log has its end"
     end = _end(segment, ledger.last_entry)
     return "" if end == segment.end_position else f"the ledger ends before position {end}"
 

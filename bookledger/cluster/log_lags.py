@@ -1,4 +1,4 @@
-"""How far readers of logs are behind, as `Log.lag` says, for metrics, the API and the console."""
+"""The lag of readers of logs, as `Log.lag` defines it, for metrics, the API and the console."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 async def lag_of(client: LedgerClient, record: LogRecord, position: int) -> tuple[int, float] | None:
-    """Records and seconds; None where they cannot be told: the log has a password, or no bookie answers."""
+    """Records and seconds; None if they are unknown: the log has a password, or no bookie answers."""
     try:
         log = await client.log(record.name)
         lag = await log.lag(position)

@@ -1,6 +1,6 @@
-"""What bookies tell of ledgers that are not closed: how far each is confirmed, its size, and where its writer is.
+"""Asks bookies about ledgers that are not closed: the last confirmed entry, the size, and the writer's address.
 
-Nobody is disturbed by it, and it costs a question to each bookie of a ledger's last ensemble.
+This disturbs no writer, and costs one request to each bookie of a ledger's last ensemble.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ledgers.errors import LedgerError
 from metadata.records.ledger_record import LedgerRecord
 
 ASK_SECONDS_MAX = 2.0
-"""How long the bookies of all ledgers in one list are waited for: they may be away, and somebody waits."""
+"""Time limit for the bookies of all ledgers in one list, which may be away while a user waits."""
 
 ASKED_AT_ONCE_MAX = 64
-"""Ledgers of one list that are asked for at once."""
+"""Ledgers of one list whose bookies are asked concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtBookies:
     """The last confirmed entry (-1 before the first), the bytes through it, and host and port of the writer; None for
-    what is not known. `why_unknown`: why nothing is."""
+    unknown values. `why_unknown`: why all are unknown."""
 
     last_add_confirmed: int | None = None
     confirmed_bytes: int | None = None
@@ -37,11 +37,11 @@ UNKNOWN = "unknown"
 NOT_ASKED = AtBookies(why_unknown="its bookies were not asked")
 
 Open = dict[int, AtBookies]
-"""By ledger, of those that are not closed."""
+"""By ledger, for those that are not closed."""
 
 
 async def ask_bookies(client: LedgerClient, records: Iterable[LedgerRecord]) -> Open:
-    """Asks for those of these ledgers that are not closed, as many as answer in ASK_SECONDS_MAX."""
+    """Asks about those of these ledgers that are not closed; returns the answers that arrive in ASK_SECONDS_MAX."""
     wanted = [record for record in records if not record.is_closed]
     slots = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
     end = asyncio.get_running_loop().time() + ASK_SECONDS_MAX
@@ -51,7 +51,7 @@ async def ask_bookies(client: LedgerClient, records: Iterable[LedgerRecord]) -> 
 
 async def _ask(client: LedgerClient, record: LedgerRecord, slots: asyncio.Semaphore, end: float) -> AtBookies:
     if record.verifier:
-        return AtBookies(why_unknown="it has a password, which is not known here")
+        return AtBookies(why_unknown="the ledger has a password, which is unknown here")
     try:
         async with asyncio.timeout_at(end), slots:
             reader = await client.open_ledger(record.ledger_id, recovery=False)
@@ -63,7 +63,7 @@ async def _ask(client: LedgerClient, record: LedgerRecord, slots: asyncio.Semaph
 
 
 def confirmed_fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
-    """The same in JSON: of a closed ledger its end, and no writer."""
+    """The values as JSON; for a closed ledger its end, and no writer."""
     found = _seen(record, seen)
     return {
         "last_add_confirmed": found.last_add_confirmed,
@@ -73,7 +73,7 @@ def confirmed_fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
 
 
 def why_unknown(record: LedgerRecord, seen: Open) -> dict[str, str]:
-    """In JSON, too; nothing where it is known."""
+    """The reason as JSON; empty if the values are known."""
     why = _seen(record, seen).why_unknown
     return {"why_unknown": why} if why else {}
 

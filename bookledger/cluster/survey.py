@@ -1,6 +1,6 @@
 """Surveys a whole cluster: its bookies, its ledgers with every copy of every fragment, and the running repairs.
 
-Reads the metadata alone and asks no bookie, so that it works while half of the cluster is dead, too.
+Reads only the metadata and asks no bookie, so that it also works while half of the cluster is dead.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from metadata.records.unreadable import skip
 from metadata.store import MetadataStore, StoreHealth, list_all
 
 COUNTED_LEDGERS_MIN = 1000
-"""With so many ledgers what the auditor has counted is told, where that is enough; fewer are listed at once."""
+"""From this many ledgers on, the auditor's counts are used if they suffice; fewer ledgers are listed directly."""
 
 LEDGERS_LISTED_MAX = 100_000
-"""Under-replicated ledgers that a survey names; the rest are only counted."""
+"""Under-replicated ledgers that a survey names; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookieSeen:
-    """A bookie that was ever formatted. `registration` is None if it does not live; `last` is that, or what it was
-    registered as before, None where that is not known."""
+    """A bookie that was ever formatted. `registration` is None if it is not alive; `last` is the current or former
+    registration, None if unknown."""
 
     bookie: BookieRef
     state: str
@@ -55,13 +55,13 @@ class BookieSeen:
 
 @dataclass(slots=True)
 class Survey(LedgerCounts):
-    """The counts, and what else there is to tell. `amiss` are the ledgers with bad copies, and those copies; `unclosed`
-    those that are left behind.
+    """The counts and lists. `amiss` are the ledgers with bad copies, and those copies; `unclosed` are open ledgers
+    without a writer.
 
-    `counted_seconds_ago`: 0 where the ledgers were listed; else the auditor has counted them, and names none of them in
-    `amiss`, `unclosed` and `open_on`. `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still
-    being written, by the bookies that are to leave. `hold`: the metadata came from a backup that is not accepted, or
-    went back by itself.
+    `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor has counted them, and `amiss`, `unclosed`
+    and `open_on` name none. `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still being
+    written, by the bookies that are to leave. `hold`: the metadata came from a backup that is not accepted, or went
+    back without an operator's action.
     """
 
     cluster_id: str
@@ -80,8 +80,8 @@ class Survey(LedgerCounts):
     counted_seconds_ago: float = 0.0
 
     def lost_of(self, ledger_id: int) -> list[str]:
-        """The bookies that hold copies of a ledger that is not whole, and will not come back: nobody need wait for
-        them."""
+        """The bookies that hold copies of a ledger that is not whole and that will not come back: there is no need to
+        wait for them."""
         view = self.view
         refs = {copy.bookie for copy in self.amiss.get(ledger_id, ())} - view.living.keys()
         return sorted(
@@ -101,9 +101,11 @@ async def survey(
     on_ledger: Callable[[int], object] = lambda _: None,
     may_be_counted: bool = False,
 ) -> Survey | None:
-    """Surveys the whole cluster; None if there is none at this URI. `on_ledger` is told of ledgers that were looked at.
+    """Surveys the whole cluster; None if there is none at this URI. `on_ledger` is called with numbers of examined
+    ledgers.
 
-    With `may_be_counted` very many ledgers are not listed, where the auditor has counted them. Raises MetadataError.
+    With `may_be_counted`, a very large number of ledgers is not listed if the auditor has counted them. Raises
+    MetadataError.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -136,7 +138,7 @@ async def survey(
 
 
 def _is_counted(seen: Survey) -> bool:
-    """Takes what the auditor has counted, if it has counted very many ledgers, and bookies are as they were then."""
+    """Uses the auditor's counts, if it has counted very many ledgers and the bookies have not changed since."""
     counted = published_counts.decode(seen.auditor.counts, seen.view) if seen.auditor else None
     if seen.auditor is None or counted is None:
         return False
@@ -149,13 +151,13 @@ def _is_counted(seen: Survey) -> bool:
 
 
 async def lasts_of(store: MetadataStore, view: ClusterView) -> dict[BookieRef, Registration]:
-    """What bookies were registered as before, read only where one is absent. Raises MetadataError."""
+    """The former registrations of bookies, read only if one is absent. Raises MetadataError."""
     alive = {one.bookie_id for one in view.living}
     return await last_registrations(store) if view.formatted.keys() - alive else {}
 
 
 def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> list[BookieSeen]:
-    """Every bookie, also dead ones, by name."""
+    """Every bookie, including dead ones, by name."""
     refs = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()} | view.living.keys()
     return [
         BookieSeen(
@@ -170,12 +172,12 @@ def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> 
 
 
 def seconds_since(ms: int) -> float:
-    """By our clock and another's, so for people to read only: 0 where theirs was ahead."""
+    """By our clock and another's, so only for people to read: 0 if the other clock is ahead."""
     return max(0.0, time.time() - ms / 1000)
 
 
 def healing_row(ledger_id: int, who: LeaseLock) -> dict[str, Any]:
-    """A ledger that is being healed, by whom, and how fast, as plain values."""
+    """A ledger that is being healed, with its bookie and rate, as plain values."""
     seconds = max(0.001, seconds_since(who.since_ms))
     return {
         "ledger_id": ledger_id,
@@ -187,7 +189,7 @@ def healing_row(ledger_id: int, who: LeaseLock) -> dict[str, Any]:
 
 
 def _take(seen: Survey, record: LedgerRecord) -> None:
-    """Counts a ledger, and lists it where something is to be told of it."""
+    """Counts a ledger, and lists it if it needs attention."""
     is_left = is_left_behind(record, seen.view)
     amiss = seen.add(record, replication_tasks(record, seen.view), is_left)
     if amiss and len(seen.amiss) < LEDGERS_LISTED_MAX:

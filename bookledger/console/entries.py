@@ -38,7 +38,7 @@ class EntriesPage:
 async def read(client: LedgerClient, has_password: bool, ledger_id: int, first: int) -> EntriesPage:
     """Reads without disturbing a writer. Errors become part of the page."""
     if has_password:
-        return EntriesPage(problem="it has a password, which this console does not know")
+        return EntriesPage(problem="the ledger has a password, which this console does not know")
     try:
         async with asyncio.timeout(READ_SECONDS_MAX):
             reader = await client.open_ledger(ledger_id, recovery=False)

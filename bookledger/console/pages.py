@@ -42,8 +42,8 @@ BOOKIES_A_PAGE = cluster_state.BOOKIES_MAX
 FRAGMENTS_A_PAGE = ledger_state.FRAGMENTS_MAX
 
 NO_ENTRIES = (
-    "Entries are not shown here: they are your users' data. A console that shows them is started by "
-    "`bookledger console --entries`. From a shell: `bookledger ledger read {}`"
+    "Entries are not shown here, because they are your users' data. `bookledger console --entries` starts a console "
+    "that shows them. From a shell: `bookledger ledger read {}`"
 )
 
 ENTRIES = "entries"
@@ -66,7 +66,7 @@ def handler(draw: Page, sources: Sources) -> Handler:
         except Away as error:
             return _out_of_sight(str(error), sources.last.of(request.path_qs))
         except ValueError as error:
-            raise Problem(HTTPStatus.BAD_REQUEST, str(error), title="That is no page") from None
+            raise Problem(HTTPStatus.BAD_REQUEST, str(error), title="Invalid request") from None
         if drawn.name != ENTRIES:  # users' data is shown to whoever asks for it, and audited each time
             sources.last.keep(request.path_qs, drawn)
         return page(drawn.name, **drawn.values)
@@ -77,7 +77,7 @@ def handler(draw: Page, sources: Sources) -> Handler:
 def _out_of_sight(why: str, last: Drawn | None) -> web.Response:
     """The page as it was last, with a word about that. Raises Problem where it has not been drawn before."""
     if last is None:
-        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, why, title="Out of sight")
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, why, title="Metadata unavailable")
     away = {"why": why, "at": time.time() * 1000, "last_ms": last.at_ms}
     return page(last.name, HTTPStatus.SERVICE_UNAVAILABLE, **last.values, away=away)
 
@@ -221,7 +221,7 @@ async def one_log(request: web.Request, sources: Sources) -> Drawn:
     name, first = request.match_info["log"], FIRST_SEGMENT.read(request.query)
     found = await log_state.one_log(sources.sight, name, first)
     if found is None:
-        why = f"There is no log {name}: it was deleted, renamed, or never made."
+        why = f"There is no log {name}: it was deleted, renamed, or never created."
         raise Problem(HTTPStatus.NOT_FOUND, why, title="No such log")
     return _drawn("log", title=f"Log {name}", log=found, first=first)
 
@@ -235,7 +235,7 @@ def _drawn(name: str, **values: Any) -> Drawn:
 
 
 def _no_ledger(ledger_id: int) -> Problem:
-    why = f"There is no ledger {ledger_id}: it was deleted, or never made."
+    why = f"There is no ledger {ledger_id}: it was deleted, or never created."
     return Problem(HTTPStatus.NOT_FOUND, why, title="No such ledger")
 
 

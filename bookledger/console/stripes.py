@@ -17,12 +17,12 @@ GLYPHS = {
 """A glyph per condition, so that none is shown by its colour alone."""
 
 MEANINGS = {
-    "open": "still written",
+    "open": "being written",
     "whole": "whole",
-    "away": "its bookie is away, and waited for",
+    "away": "its bookie is absent and may come back",
     "misplaced": "in the wrong fault domain, to be moved",
     "draining": "its bookie is drained, to be moved",
-    "lacking": "it lacks entries, to be copied",
+    "lacking": "entries are missing, to be copied",
     "lost": "lost, to be copied from others",
 }
 
@@ -70,4 +70,4 @@ def _cell(copy: dict[str, Any] | None, ledger: dict[str, Any]) -> Cell:
     share = "every entry" if quorum == size else f"{quorum} of {size} entries"
     lacks = copy["lacks"]
     more = f", lacks entries {lacks[0]} to {'the end' if lacks[1] is None else lacks[1]}" if lacks else ""
-    return Cell(condition, GLYPHS[condition], f"{MEANINGS[condition]}; takes {share}{more}")
+    return Cell(condition, GLYPHS[condition], f"{MEANINGS[condition]}; stores {share}{more}")

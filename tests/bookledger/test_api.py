@@ -148,7 +148,7 @@ async def test_every_answer_of_a_cluster_is_what_the_document_says() -> None:
             "given_up": ["b3", "b4"],
         }
         assert (await told(url, "/ledgers/{ledger_id}", "/ledgers/1"))["accepted_loss"] is None
-        assert (ledger["writer"], ledger["closed_ms"]) == ("none: closed for ever", None)
+        assert (ledger["writer"], ledger["closed_ms"]) == ("none: the ledger is closed", None)
         assert {"key": "who", "value": "\ufffd<b>", "cut": False} in ledger["custom"]
         assert sum(len(one["value"]) for one in ledger["custom"]) < 2000
         (marked,) = (await told(url, "/fragments"))["under_replicated"]
@@ -306,7 +306,7 @@ async def test_what_is_wrong_with_bookies_that_live_is_told() -> None:
     async with answering(uri) as url:
         cluster = await told(url, "/cluster")
     assert cluster["condition"] == "wounded"
-    assert "every bookie that lives is read-only" in str(cluster["facts"])
+    assert "every live bookie is read-only" in str(cluster["facts"])
 
 
 async def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,10 +137,14 @@ async def test_the_consoles_pages_tell_the_same() -> None:
     found = there(await logs.read(b"o" * 16))
     async with shown(uri) as session:
         every = html.unescape(await text_of(session, "/logs"))
-        for words in ("but not before billing", "<td>audits</td>", "host-8, host-9", "nobody"):
+        for words in ("but not before billing", "<td>audits</td>", "host-8, host-9", "no leader"):
             assert words in every
         one = html.unescape(await text_of(session, "/logs/orders"))
-        for words in ("host-7, of election scheduler, token 1", "5 records were given up", "w<1>"):
+        for words in (
+            "host-7, election scheduler, token 1",
+            "5 records were deleted before it read them",
+            "w<1>",
+        ):
             assert words in one
         assert "positions 0 to 9, 100 B: at 1970-01-12 13:46:41 UTC" in one
         await logs.change(replace(found.record, legal_hold=True), found.version)

@@ -66,7 +66,7 @@ async def test_a_name_of_somebody_elses_is_refused_in_words_whatever_it_asks_for
         for host in NOT_OURS:
             status, why = await asked(address, host, path=path)
             assert status in (400, 421), host
-            assert status == 400 or "ask for 127.0.0.1 or localhost" in why
+            assert status == 400 or "use 127.0.0.1 or localhost" in why
 
 
 async def test_every_name_of_loopback_is_answered_and_who_sends_none() -> None:

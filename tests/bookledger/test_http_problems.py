@@ -87,7 +87,7 @@ async def check_is_problem(answer: aiohttp.ClientResponse, status: HTTPStatus, w
     [
         ("/no/such/path", HTTPStatus.NOT_FOUND, "no such path"),
         ("/api/v1/nothing", HTTPStatus.NOT_FOUND, "no such path"),
-        ("/api/v1/ledgers/99", HTTPStatus.NOT_FOUND, "no such thing"),
+        ("/api/v1/ledgers/99", HTTPStatus.NOT_FOUND, "not found"),
         ("/api/v1/ledgers/x", HTTPStatus.BAD_REQUEST, "is a whole number"),
         ("/ledgers/99", HTTPStatus.NOT_FOUND, "There is no ledger 99"),
         ("/ledgers/1/entries", HTTPStatus.NOT_FOUND, "bookledger console --entries"),
@@ -106,14 +106,14 @@ async def test_a_method_that_changes_something_is_a_problem_and_the_answer_says_
     async with answering() as address:
         for path in ("/metrics", "/api/v1/cluster", "/"):
             answer = await asked(address, path, "POST")
-            await check_is_problem(answer, HTTPStatus.METHOD_NOT_ALLOWED, "answers GET and HEAD")
+            await check_is_problem(answer, HTTPStatus.METHOD_NOT_ALLOWED, "supports only GET and HEAD")
             assert answer.headers["Allow"] == "GET,HEAD"
 
 
 async def test_a_failure_of_ours_is_a_problem_that_tells_nothing_of_it() -> None:
     async with answering() as address:
         answer = await asked(address, "/fails", headers={"Accept": BROWSER})
-        await check_is_problem(answer, HTTPStatus.INTERNAL_SERVER_ERROR, "its log says why")
+        await check_is_problem(answer, HTTPStatus.INTERNAL_SERVER_ERROR, "its log has the reason")
         assert SECRET.decode() not in await answer.text()
 
 
@@ -121,7 +121,7 @@ async def test_a_name_of_somebody_elses_gets_a_problem_and_no_page() -> None:
     async with answering() as address:
         for accept in ("*/*", BROWSER):
             answer = await asked(address, "/", headers={"Host": "evil.example", "Accept": accept})
-            await check_is_problem(answer, HTTPStatus.MISDIRECTED_REQUEST, "ask for 127.0.0.1 or localhost")
+            await check_is_problem(answer, HTTPStatus.MISDIRECTED_REQUEST, "use 127.0.0.1 or localhost")
 
 
 async def test_what_a_role_may_not_is_a_problem_or_a_page(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ async def test_what_is_no_request_gets_a_problem_in_which_nothing_of_it_stands(n
     async with answering() as address:
         line, found = await raw(address, noise)
         assert line.split()[1] == b"400" == str(found["status"]).encode()
-        assert "cannot be read as a request" in found["detail"] and SECRET.decode() not in str(found)
+        assert "not a valid HTTP request" in found["detail"] and SECRET.decode() not in str(found)
 
 
 async def test_who_finds_no_place_gets_a_problem() -> None:
@@ -190,7 +190,7 @@ async def opened(address: str) -> asyncio.StreamWriter:
         ("/no/such/path", 404, "Not Found"),
         ("/ledgers/99", 404, "No such ledger"),
         ("/ledgers/1/entries", 404, "Entries of ledger 1"),
-        ("/ledgers?first=x", 400, "That is no page"),
+        ("/ledgers?first=x", 400, "Invalid request"),
     ],
 )
 async def test_a_browser_gets_a_page(path: str, status: int, title: str) -> None:

@@ -71,7 +71,7 @@ def test_of_a_quorum_every_acceptor_is_told_with_hadoops_names() -> None:
         "jn3": OSError("connection refused"),
     }
     assert journal_error_told(QuorumFailed("startLogSegment(5)", 2, 3, said)) == (
-        "too few acceptors did it: startLogSegment(5); "
+        "too few acceptors succeeded: startLogSegment(5); "
         f"jn1: {MEANINGS[JournalNotFormatted]}: Journal ns1 not formatted ; journal id: ns1 "
         "(JournalNotFormattedException); "
         f"jn2: {MEANINGS[JournalOutOfSync]}: Can't write, no segment open ; journal id: ns1 "

@@ -61,9 +61,9 @@ def test_what_fits_is_not_told() -> None:
 @pytest.mark.parametrize(
     ("changed", "segment", "why"),
     [
-        (WELL[1:], PAGED, "there is no such ledger"),
-        (WELL[:2], OPEN, "there is no such ledger"),
-        ((*WELL[:2], ledger(OPEN, b"b" * 16)), OPEN, "says that it is another segment"),
+        (WELL[1:], PAGED, "the ledger does not exist"),
+        (WELL[:2], OPEN, "the ledger does not exist"),
+        ((*WELL[:2], ledger(OPEN, b"b" * 16)), OPEN, "describes itself as another segment"),
         ((WELL[0], ledger(replace(ENDED, end_position=19)), WELL[2]), ENDED, "ends before position 19"),
         ((WELL[0], ledger(replace(ENDED, end_position=None)), WELL[2]), ENDED, "the ledger is open"),
     ],

@@ -28,10 +28,10 @@ def test_a_bookie_that_is_registered_and_does_not_answer_keeps_the_cluster_from_
     counted = survey((True, True), FORMATTED)
     found = health.findings(glance({"b2": "timed out", "gone": "timed out"}), counted)
     assert facts.whole(found) is Verdict.AMISS
-    assert health.why_not_whole(found) == ["registered, and silent: b2 (timed out)"]
+    assert health.why_not_whole(found) == ["registered, but silent: b2 (timed out)"]
     assert facts.whole(health.findings(glance({}), counted)) is Verdict.WELL
     assert of(facts.ANSWERING, health.findings(glance(), counted)).verdict is Verdict.UNKNOWN
-    assert facts.whole(health.findings(glance(), counted)) is Verdict.WELL, "nobody has called them"
+    assert facts.whole(health.findings(glance(), counted)) is Verdict.WELL, "they have not been called"
 
 
 def test_copies_that_were_counted_when_other_bookies_lived_are_not_known() -> None:

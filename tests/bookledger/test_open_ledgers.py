@@ -56,7 +56,7 @@ async def test_of_an_open_ledger_the_api_and_the_console_tell_what_its_bookies_k
             pages = await text_of(session, "/ledgers")
         # A client has a connection, and so a port, for each bookie: which of them is told may differ between looks.
         for sent_from in (
-            sent_last_from(r"it sent last from (\S+?)<", page),
+            sent_last_from(r"last seen at (\S+?)<", page),
             sent_last_from(r">from (\S+?)<", pages),
         ):
             assert sent_from.startswith("127.0.0.1:") and sent_from not in addresses
@@ -75,7 +75,9 @@ async def test_what_is_not_known_of_an_open_ledger_is_unknown_with_the_reason(tm
         await cluster.stop("b1")
         away = (await ask_bookies(client, [plain.record]))[plain.ledger_id]
     assert fresh[plain.ledger_id] == AtBookies(-1, 0, None), "nobody has written to it"
-    assert fresh[secret.ledger_id] == AtBookies(why_unknown="it has a password, which is not known here")
+    assert fresh[secret.ledger_id] == AtBookies(
+        why_unknown="the ledger has a password, which is unknown here"
+    )
     assert away == replace(AtBookies(), why_unknown=away.why_unknown) and "b1" in away.why_unknown
 
 

@@ -133,13 +133,13 @@ async def test_a_survey_and_an_audit_tell_of_every_ledger_that_they_have_looked_
 HANGING = (
     ("cluster status", "looking at ledgers", "nothing was changed; begin again with: "),
     ("cluster bookies", "looking at ledgers", "nothing was changed; begin again with: "),
-    ("cluster audit", "looking at ledgers", "what it has marked stays, and is healed; go on with: "),
-    ("ledger list", "looking at ledgers", "no ledger is printed for certain; begin again with: "),
+    ("cluster audit", "looking at ledgers", "ledgers marked so far are healed; go on with: "),
+    ("ledger list", "looking at ledgers", "perhaps no ledger was printed; begin again with: "),
     ("metadata backup FILE", "backing up", " is not there; begin again with: "),
     ("metadata check", "looking at ledgers", "nothing was changed; begin again with: "),
     ("journal list", "asking the metadata", "nothing was changed; begin again with: "),
     ("journal show ns1", "looking at ns1", "nothing was changed; begin again with: "),
-    ("journal recover ns1", "recovering ns1", "no writer but a new one goes on; go on with: "),
+    ("journal recover ns1", "recovering ns1", "only a new writer can continue; go on with: "),
     ("bookie info", "asking the metadata", "nothing was changed; begin again with: "),
 )
 """What a command's bar says while its metadata hangs, and what the command says when it is interrupted."""

@@ -49,8 +49,8 @@ BK3 = BookieRef("b3", "i3")
 @pytest.mark.parametrize(
     ("orders", "waits", "then"),
     [
-        ({}, 1000, "; what is there is copied elsewhere after 1 s of absence"),
-        ({}, 5, "; what is there is to be copied elsewhere"),
+        ({}, 1000, "; their data is copied elsewhere after 1 s of absence"),
+        ({}, 5, "; their data is to be copied elsewhere"),
         ({"b3": OrderKind.MAINTENANCE}, 1000, ""),
     ],
 )
@@ -218,7 +218,7 @@ def test_who_was_called_in_vain_is_out_of_reach_at_that_address_only_and_it_is_t
     seen = survey((True, True), FORMATTED)
     seen.auditor = LeaseLock(BK1, 0, unreachable={"b2": Unreachable(called, why)})
     assert why_not_whole(seen) == [
-        f"alive, and out of the auditor's reach: b2 ({one}); look at --advertise" for one in told
+        f"alive, but unreachable for the auditor: b2 ({one}); check --advertise" for one in told
     ]
 
 
@@ -226,4 +226,4 @@ def test_a_bookie_whose_handshake_failed_is_told_with_its_certificate_and_not_wi
     seen = survey((True, True), FORMATTED)
     why = "cannot connect to h:1: TLS: certificate has expired"
     seen.auditor = LeaseLock(BK1, 0, unreachable={"b2": Unreachable("h:1", why)})
-    assert why_not_whole(seen) == [f"alive, and out of the auditor's reach: b2 ({why}); look at certificates"]
+    assert why_not_whole(seen) == [f"alive, but unreachable for the auditor: b2 ({why}); check certificates"]

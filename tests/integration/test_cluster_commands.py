@@ -62,7 +62,7 @@ def test_a_dead_bookie_makes_the_cluster_not_whole_until_it_is_given_up_copied_a
         assert done.returncode == 0 and b": whole" in done.stdout and b"1 whole" in done.stdout
         dead = ensemble(meta)[0]
         line = fails_with_one_line("cluster", "decommission", "--yes", meta, dead)
-        assert line == f"bookie {dead} lives: stop it first, or use `bookledger bookie drain {dead}`"
+        assert line == f"bookie {dead} is alive: stop it first, or use `bookledger bookie drain {dead}`"
         bookies[dead].kill()
         until(lambda: not status(meta)["whole"])
         done = bookledger("cluster", "status", meta)
@@ -96,7 +96,7 @@ async def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_pa
             assert cookie is not None
             await store.delete(cookie.key, cookie.version)
         seen = status(meta)
-        assert [why for why in seen["why_not_whole"] if f"gets nothing: {given_up}; `bookledger" in why]
+        assert [why for why in seen["why_not_whole"] if f"placed on it: {given_up}; `bookledger" in why]
         assert [why for why in seen["why_not_whole"] if f"no restart succeeds: {lost}" in why]
         done = bookledger("cluster", "status", meta)
         assert done.returncode == 1 and b"decommission NAME --cancel" in done.stdout
@@ -113,7 +113,7 @@ def test_a_bookie_that_came_back_is_not_forgotten_while_it_lives(tmp_path: Path)
         until(lambda: dead in living(meta))
         until(lambda: dead not in ensemble(meta))
         line = fails_with_last_line("cluster", "decommission", "--yes", meta, dead)
-        assert line.endswith("or let it stay, with --cancel") and "it lives: stop it" in line
+        assert line.endswith("or keep it, with --cancel") and "it is alive: stop it" in line
         bookies[dead].kill()
         bookies[dead].start()  # its cookie is still there
         until(lambda: dead in living(meta))
@@ -139,7 +139,7 @@ def test_a_drain_that_stands_still_says_why(tmp_path: Path) -> None:
         writer.append(b"x")
         used = [bookie.bookie_id for bookie in writer.record.fragments[0].ensemble]
         with started("bookie", "drain", meta, used[0], "--wait") as draining:
-            line_with(draining, "ledger 2 is open: what it writes now moves when it is closed")
+            line_with(draining, "ledger 2 is open: its current entries are moved when it is closed")
             bookies[next(name for name in bookies if name not in used)].kill()
             writer.close()
             line_with(
@@ -166,7 +166,7 @@ def test_orders_that_nobody_can_follow_are_refused(tmp_path: Path) -> None:
             line = fails_with_one_line(*command, meta, "nobody")
             assert line == "no bookie was ever formatted as nobody"
         line = fails_with_one_line("bookie", "drain", meta, "bookie-1")
-        assert line == "2 other bookies take entries, and there are ledgers on 3: add a bookie first"
+        assert line == "2 other bookies take entries, and some ledgers need 3: add a bookie first"
         assert [row["state"] for row in printed("cluster", "bookies", meta)] == ["living"] * 3
 
 
@@ -315,7 +315,7 @@ def test_a_rebalance_that_waits_for_a_dead_bookie_says_so(tmp_path: Path) -> Non
             until(lambda: len(printed("cluster", "bookies", meta)) == 4)
             new.kill()  # it counts as there until its lease is over, which is long after the moves were planned
             line = fails_with_last_line("cluster", "rebalance", "--wait", meta)
-            assert "ledgers were to go to new-1, which is absent or read-only" in line
+            assert "ledgers were to be moved to new-1, which is absent or read-only" in line
             assert told("cluster", "rebalance", "--cancel", meta)["cancelled_ledgers"] > 0
 
 

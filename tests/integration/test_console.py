@@ -152,8 +152,8 @@ def test_every_page_of_a_cluster_that_is_well_and_then_wounded(
         for path in PATHS:
             looked_at(driver, url + path, f"wounded{path.replace('/', '-')}", manners)
         driver.get(f"{url}/")
-        assert "not registered: b2; what is there is to be copied elsewhere (for how long)" in text_of(driver)
-        soon(lambda: "Everything that is closed can be read: each entry has at least" in text_of(driver))
+        assert "not registered: b2; their data is to be copied elsewhere (for how long)" in text_of(driver)
+        soon(lambda: "All closed ledgers can be read: each entry has at least" in text_of(driver))
         assert "Half, or 99 of 100, of the appends" not in text_of(driver)
         driver.find_element("tag name", "summary").click()
         assert "Half, or 99 of 100, of the appends" in text_of(driver)
@@ -184,9 +184,9 @@ def test_throughput_and_latency_are_shown_while_somebody_writes(tmp_path: Path, 
         soon(lambda: is_shown() and len(chart_labels(driver)) == 4)
         entries, size, reads, latency = chart_labels(driver)
         span = r"in the last \d+ s: from 0 to"
-        assert re.fullmatch(rf"Entries stored a second, {span} [1-9][\d.\u202f]*/s", entries)
-        assert re.fullmatch(rf"Stored a second, {span} [1-9][\d.]* [KM]?i?B/s", size)
-        assert re.fullmatch(rf"Entries read a second, {span} 0/s", reads)
+        assert re.fullmatch(rf"Entries stored per second, {span} [1-9][\d.\u202f]*/s", entries)
+        assert re.fullmatch(rf"Stored per second, {span} [1-9][\d.]* [KM]?i?B/s", size)
+        assert re.fullmatch(rf"Entries read per second, {span} 0/s", reads)
         assert re.fullmatch(rf"Append on disk, p99, {span} [1-9][\d.]* ms", latency)
         assert violations(driver) == []
         assert complaints(driver) == []
@@ -233,7 +233,7 @@ def test_journals_with_one_acceptor_that_lags(
         soon(lambda: "writer's epoch 1" in text_of(driver))
         told = looked_at(driver, f"{url}/journals", "journals", manners)
         assert "from 7 in ledger" in told
-        assert "2 of 3 acceptors here have all that is finalized." in told
+        assert "2 of 3 acceptors here have all finalized segments." in told
         rows = rows_of(driver)
         assert rows["jn1"][:5] == rows["jn2"][:5] == ["0", "0", "6", "1", "1"]
         assert rows["jn3"][:1] == ["3"]
@@ -377,10 +377,10 @@ def test_a_cluster_whose_etcd_is_away_is_shown_again_when_it_is_back(
             driver.get(f"{url}/")
             assert "Bookies living" in text_of(driver)
             etcd.kill()
-            soon(lambda: "The cluster is out of sight" in text_of(driver))
+            soon(lambda: "The metadata is unavailable" in text_of(driver))
             for path in PATHS[: len(manners)]:  # each waits until the metadata counts as away
                 told = looked_at(driver, url + path, f"away{path.replace('/', '-')}", manners, failing=True)
-                assert "The cluster is out of sight" in told
+                assert "The metadata is unavailable" in told
             etcd.restart()
             driver.get(f"{url}/bookies")
             soon(lambda: "127.0.0.1:" in text_of(driver))

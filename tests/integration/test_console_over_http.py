@@ -73,7 +73,7 @@ def test_a_ledger_whose_loss_was_accepted_says_so(tmp_path: Path) -> None:
     with console(tmp_path, uri) as url:
         page = get(f"{url}/ledgers/7")[1]
         assert "1970-01-01" in page and "by &lt;b&gt;root&lt;/b&gt;@host" in page
-        assert "proven to entry 7; given up: b3, b4" in page
+        assert "proven up to entry 7; lost: b3, b4" in page
         assert "Loss accepted" not in get(f"{url}/ledgers/1")[1]
 
 

@@ -182,20 +182,24 @@ async def as_it_is(_: MetadataStore) -> None:
 
 
 SITUATIONS: list[tuple[Fact, Situation, str]] = [
-    (COPIES, lacking, "1 fragments lack copies"),
+    (COPIES, lacking, "1 fragments have missing or misplaced copies"),
     (CLOSED, left_open, "1 ledgers are not closed, and seem to have nobody who does it"),
     (METADATA, as_it_is, FULL),
     (AUDITOR, nobody_elected, "nobody is the auditor"),
     (ACCEPTED, went_back, "nobody has accepted (bookie b1 found its key at 3, where 7 or more was expected)"),
-    (REGISTERED, one_is_away, "not registered: b4; what is there is copied elsewhere after 600 s of absence"),
-    (BRAKE, most_are_away, "b2, b3, b4 are absent: nothing is copied while so many are; of those"),
+    (REGISTERED, one_is_away, "not registered: b4; their data is copied elsewhere after 600 s of absence"),
+    (
+        BRAKE,
+        most_are_away,
+        "b2, b3, b4 are absent: nothing is copied while this many are; decommission those",
+    ),
     (FORGOTTEN, given_up_and_named, "given up, and ledgers still refer to it: b4"),
-    (SPACE, all_are_full, "every bookie that lives is read-only"),
+    (SPACE, all_are_full, "every live bookie is read-only"),
     (ROOM, nearly_full, "read-only, or nearly full: b4 (99% of its disk in use)"),
-    (COOKIES, living_without_cookie, "so that no restart succeeds: b4"),
+    (COOKIES, living_without_cookie, "so a restart would fail: b4"),
     (NAMED, absent_without_cookie, "absent bookies that have no cookie in the metadata: b4"),
-    (BELONGING, living_and_given_up, "alive, and given up, so that it gets nothing: b4"),
-    (REACHABLE, out_of_reach, "out of the auditor's reach: b4 (127.0.0.1:1: no answer within 10 s)"),
+    (BELONGING, living_and_given_up, "alive, but given up, so no entries are placed on it: b4"),
+    (REACHABLE, out_of_reach, "unreachable for the auditor: b4 (127.0.0.1:1: no answer within 10 s)"),
     (CERTIFICATE, expired, "b4: cert.pem ran out on 2026-01-01 00:00 UTC"),
     (CERTIFICATE_TWO_DAYS, almost_expired, "b4: cert.pem ends in 9 hours"),
     (CERTIFICATE_TWO_WEEKS, expires_soon, "b4: cert.pem ends in 9 days"),
@@ -203,7 +207,7 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (
         CURSORS,
         silent,
-        "cursors that do not move count no more, and records go that they have not read: orders/billing",
+        "cursors that do not move are ignored, and records that they have not read are deleted: orders/billing",
     ),
     (
         OBJECTS,

@@ -101,7 +101,7 @@ def test_a_tail_says_what_was_printed(uri: str, number: signal.Signals, how: str
             said = stopped(program, number)
     # What it has just printed it may not have noted yet.
     noted = r"the entries to (0|1) are printed, perhaps more; go on with --first [12]"
-    nothing = r"no entry is printed for certain; go on with: bookledger ledger tail .*"
+    nothing = r"perhaps no entry was printed; go on with: bookledger ledger tail .*"
     assert re.fullmatch(f"bookledger: {how}; ({noted}|{nothing})\n", said), said
 
 
@@ -125,11 +125,11 @@ def test_a_drain_goes_on_without_whoever_waited_for_it(uri: str) -> None:
         name = writer.record.fragments[0].ensemble[0].bookie_id
         arguments = ("bookie", "drain", f"--metadata={uri}", name, "--wait")
         with started(*arguments) as program:
-            assert " to go" in next_line(program)
+            assert " left" in next_line(program)
             said = stopped(program)
         assert said == (
-            "bookledger: interrupted; the order stands, and bookies go on without this command; "
-            f"wait for them with: bookledger {' '.join(arguments)}, or take it back with: "
+            "bookledger: interrupted; the order is in effect, and bookies continue without this command; "
+            f"wait for them with: bookledger {' '.join(arguments)}, or cancel it with: "
             f"bookledger bookie drain {name} --cancel\n"
         )
         assert bookledger("bookie", "drain", name, "--cancel", f"--metadata={uri}").returncode == 0
@@ -142,7 +142,7 @@ def test_a_repair_says_which_bookies_are_done(meta: str, bookies: list[BookiePro
         await_connected(program, other.port)
         said = stopped(program)
     assert said == (
-        f"bookledger: interrupted; of {one.bookie_id} it is done, and what the others did stays; "
+        f"bookledger: interrupted; {one.bookie_id} finished, and the work of the others stays; "
         f"go on with: bookledger {' '.join(arguments)}\n"
     )
 
@@ -166,7 +166,7 @@ def test_a_backup_and_a_restoring_that_are_stopped_leave_nothing_half_done(meta:
             said = stopped(program)
     assert (
         said.startswith("bookledger: interrupted; 0 of ")
-        and " keys are there, which is no cluster yet; " in said
+        and " keys are written, which is not a cluster yet; " in said
     )
     assert said.count("\n") == 1
 
@@ -178,14 +178,14 @@ def test_work_on_journals_says_how_to_go_on(tmp_path: Path) -> None:
         for arguments, how in (
             (
                 ("import", meta, "ns1", str(edits)),
-                "0 bytes went in, and what is there is not written again; go on",
+                "0 bytes were imported, and are not written again; go on",
             ),
             (
                 ("export", meta, "ns1", f"{tmp_path}/out"),
-                "of 0 bytes whole files stay, and are not written again; go",
+                "0 bytes were exported; complete files stay, and are not written again; go",
             ),
-            (("fsck", meta, "ns1"), "nothing was changed, and nothing found out; begin again with"),
-            (("recover", meta, "ns1"), "nothing is lost, and no writer but a new one goes on; go on with"),
+            (("fsck", meta, "ns1"), "nothing was changed, and the check is incomplete; begin again with"),
+            (("recover", meta, "ns1"), "nothing is lost, and only a new writer can continue; go on with"),
         ):
             with started("journal", *arguments) as program:
                 await_connected(program, port)
@@ -203,7 +203,7 @@ def test_an_index_that_is_being_made_anew_is_made_by_the_next_run(tmp_path: Path
     arguments = ("bookie", "rebuild-index", "--data", str(data))
     said = next(filter(None, (_stopped_in_the_middle(data, *arguments) for _ in range(TRIES_MAX))))
     assert said == (
-        "bookledger: interrupted; the old index is as it was, and the log untouched; "
+        "bookledger: interrupted; the old index is in place, and the log is unchanged; "
         f"go on with: bookledger {' '.join(arguments)}\n"
     )
     assert bookledger("bookie", "check", "--data", str(data)).returncode == 0

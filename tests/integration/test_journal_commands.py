@@ -74,7 +74,7 @@ def test_a_journal_is_formatted_once_and_forgotten_only_by_force(meta: str) -> N
     about = ("--namespace-id=7", "--cluster-id=c7")
     journal("format", meta, "ns2", *about)
     assert fails_with_one_line("journal", "format", meta, "ns2", *about) == (
-        "nothing was done; --force would forget the edits that are there: journal ns2 is formatted already "
+        "nothing was done; --force would discard the existing edits: journal ns2 is formatted already "
         "(InconsistentFSStateException)"
     )
     journal("format", meta, "ns2", *about, "--force", "--yes")
@@ -88,7 +88,7 @@ def test_what_is_formatted_at_all_acceptors_is_told_once(meta: str) -> None:
     three = tuple(f"--acceptor={name}" for name in "abc")
     journal("format", *about, *three)
     assert fails_with_one_line("journal", "format", *about, *three) == (
-        "nothing was done; --force would forget the edits that are there: "
+        "nothing was done; --force would discard the existing edits: "
         "journal ns12 is formatted already at a, b and c (InconsistentFSStateException)"
     )
 
@@ -192,8 +192,8 @@ def test_a_new_name_does_not_join_beside_the_one_whose_place_it_is_to_take(meta:
         "journal", "format", meta, "ns6b", *made, *(f"--acceptor={name}" for name in "abd")
     )
     assert line == (
-        "journal ns6b has the acceptors c, which were not named, and none called d: an acceptor is its name, "
-        "so whatever takes the place of c takes the name, too (`journal serve --name c`)"
+        "journal ns6b has the acceptors c, which were not named, and none called d: an acceptor is identified "
+        "by its name, so a replacement of c takes its name, too (`journal serve --name c`)"
     )
     assert [row["acceptor"] for row in journal("show", meta, "ns6b")] == ["a", "b", "c"]
 

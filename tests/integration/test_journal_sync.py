@@ -74,7 +74,7 @@ def test_a_sync_that_is_killed_or_stopped_leaves_nothing_in_part_and_the_next_go
         with started(*slowly) as program:
             run(has_begun(2))
             said = stopped(program)
-        assert "no segment is there in part; go on with: bookledger journal sync ns1 " in said
+        assert "no segment was copied in part; go on with: bookledger journal sync ns1 " in said
         assert run(read_at(apart, "c", 11)) == b""
         (problem,) = apart.problems()
         assert problem.endswith("no majority would have it; `bookledger journal sync` copies it")

@@ -53,7 +53,7 @@ def test_a_segment_whose_ledger_is_gone_does_not_pass_the_check(tmp_path: Path) 
                 "first_position": 0,
                 "end_position": 1,
                 "ledger_id": first.ledger_id,
-                "broken": "there is no such ledger, or it is another one's",
+                "broken": "the ledger does not exist, or belongs to another log",
             },
         ]
         log.truncate(1)

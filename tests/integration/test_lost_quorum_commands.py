@@ -85,7 +85,7 @@ def test_the_loss_is_accepted_after_a_question_and_shown_for_ever(tmp_path: Path
         asked = done.stderr.decode()
         assert "make sure that the ledger's writer has ended" in asked
         assert "what its bookies say of entry 5: " in asked
-        assert f"ledger {ledger_id} is confirmed to entry 4, as far as it can be proven" in asked
+        assert f"ledger {ledger_id} is confirmed up to entry 4, as far as it can be proven" in asked
         assert f"{second} is only away: it is not registered" in asked
         assert f"{third} is lost: it was given up" in asked
         assert f"close ledger {ledger_id} at entry 4, for good? [y/N]" in asked
@@ -143,7 +143,7 @@ def test_whoever_is_asked_while_another_closes_it_is_told_so(tmp_path: Path) -> 
             third.start()
             assert recovering(uri, accepted.ledger_id, "--yes").returncode == 0
             code, said = answer_first("y\n")
-            assert code == 0 and "nothing was given up: the ledger was recovered and closed meanwhile" in said
+            assert code == 0 and "nothing was lost: the ledger was recovered and closed meanwhile" in said
             code, said = answer_second("y\n")
             assert (
                 code == 0
@@ -227,16 +227,14 @@ def test_what_cannot_be_recovered_says_whom_to_bring_back_and_what_to_do_without
         said = recovering(uri, ledger_id, stdin=b"n\n").stderr.decode()
         assert "it is a segment of journal 'ns1' at the acceptor 'jn2': edits that this acceptor has" in said
         line = fails_with_one_line("ledger", "recover", f"--metadata={uri}", str(ledger_id))
-        assert (
-            f"bring back {second}, {third}, and try again; where they will not come back, `bookledger" in line
-        )
+        assert f"bring back {second}, {third}, and try again; if they will not come back, `bookledger" in line
         assert f"ledger recover --accept-loss {ledger_id}` closes it where the survivors end" in line
         give_up(uri, second, third)
         line = fails_with_one_line("ledger", "recover", f"--metadata={uri}", str(ledger_id))
         assert f"lost for good: {second} (it was given up), {third} (it was given up); `bookledger" in line
         assert "bring back" not in line
         line = fails_with_one_line("ledger", "delete", f"--metadata={uri}", "--yes", str(ledger_id))
-        assert f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is" in line
+        assert f"`bookledger ledger salvage {ledger_id} --output FILE` saves the entries that exist" in line
         assert f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is" in line
         assert state_of(uri, ledger_id) is LedgerState.IN_RECOVERY
 

@@ -106,8 +106,8 @@ async def test_one_bookie_that_fails_keeps_no_other_from_its_turn(
         (raising(BookieError("no peers")), "i/o error: no peers"),
         (raising(StoreUnavailable("etcd is away")), "i/o error: etcd is away"),
         (raising(OSError(5, "Input/output error")), "i/o error: [Errno 5] Input/output error"),
-        (replying(Status.OK, "", "{"), "its report is no JSON: "),
-        (replying(Status.OK, "", "[1]"), "its report is no JSON object"),
+        (replying(Status.OK, "", "{"), "its report is not JSON: "),
+        (replying(Status.OK, "", "[1]"), "its report is not a JSON object"),
     ],
 )
 async def test_what_a_bookie_refuses_or_fails_at_is_one_line(
@@ -149,5 +149,5 @@ async def test_a_scrub_that_could_not_read_a_segment_fails_and_names_it(
     async with on_maintained(tmp_path, monkeypatch, replying(Status.OK, report=report)) as (cluster, _):
         line = await failing(cluster, "scrub", "b1")
         assert line.endswith(
-            ": 2 segments of its log cannot be read, first of all 00000003.log: Permission denied"
+            ": 2 segments of its log cannot be read, the first is 00000003.log: Permission denied"
         )

@@ -177,7 +177,7 @@ def test_W8_a_ledger_whose_ensemble_changed_after_the_copy_is_recovered_with_wha
             accept = "metadata", "check", "--accept", "--yes", f"--metadata={metadata.uri}"
             made = bookledger(*accept)
             assert b"1 records were made again" in made.stdout, made
-            assert f"{third.bookie_id} did not tell what it has noted".encode() in made.stdout
+            assert f"{third.bookie_id} did not report its notes".encode() in made.stdout
             by_name[third.bookie_id].child.signal(signal.SIGCONT)
             made = bookledger(*accept)
             assert b"1 records were made again" in made.stdout, made

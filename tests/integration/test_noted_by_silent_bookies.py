@@ -26,7 +26,7 @@ async def test_a_bookie_that_is_silent_is_named_and_not_said_to_have_been_there(
         await cluster.store.create(registered.key, registered.value)
         compared = await asyncio.to_thread(compare_notes, cluster.uri)
         assert list(compared.seen.silent) == ["b2"] and compared.fits
-        assert "Bookie b2 did not tell what it has noted (" in compared.what_will_be
+        assert "Bookie b2 did not report its notes (" in compared.what_will_be
         made = await asyncio.to_thread(make_again, cluster.uri)
         assert (made.ledgers, made.chains, sorted(map(str, made.heard))) == (0, [], ["b1"])
 

@@ -234,7 +234,7 @@ def test_an_index_that_cannot_be_used_is_to_be_made_anew_first(tmp_path: Path) -
     flip_in_the_newest(bookie.directory / "log")
     (bookie.directory / "index" / "data.mdb").write_bytes(b"garbage" * 4000)
     told = command("salvage", bookie, 0).splitlines()
-    assert told[-3].startswith("next: make the index anew, for ")
+    assert told[-3].startswith("next: rebuild the index (")
     assert told[-3].endswith(f"bookledger bookie rebuild-index --data {bookie.directory}")
     assert told[-2] == "then: start the bookie"
     assert "frames" in command("rebuild-index", bookie, 0)

@@ -148,10 +148,8 @@ def test_entries_that_nobody_has_are_listed(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (1, b"0\tentry 0\n")
         line = done.stderr.decode()
         assert "entry 1 of ledger 1 cannot be read" in line
-        assert (
-            f"bring back {second}, and try again; where they will not come back, `bookledger ledger" in line
-        )
-        assert line.endswith("`bookledger ledger salvage 1 --output FILE` saves what there is\n")
+        assert f"bring back {second}, and try again; if they will not come back, `bookledger ledger" in line
+        assert line.endswith("`bookledger ledger salvage 1 --output FILE` saves the entries that exist\n")
 
 
 def test_a_damaged_copy_is_told_from_one_that_is_not_there(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_journal_is_followed_through_an_outage_of_its_metadata(
             until(lambda: len(tail.lines) == 3)
             own_etcd.kill()
             until(lambda: "waiting, for 600 s at most" in tail.said)
-            assert "too few acceptors did it" not in tail.said and "QuorumException" not in tail.said
+            assert "too few acceptors succeeded" not in tail.said and "QuorumException" not in tail.said
             own_etcd.restart()
             finalized(edits, 4, 6)
             assert bookledger("journal", "import", meta, "ns1", str(edits)).returncode == 0

@@ -23,7 +23,7 @@ def test_a_bookie_that_advertises_a_wrong_address_makes_the_cluster_not_whole(tm
         BookieProcess("b2", tmp_path / "b2", uri, environment=environment, options=wrong),
     ]
     with started(bookies):
-        until(lambda: any("out of the auditor's reach: b2" in why for why in status(uri)["why_not_whole"]))
+        until(lambda: any("unreachable for the auditor: b2" in why for why in status(uri)["why_not_whole"]))
         (why,) = status(uri)["why_not_whole"]
         assert "127.0.0.2:" in why and "--advertise" in why
         assert "NOT WHOLE" in bookledger("cluster", "status", f"--metadata={uri}").stdout.decode()

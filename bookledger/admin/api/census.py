@@ -1,4 +1,4 @@
-"""Counts all ledgers and their state in the background: looks at every record, or takes what the auditor counted."""
+"""Counts all ledgers and their state in the background, by reading every record or from the auditor's counts."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from metadata.store import MetadataStore
 
 REST_SECONDS_MIN = 5.0
 REST_A_WALK = 10
-"""Between two walks it rests so long, or so many times as long as the last one took: a tenth of a processor at most."""
+"""Rest between two walks: this many seconds, or this many times the duration of the last walk, so at most a tenth of a
+processor."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The newest whole walk, when it ended, and how long it took."""
+    """The newest complete walk, when it ended, and how long it took."""
 
     survey: Survey
     at: float
@@ -32,18 +33,19 @@ class Counted:
         return round(max(0.0, time.monotonic() - self.at), 1)
 
     def is_of(self, view: ClusterView) -> bool:
-        """Whether the same bookies live now as when they were counted."""
+        """Whether the live bookies are the same as when the ledgers were counted."""
         return self.survey.view.living.keys() == view.living.keys()
 
     def copies_left(self, view: ClusterView) -> dict[str, int] | None:
-        """Fragments by the fewest copies that an entry of theirs has on living bookies; None where others live now."""
+        """Number of fragments by the fewest copies that one of their entries has on live bookies; None if the live
+        bookies have changed."""
         if not self.is_of(view):
             return None
         return {str(copies): count for copies, count in sorted(self.survey.copies_left.items())}
 
 
 class Census:
-    """Walks when somebody wants to know and what is known is old. Belongs to one loop."""
+    """Counts on request if the last count is old. Belongs to one loop."""
 
     def __init__(self, wait_ms: int) -> None:
         self._wait_ms = wait_ms
@@ -52,7 +54,7 @@ class Census:
         self.counted: Counted | None = None
 
     async def now(self, store: MetadataStore, wait_seconds: float) -> Counted | None:
-        """The newest; where there is none yet, one that is made within so many seconds, else None."""
+        """The newest count; if there is none yet, waits this many seconds for one, else None."""
         if self._walking is None and self._is_due():
             self._walking = asyncio.create_task(self._walk(store))
         if self.counted is None and self._walking is not None:
@@ -60,7 +62,7 @@ class Census:
         return self.counted
 
     async def stop(self) -> None:
-        """Ends a walk that is under way."""
+        """Ends a running walk."""
         if self._walking is not None:
             self._walking.cancel()
             await asyncio.wait([self._walking])
@@ -76,7 +78,7 @@ class Census:
             if found is not None:
                 ended = time.monotonic()
                 self.counted = Counted(found, ended - found.counted_seconds_ago, ended - began)
-        except MetadataError as error:  # whoever asks for the rest of the page is told, too
+        except MetadataError as error:  # the other reads of the page report it, too
             log.info("cannot count the ledgers: %s", error)
         finally:
             self._tried, self._walking = time.monotonic(), None

@@ -27,16 +27,16 @@ from .census import Counted
 from .metadata_view import MetadataView
 
 BOOKIES_MAX = 1000
-"""On one page of bookies, and absent ones in one answer."""
+"""Bookies on one page, and absent bookies in one answer."""
 
 COUNT_SECONDS_MAX = 2.0
-"""So long an answer waits for the first count of all ledgers; then it goes without."""
+"""How long an answer waits for the first count of all ledgers; after that it is sent without one."""
 
 Facts = dict[str, Any]
 
 
 async def cluster(sight: MetadataView) -> Facts:
-    """The whole at one glance. `counts` is null until all ledgers were counted once."""
+    """The state of the whole cluster. `counts` is null until all ledgers were counted once."""
     async with sight.looking() as store:
         name = await sight.name(store)
         view = await sight.view(store)
@@ -82,9 +82,10 @@ async def cluster(sight: MetadataView) -> Facts:
 
 
 async def bookies(sight: MetadataView, first: str = "", limit: int = BOOKIES_MAX) -> Facts:
-    """A page, by name, of every bookie that was ever formatted, also the dead ones. `next` begins the next page.
+    """A page, by name, of every bookie that was ever formatted, including dead ones. `next` is the start of the next
+    page.
 
-    One that was formatted anew while its predecessor still serves has two rows, on the same page.
+    A bookie that was reformatted while its predecessor still serves has two rows, on the same page.
     """
     async with sight.looking() as store:
         await sight.name(store)
@@ -103,7 +104,7 @@ def _writable(view: ClusterView) -> int:
 
 
 CONDITIONS = {Verdict.WELL: "whole", Verdict.AMISS: "wounded", Verdict.UNKNOWN: "counting"}
-"""What a verdict on the whole cluster is called."""
+"""Names of the verdicts on the whole cluster."""
 
 
 def _counts(counted: Counted, view: ClusterView) -> Facts:

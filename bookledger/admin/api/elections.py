@@ -1,4 +1,4 @@
-"""Elections as plain values: who leads each, in which term, and who waits. All is from the metadata."""
+"""Elections as plain values: the leader, term and candidates of each, all from the metadata."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from metadata.store import MetadataStore, Versioned, list_some
 from .metadata_view import MetadataView, key_before
 
 ELECTIONS_MAX = 100
-"""On one page of elections."""
+"""Elections on one page."""
 
 WAITING_MAX = 20
-"""Candidates of one election that are named; the others are counted."""
+"""Candidates of one election that are named; further ones are only counted."""
 
 Facts = dict[str, Any]
 
 
 async def elections(sight: MetadataView, first: str = "", limit: int = ELECTIONS_MAX) -> Facts:
-    """A page of all elections that ever had a leader, by name. `next` begins the next page."""
+    """A page, by name, of all elections that ever had a leader. `next` is the start of the next page."""
     async with sight.looking() as store:
         await sight.name(store)
         page = await list_some(

@@ -1,4 +1,4 @@
-"""What lacks copies and what is copied, as plain values, for the API and the console. Every function raises Away."""
+"""Missing copies and running repairs as plain values, for the API and the console. Every function raises Away."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .metadata_view import MetadataView, ledger
 Facts = dict[str, Any]
 
 MARKS_MAX = 100
-"""Under-replicated ledgers in one answer: the record of each is read."""
+"""Under-replicated ledgers in one answer; limited because the record of each is read."""
 
 AWAY_MAX = 100
 """Ledgers with copies on absent bookies, in one answer."""
@@ -32,7 +32,7 @@ HEALING_MAX = 200
 
 
 async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
-    """A page of the ledgers that are marked as under-replicated, with the copies that are not as they should be."""
+    """A page of the ledgers that are marked as under-replicated, with their bad copies."""
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
@@ -50,7 +50,7 @@ async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
 
 
 async def healing(sight: MetadataView) -> Facts:
-    """What is copied now, how much is left, and how long that takes at this rate."""
+    """The running repairs, the bytes left, and the time left at this rate."""
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
@@ -84,7 +84,7 @@ async def healing(sight: MetadataView) -> Facts:
 
 
 def _away(counted: Survey) -> list[Facts]:
-    """The first ledgers with copies that wait for their bookies, and these."""
+    """The first ledgers whose copies wait for absent bookies, with these bookies."""
     by_ledger = (
         (ledger_id, sorted({copy.bookie.bookie_id for copy in bad if copy.condition is Condition.AWAY}))
         for ledger_id, bad in counted.amiss.items()
@@ -94,7 +94,7 @@ def _away(counted: Survey) -> list[Facts]:
 
 
 async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> list[Facts]:
-    """Of the ledger as it stands now: it may be whole already."""
+    """The bad copies of the ledger according to its current record; it may be healed already."""
     try:
         record = await ledger(store, mark.ledger_id)
     except BadRecord as error:

@@ -1,4 +1,4 @@
-"""Computes an acceptor's lag in time: since the first segment that it lacks was finalized at one that has it."""
+"""Computes an acceptor's lag in time: since the first segment that it lacks was finalized at another acceptor."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metadata.store import MetadataStore
 
 
 class Ahead(NamedTuple):
-    """An acceptor that has all that is finalized."""
+    """An acceptor that has all finalized segments."""
 
     journal_id: str
     acceptor: str
@@ -22,9 +22,10 @@ class Ahead(NamedTuple):
 
 
 async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """How long somebody who has everything through `last_txid` has lacked the next one; None where no record knows it.
+    """How long an acceptor that has everything through `last_txid` has lacked the next transaction; None if no record
+    has the time.
 
-    By the clock of who closed the segment's ledger, and by ours.
+    The time is by the clock of the process that closed the segment's ledger, and by ours.
     """
     ledger_id = await _ledger_after(store, ahead, last_txid)
     if ledger_id is None:
@@ -40,7 +41,7 @@ async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int 
 
 
 async def _ledger_after(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """The ledger of the first finalized segment behind this transaction."""
+    """The ledger of the first finalized segment after this transaction."""
     state = ahead.state
     ledgers = {
         one.start_txid: one.ledger_id

@@ -16,24 +16,25 @@ from .journal_lag import Ahead, lag_millis
 from .metadata_view import MetadataView
 
 ACCEPTORS_MAX = 200
-"""In one answer, of all journals."""
+"""Acceptors of all journals in one answer."""
 
 SEGMENTS_MAX = 20
-"""Of an acceptor's open segments, in one answer."""
+"""Open segments of an acceptor in one answer."""
 
 AFTER_SEGMENTS = "segments/~"
-"""Behind all segments of an acceptor, before its state: so a long journal is stepped over at once."""
+"""A key after all segments of an acceptor and before its state, to skip a long journal in one step."""
 
 Facts = dict[str, Any]
 
 _Seen = tuple[Facts, JournalState | None]
-"""What is told of an acceptor, and its state where that can be read."""
+"""The row of an acceptor, and its state if it can be read."""
 
 
 async def journals(sight: MetadataView) -> Facts:
-    """By name. `lag_txids`: finalized elsewhere and not here; what is still written counts when it is finalized.
+    """All journals by name. `lag_txids`: transactions finalized elsewhere but not here; those in progress count when
+    they are finalized.
 
-    `lag_millis`: for how long; null where its ledger does not say when it was closed.
+    `lag_millis`: how long it has been behind; null if the ledger does not record when it was closed.
     """
     found: dict[str, list[_Seen]] = {}
     async with sight.looking() as store:
@@ -72,7 +73,7 @@ async def _journal(store: MetadataStore, journal_id: str, seen: list[_Seen]) -> 
 
 
 async def _acceptors(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
-    """(journal, acceptor), without reading a segment of theirs but the first."""
+    """Yields (journal, acceptor), and reads only the first segment of each."""
     after: str | None = None
     while True:
         page = await store.list_page(keys.JOURNALS, after=after, limit=1)

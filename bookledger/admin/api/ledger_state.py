@@ -24,15 +24,15 @@ from .search import Wanted, search
 Facts = dict[str, Any]
 
 FRAGMENTS_MAX = 200
-"""Of a ledger, in one answer."""
+"""Fragments of a ledger in one answer."""
 
 CUSTOM_KEYS_MAX = 100
 CUSTOM_CHARACTERS_MAX = 1000
-"""Of a ledger's custom metadata, in an answer."""
+"""Characters of a ledger's custom metadata in one answer."""
 
 CUSTOM_KEYS_LISTED_MAX = 5
 CUSTOM_CHARACTERS_LISTED_MAX = 60
-"""The same where many ledgers are listed."""
+"""The same limit in lists of ledgers."""
 
 NEWEST = "newest"
 
@@ -46,9 +46,11 @@ async def ledgers(
     bookie: str = "",
     order: str = "",
 ) -> Facts:
-    """A page, by id, of all or of those that are wanted. `next` begins the next one; null at the end.
+    """A page, by id, of all ledgers or of those that match the search. `next` is the start of the next page; null at
+    the end.
 
-    In the order NEWEST the highest ids come first, from `first` on downwards, of all for 0; a search has no such order.
+    With order NEWEST the highest ids come first, from `first` downwards, or from the end for 0; a search has no such
+    order.
     """
     wanted = Wanted.of(state, custom, bookie)
     if order == NEWEST and not wanted.is_anything:
@@ -76,7 +78,7 @@ async def ledgers(
 
 
 async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -> Facts | None:
-    """A ledger with a page of its fragments, each with its copies; None where there is no such ledger."""
+    """A ledger with a page of its fragments, each with its copies; None if the ledger does not exist."""
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
@@ -159,16 +161,16 @@ def _object_store(record: LedgerRecord) -> Facts | None:
 
 
 def _writer(record: LedgerRecord) -> str:
-    """Who may append to it, as far as its record tells."""
+    """Who may append to the ledger, as far as its record shows."""
     if record.state is LedgerState.CLOSED:
-        return "none: closed for ever"
+        return "none: the ledger is closed"
     if record.state is LedgerState.IN_RECOVERY:
-        return "fenced: its end is being decided"
-    return "still to come: reserved by `ledger create`" if record.reserved else "one has it open"
+        return "fenced: the ledger is in recovery"
+    return "not started: reserved by `ledger create`" if record.reserved else "open"
 
 
 def _custom(record: LedgerRecord, keys_max: int, characters_max: int) -> list[Facts]:
-    """Somebody else wrote it: it is cut, and what is no text is shown with marks in its place."""
+    """The custom metadata, which is untrusted: it is truncated, and bytes that are not text are replaced."""
     rows = []
     for key, value in sorted(record.custom_metadata.items())[:keys_max]:
         text = value.decode(errors="replace")

@@ -1,6 +1,6 @@
-"""Logs as plain values: segments over time, cursors and how far they are behind, what goes next.
+"""Logs as plain values: segments over time, cursors and their lags, and retention.
 
-All is from the metadata, but for the lags of cursors, which bookies are asked for.
+Everything is from the metadata, except for the lags of cursors, which bookies report.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from metadata.store import MetadataStore, Versioned
 from .metadata_view import MetadataView, key_before
 
 LOGS_MAX = 100
-"""On one page of logs."""
+"""Logs on one page."""
 
 SEGMENTS_MAX = 100
-"""Of a log, in one answer."""
+"""The limit for one log in one answer."""
 
 CURSORS_MAX = 200
-"""Of a log, in one answer."""
+"""The limit for one log in one answer."""
 
 Facts = dict[str, Any]
 
 
 async def logs(sight: MetadataView, first: str = "", limit: int = LOGS_MAX) -> Facts:
-    """A page of all logs, by name. `next` begins the next page."""
+    """A page of all logs, by name. `next` is the start of the next page."""
     rows: list[Facts] = []
     async with sight.looking() as store:
         await sight.name(store)
@@ -60,7 +60,7 @@ async def _named(store: MetadataStore, item: Versioned) -> list[Facts]:
 
 
 async def one_log(sight: MetadataView, name: str, first_segment: int = 0) -> Facts | None:
-    """One log, with the segments from a position on; None where there is none."""
+    """One log, with its segments from a position on; None if it does not exist."""
     if not keys.is_name(name):
         return None
     async with sight.looking() as store:
@@ -112,7 +112,7 @@ def _settings(record: LogRecord) -> Facts:
 
 
 async def _leader(store: MetadataStore, record: LogRecord) -> Facts | None:
-    """Of the election under which the log was written last: whether that term goes on."""
+    """The election under which the log was last written: whether that term is still current."""
     if not record.election:
         return None
     term = await current_term(store, record.election)
@@ -126,7 +126,7 @@ async def _leader(store: MetadataStore, record: LogRecord) -> Facts | None:
 
 
 async def _segments(logs: LogStore, record: LogRecord, first: int) -> list[Segment]:
-    """Some more than are shown, where there are as many."""
+    """The segments from `first` on, a few more than are shown, if there are that many."""
     found: list[Segment] = []
     position = max(first, record.first_position)
     while position < record.paged_through and len(found) <= SEGMENTS_MAX:
@@ -168,7 +168,7 @@ async def _cursors(view: MetadataView, store: MetadataStore, record: LogRecord) 
 
 
 async def _retention(logs: LogStore, record: LogRecord, now_us: int) -> Facts:
-    """What goes with the auditor's next round, what goes then, and which cursors it waits for."""
+    """What the auditor's next round deletes, the next segment to be deleted, and the cursors for which it waits."""
     if not record.retention.is_set:
         return {"goes_before": None, "next": None, "counted_cursors": []}
     found = await look(logs, record)

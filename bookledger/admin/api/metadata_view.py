@@ -1,7 +1,7 @@
 """A read-only view of the cluster for daemons: read from the metadata, in bounded time and pages.
 
-Whatever needs every ledger's record is counted in the background (`Census`), and no response waits long for it. All
-else is read on request.
+Facts that need every ledger's record are counted in the background (`Census`), and no response waits long for them.
+Everything else is read on request.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from metadata.store import MetadataStore, Versioned, list_some
 from .census import Census
 
 ANSWER_SECONDS_MAX = 5.0
-"""For all that one answer takes: past it the metadata counts as away."""
+"""Time limit for all reads of one answer; past it the metadata counts as unavailable."""
 
 VIEW_SECONDS = 1.0
-"""So long one look at who lives is good for several answers."""
+"""How long one view of the live bookies is used for several answers."""
 
 LEDGERS_MAX = 500
-"""On one page of ledgers."""
+"""Ledgers on one page."""
 
 KEYS_TRIED_MAX = 4
-"""Pages of keys that are read for one page of ledgers: between them may be deleted ones, which are left out."""
+"""Pages of keys that are read for one page of ledgers, because deleted ledgers between them are left out."""
 
 LOST_AFTER_SECONDS = 600.0
-"""An absent bookie counts as lost after this time, where nothing else is said."""
+"""Time after which an absent bookie counts as lost, if not configured otherwise."""
 
 
 class Away(Exception):
-    """The metadata cannot be asked; the message says why."""
+    """The metadata is unavailable; the message says why."""
 
 
 AskBookies = Callable[[Sequence[LedgerRecord]], Awaitable[Open]]
@@ -54,7 +54,7 @@ async def _ask_nobody(_: Sequence[LedgerRecord]) -> Open:
 
 
 class MetadataView:
-    """Looks at the cluster of one URI. Belongs to one loop; use as `async with`. All of it raises Away."""
+    """A view of the cluster at one URI. Belongs to one loop; use as `async with`. All methods raise Away."""
 
     def __init__(self, metadata_uri: str, *, lost_after_seconds: float = LOST_AFTER_SECONDS) -> None:
         self._uri = metadata_uri
@@ -80,7 +80,7 @@ class MetadataView:
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[MetadataStore]:
-        """The metadata inside the block, which has ANSWER_SECONDS_MAX. Raises Away."""
+        """The metadata inside the block, which is limited to ANSWER_SECONDS_MAX. Raises Away."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 async with self._opening:
@@ -93,26 +93,27 @@ class MetadataView:
             raise Away(str(error)) from error
 
     async def name(self, store: MetadataStore) -> str:
-        """The cluster's id. Raises Away where there is none."""
+        """The cluster's id. Raises Away if there is none."""
         name = await cluster_id(store)
         if name is None:
             raise Away(await why_no_cluster(store))
         return name
 
     async def view(self, store: MetadataStore) -> ClusterView:
-        """Who lives, as of a second ago at most."""
+        """The live bookies, at most a second old."""
         if self._view is None or time.monotonic() - self._viewed > VIEW_SECONDS:
             self._view, self._viewed = await look(store, self.wait_ms), time.monotonic()
         return self._view
 
 
 def key_before(prefix: str, name: str) -> str | None:
-    """A key behind those of all names that come before this one; no name has a `~`."""
+    """A key after those of all names that come before this one; no name has a `~`."""
     return f"{prefix}{name[:-1]}{chr(ord(name[-1]) - 1)}~" if keys.is_name(name) else None
 
 
 async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[list[LedgerRecord], int | None]:
-    """So many ledgers from an id on, and where the next page begins; there may be fewer in between of deleted ones."""
+    """Up to `limit` ledgers from an id on, and the start of the next page; there may be fewer because of deleted
+    ledgers."""
     assert 1 <= limit <= LEDGERS_MAX
     found: list[LedgerRecord] = []
     after = keys.ledger(first - 1) if first else None
@@ -129,7 +130,7 @@ async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[li
 
 
 async def end_of_ledgers(store: MetadataStore) -> int:
-    """An id above those of all ledgers: the next that is given, unless some were made with ids of their own."""
+    """An id above those of all ledgers: the next id to be assigned, unless some were created with ids of their own."""
     end = await ledger_ids.counted_end(store)
     above = await store.list_page(keys.LEDGERS, after=keys.ledger(end - 1) if end else None, limit=1)
     return keys.LEDGER_ID_MAX + 1 if above.items else end
@@ -138,10 +139,10 @@ async def end_of_ledgers(store: MetadataStore) -> int:
 async def newest_ledgers(
     store: MetadataStore, below: int, limit: int
 ) -> tuple[list[LedgerRecord], int | None]:
-    """So many ledgers with ids below this one, from the highest on, and below which the next page begins.
+    """Up to `limit` ledgers with ids below this one, from the highest on, and the id below which the next page begins.
 
-    A store lists upward only, and ids may have wide gaps: so it is looked in windows, each four times as wide as the
-    one before, and half as wide where one holds more than a page.
+    A store lists upward only, and ids may have wide gaps. So this reads windows, each four times as wide as the one
+    before, and half as wide if one holds more than a page.
     """
     found: list[LedgerRecord] = []
     width = limit
@@ -165,6 +166,6 @@ def _records(items: Iterable[Versioned]) -> list[LedgerRecord]:
 
 
 async def ledger(store: MetadataStore, ledger_id: int) -> LedgerRecord | None:
-    """One ledger's record, None where there is none."""
+    """One ledger's record, None if it does not exist."""
     found = await LedgerStore(store).read(ledger_id)
     return None if found is None else found.record

@@ -39,14 +39,14 @@ def _handler(one: Path, sight: MetadataView) -> Handler:
         except Away as error:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from None
         if found is None:
-            raise Problem(HTTPStatus.NOT_FOUND, "there is no such thing")
+            raise Problem(HTTPStatus.NOT_FOUND, "not found")
         return web.json_response(found)
 
     return handle
 
 
 def _check_known(given: Mapping[str, str], one: Path) -> None:
-    """Raises ValueError: a filter that was written wrong would give what nobody asked for."""
+    """Raises ValueError for an unknown filter, because ignoring it would give a wrong answer."""
     known = [parameter.name for parameter in one.parameters]
     for name in given.keys() - set(known):
         raise ValueError(f"{name}: there is no such parameter; there are: {', '.join(known) or 'none'}")

@@ -17,7 +17,7 @@ SECONDS: Schema = {"type": "number", "minimum": 0}
 
 
 def maybe(schema: Schema) -> Schema:
-    """That, or null."""
+    """The schema, or null."""
     return {"oneOf": [schema, {"type": "null"}]}
 
 
@@ -26,7 +26,7 @@ def listed(schema: Schema) -> Schema:
 
 
 def record(**fields: Schema) -> Schema:
-    """An object with these fields, all of them, and no other."""
+    """An object with exactly these fields."""
     return {
         "type": "object",
         "properties": fields,

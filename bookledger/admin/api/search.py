@@ -1,4 +1,5 @@
-"""Searches all ledgers by state and custom metadata, in bounded time: an answer says where the next one goes on."""
+"""Searches all ledgers by state and custom metadata, in bounded time: each answer includes where the next one
+continues."""
 
 from __future__ import annotations
 
@@ -13,14 +14,14 @@ from metadata.records.unreadable import readable
 from metadata.store import PAGE_KEYS_MAX, MetadataStore
 
 SEARCH_SECONDS_MAX = 2.0
-"""Past it an answer has what was found so far."""
+"""Time limit of a search; past it the answer has the ledgers found so far."""
 
 STATES = tuple(state.value for state in LedgerState)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Ledgers in this state, with this custom metadata, of which this bookie holds something; each may be anything."""
+    """Ledgers in this state, with this custom metadata, and with entries on this bookie; each condition is optional."""
 
     state: LedgerState | None = None
     custom: CustomWanted | None = None
@@ -28,7 +29,7 @@ class Wanted:
 
     @classmethod
     def of(cls, state: str, custom: str, bookie: str = "") -> Wanted:
-        """Reads what a request gave; "" is anything."""
+        """Reads the parameters of a request; "" matches anything."""
         return cls(LedgerState(state) if state else None, CustomWanted.of(custom) if custom else None, bookie)
 
     @property
@@ -36,7 +37,7 @@ class Wanted:
         return self.state is None and self.custom is None and not self.bookie
 
     def is_in(self, key: str, value: bytes) -> LedgerRecord | None:
-        """The record of these bytes if it is wanted. Raises BadRecord."""
+        """The record of these bytes if it matches. Raises BadRecord."""
         if self.custom is not None and not self.custom.may_be_in(value):
             return None
         if self.bookie and self.bookie.encode() not in value:
@@ -56,7 +57,7 @@ class Wanted:
 async def search(
     store: MetadataStore, wanted: Wanted, first: int, limit: int
 ) -> tuple[list[LedgerRecord], int | None]:
-    """So many ledgers that are wanted, from an id on, and where to go on; fewer, or none, where time was up."""
+    """Up to `limit` matching ledgers from an id on, and where to continue; fewer, or none, if the time was up."""
     found: list[LedgerRecord] = []
     after = keys.ledger(first - 1) if first else None
     end = time.monotonic() + SEARCH_SECONDS_MAX

@@ -1,4 +1,4 @@
-"""The table of the API's paths, from which both the server's routes and the OpenAPI document are made."""
+"""The table of the API's paths, from which both the server's routes and the OpenAPI document are generated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKS_DEFAULT = 50
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A whole number that a request may give. One of the path has no default: it must be there."""
+    """A whole number in a request. A parameter in the path has no default, because it is required."""
 
     name: str
     about: str
@@ -33,14 +33,14 @@ class Parameter:
     default: int | None = None
 
     def described(self) -> dict[str, Any]:
-        """For OpenAPI."""
+        """The parameter's OpenAPI object."""
         schema: dict[str, Any] = {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
         if self.default is not None:
             schema["default"] = self.default
         return _described(self, schema)
 
     def read(self, given: Mapping[str, str]) -> int:
-        """Raises ValueError that says what was wrong."""
+        """Raises ValueError that explains the fault."""
         text = given.get(self.name)
         if text is None:
             assert self.default is not None, "the path has it"
@@ -53,9 +53,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class TextParameter:
-    """A text that a request may give: one of `choices`, or any of so many characters; "" where it gives none. One of
-    the path is always there.
-    """
+    """A text in a request: one of `choices`, or any text up to `characters_max`; "" if it is absent. A parameter in the
+    path is always present."""
 
     name: str
     about: str
@@ -64,14 +63,14 @@ class TextParameter:
     default: str | None = ""
 
     def described(self) -> dict[str, Any]:
-        """For OpenAPI."""
+        """The parameter's OpenAPI object."""
         schema: dict[str, Any] = {"type": "string", "maxLength": self.characters_max}
         if self.choices:
             schema = {"type": "string", "enum": list(self.choices)}
         return _described(self, schema)
 
     def read(self, given: Mapping[str, str]) -> str:
-        """Raises ValueError that says what was wrong."""
+        """Raises ValueError that explains the fault."""
         text = given.get(self.name, self.default or "")
         if self.choices and text and text not in self.choices:
             raise ValueError(f"{self.name} is one of {', '.join(self.choices)}")
@@ -92,12 +91,12 @@ def _described(one: Parameter | TextParameter, schema: dict[str, Any]) -> dict[s
 
 
 Ask = Callable[..., Awaitable[Facts | None]]
-"""Is given the sight and the parameters by their order; None where there is no such thing."""
+"""Called with the view and the parameters in their order; returns None if the object does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """One path: what it tells, of what schema, and what it takes."""
+    """One path: its description, its schema and its parameters."""
 
     path: str
     about: str
@@ -108,32 +107,32 @@ class Path:
 
 _LEDGER_ID = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
 FIRST_NAME = TextParameter(
-    "first", "The name to begin with: `next` of the page before.", characters_max=NAME_CHARACTERS_MAX
+    "first", "The first name on the page: `next` of the page before.", characters_max=NAME_CHARACTERS_MAX
 )
-_FIRST = Parameter("first", "The id to begin with: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
-STATE = TextParameter("state", "Only those in this state.", choices=STATES)
+_FIRST = Parameter("first", "The first id on the page: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
+STATE = TextParameter("state", "Only ledgers in this state.", choices=STATES)
 CUSTOM = TextParameter(
-    "custom", "Only those with this custom metadata: KEY, KEY=VALUE, or KEY~PART of the value."
+    "custom", "Only ledgers with this custom metadata: KEY, KEY=VALUE, or KEY~PART of the value."
 )
 BOOKIE = TextParameter(
-    "bookie", "Only those of which this bookie holds something.", characters_max=NAME_CHARACTERS_MAX
+    "bookie", "Only ledgers with entries on this bookie.", characters_max=NAME_CHARACTERS_MAX
 )
 ORDER = TextParameter(
     "order",
-    "`newest` begins with the highest ids, and goes down from `first`; not for searches.",
+    "`newest` lists the highest ids first, downwards from `first`; not for searches.",
     choices=(ledger_state.NEWEST,),
 )
 
 LOG_NAME = TextParameter("log", "A log.", characters_max=NAME_CHARACTERS_MAX, default=None)
 FIRST_SEGMENT = Parameter(
-    "first_segment", "The position to begin with: `next_segment` of the answer before.", 0, LEDGER_ID_MAX, 0
+    "first_segment", "The first position: `next_segment` of the answer before.", 0, LEDGER_ID_MAX, 0
 )
 
 PATHS = (
-    Path("/cluster", "The whole at one glance.", "Cluster", cluster_state.cluster),
+    Path("/cluster", "The state of the whole cluster.", "Cluster", cluster_state.cluster),
     Path(
         "/bookies",
-        "Every bookie, also the dead ones, by name, a page at a time.",
+        "All bookies by name, including dead ones, a page at a time.",
         "Bookies",
         cluster_state.bookies,
         (
@@ -143,7 +142,7 @@ PATHS = (
     ),
     Path(
         "/ledgers",
-        "Ledgers by id, a page at a time; of a search a page may be short, or empty, and have a next one.",
+        "Ledgers by id, a page at a time; a page of a search may be short or empty and still have a next one.",
         "Ledgers",
         ledger_state.ledgers,
         (
@@ -162,17 +161,17 @@ PATHS = (
         ledger_state.one_ledger,
         (
             _LEDGER_ID,
-            Parameter("first_fragment", "How many to leave out.", 0, FRAGMENTS_OF_A_LEDGER_MAX, 0),
+            Parameter("first_fragment", "Number of fragments to skip.", 0, FRAGMENTS_OF_A_LEDGER_MAX, 0),
         ),
     ),
     Path(
         "/fragments",
-        "Ledgers that are marked as under-replicated, and which of their copies are not well.",
+        "Ledgers that are marked as under-replicated, and their bad copies.",
         "Fragments",
         healing_state.fragments,
         (_FIRST, Parameter("limit", "Ledgers on the page.", 1, healing_state.MARKS_MAX, MARKS_DEFAULT)),
     ),
-    Path("/healing", "What is copied now, and how much is left.", "Healing", healing_state.healing),
+    Path("/healing", "The running repairs, and the bytes left to copy.", "Healing", healing_state.healing),
     Path(
         "/logs",
         "Logs by name, a page at a time.",
@@ -182,14 +181,14 @@ PATHS = (
     ),
     Path(
         "/logs/{log}",
-        "One log: its segments over time, its cursors, who leads, and what goes next by itself.",
+        "One log: its segments over time, its cursors, its leader, and its retention.",
         "Log",
         log_state.one_log,
         (LOG_NAME, FIRST_SEGMENT),
     ),
     Path(
         "/elections",
-        "Elections by name, a page at a time: who leads, in which term, and who waits.",
+        "Elections by name, a page at a time: the leader, the term, and the candidates.",
         "Elections",
         elections.elections,
         (
@@ -202,7 +201,7 @@ PATHS = (
 
 
 def openapi(version: str) -> dict[str, Any]:
-    """The document, in OpenAPI 3.1."""
+    """The OpenAPI 3.1 document."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "bookledger", "version": version, "description": "A cluster, read-only."},
@@ -214,14 +213,14 @@ def openapi(version: str) -> dict[str, Any]:
 def _operation(one: Path) -> dict[str, Any]:
     answers = {
         "200": _answer(one.about, one.schema),
-        "403": _answer("The client's certificate may not ask for it.", "Problem"),
-        "421": _answer("A port on loopback was asked by another name.", "Problem"),
-        "503": _answer("The metadata is away.", "Problem"),
+        "403": _answer("The client's certificate does not allow this request.", "Problem"),
+        "421": _answer("A loopback port was requested by another host name.", "Problem"),
+        "503": _answer("The metadata is unavailable.", "Problem"),
     }
     if one.parameters:
-        answers["400"] = _answer("A parameter is none.", "Problem")
+        answers["400"] = _answer("A parameter is invalid.", "Problem")
     if any(parameter.default is None for parameter in one.parameters):
-        answers["404"] = _answer("There is no such thing.", "Problem")
+        answers["404"] = _answer("Not found.", "Problem")
     return {
         "summary": one.about,
         "operationId": one.schema.lower(),

@@ -23,11 +23,11 @@ from .problems import refusal
 log = logging.getLogger(__name__)
 
 STRANGERS_MAX = 32
-"""Connections that have not asked for anything yet. The oldest goes for the next."""
+"""Connections without any request yet. The oldest is closed for a new one."""
 
 
 def table_of(config: HttpConfig) -> ConnectionTable:
-    """An HTTP client makes a connection again at no cost: one that is idle may go at any time."""
+    """HTTP clients reconnect at no cost, so an idle connection may be closed at any time."""
     return ConnectionTable(
         Places.shared(
             config.peer_share,
@@ -40,7 +40,7 @@ def table_of(config: HttpConfig) -> ConnectionTable:
 
 
 class Gate(asyncio.Protocol):
-    """One connection. `visitor`: who was counted before, with TLS."""
+    """One connection. `visitor`: the peer that was counted before, with TLS."""
 
     def __init__(
         self,
@@ -75,13 +75,13 @@ class Gate(asyncio.Protocol):
         self._inside.connection_made(transport)
 
     def begins(self) -> None:
-        """A whole request has come."""
+        """A whole request has arrived."""
         if self._visitor is not None and self._visitor.is_stranger:
             self._table.is_known(self._visitor, lambda: not self._requests)
         self._requests += 1
 
     def ends(self) -> None:
-        """It is answered, as far as that is not for the network to do."""
+        """The request is answered, except for the network."""
         self._requests -= 1
 
     def data_received(self, data: bytes) -> None:
@@ -108,7 +108,7 @@ class Gate(asyncio.Protocol):
 
 @web.middleware
 async def knowing(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Tells the gate of a connection that a request of it is at work."""
+    """Marks the connection in the gate as busy with a request."""
     gate = None if request.transport is None else request.transport.get_protocol()
     if not isinstance(gate, Gate):  # the connection has ended meanwhile
         return await handler(request)

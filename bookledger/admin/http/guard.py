@@ -16,16 +16,16 @@ from metadata.audit import Act, tell
 from .problems import Problem
 
 _PEER: ContextVar[Peer | None] = ContextVar("peer", default=None)
-"""Whose certificate the request came with that is being answered."""
+"""The certificate's owner for the current request."""
 
 
 def guard_of(certificates: Certificates) -> Middleware:
-    """Refuses with 403 and the reason what a certificate has no right to."""
+    """Refuses requests that the certificate does not allow, with 403 and the reason."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        if resource is None:  # it is not found, whoever asks
+        if resource is None:  # not found, for every client
             return await handler(request)
         who = _peer(request, certificates)
         _PEER.set(who)
@@ -38,12 +38,12 @@ def guard_of(certificates: Certificates) -> Middleware:
 
 
 def peer_of(request: web.Request) -> Peer:
-    """Who asks; where there are no certificates, only from where."""
+    """The peer of a request; without certificates, only its address."""
     return _PEER.get() or Peer.of(request.remote or "", None)
 
 
 def _peer(request: web.Request, certificates: Certificates) -> Peer:
-    """Raises Problem for who has no identity."""
+    """Raises Problem for a peer without an identity."""
     address = request.remote or ""
     assert request.transport is not None, "nothing has been awaited since it came"
     try:

@@ -10,13 +10,13 @@ from aiohttp.http_exceptions import HttpProcessingError
 from metadata.rate_limit import LogRateLimit
 
 TOLD_SECONDS = 10.0
-"""Between two lines of a kind; the next one tells how many were left out."""
+"""Seconds between two lines of a kind; the next line counts the suppressed ones."""
 
 log = logging.getLogger(__name__)
 
 
 class _Seldom(logging.Filter):
-    """Strangers send what is no request: that is one line without a traceback. A fault of ours keeps its own."""
+    """Unknown clients send invalid requests; each gets one line without a traceback. Our own faults keep theirs."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -28,7 +28,9 @@ class _Seldom(logging.Filter):
         left_out = (self._ours if is_ours else self._theirs).untold(time.monotonic())
         if left_out is None:
             return False
-        self._settle(record, error, f" ({left_out} more were not told)" if left_out else "", is_ours=is_ours)
+        self._settle(
+            record, error, f" ({left_out} more were suppressed)" if left_out else "", is_ours=is_ours
+        )
         return True
 
     @staticmethod
@@ -36,8 +38,8 @@ class _Seldom(logging.Filter):
         if is_ours or error is None:
             record.msg = f"{record.getMessage()}{more}"
         else:
-            # Its words hold what was sent, which may be a password: its name does not.
-            record.msg = f"something came over HTTP that is no request{more}: {type(error).__name__}"
+            # Its message contains the received data, perhaps a password; its class name does not.
+            record.msg = f"invalid HTTP request{more}: {type(error).__name__}"
             record.levelno, record.levelname, record.exc_info = logging.INFO, "INFO", None
         record.args = ()
 

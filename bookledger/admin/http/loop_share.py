@@ -1,9 +1,9 @@
 """Bounds the share of a daemon's event loop that its HTTP port takes, so that HTTP requests do not delay appends.
 
-The processor time that an answer takes on the loop is measured, step by step, and paid from a budget that fills up with
-time: what other processes of a busy machine take meanwhile is not charged. Requests begin in the order in which they
-came, once there is budget; one that would wait for too long gets 503. Probes have a budget of their own: nobody who
-floods the other paths makes a daemon look dead.
+The processor time that an answer takes on the loop is measured step by step, and paid from a budget that refills with
+time; time that other processes of a busy machine take is not charged. Requests begin in order of arrival, once there is
+budget; a request that would wait too long gets 503. Probes have a budget of their own, so that a flood of other
+requests cannot make a daemon look dead.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from .problems import Problem
 
 PROBES = frozenset({"/healthz", "/readyz"})
 PROBES_SHARE = 0.2
-"""Part of the whole budget that is for probes."""
+"""Share of the whole budget that is reserved for probes."""
 
 UNLIMITED = frozenset({"/getJournal"})
 """Paths that daemons need for their work; they have limits of their own."""
 
 WAIT_SECONDS_MAX = 5.0
-"""How long a request waits to begin. Only those whose connections are open wait: `connections_max` bounds how many."""
+"""How long a request waits to begin. Only requests on open connections wait: `connections_max` limits their number."""
 
 REQUEST_SECONDS = 0.0005
-"""What receiving, parsing and sending take, besides the answer itself."""
+"""Cost of receiving, parsing and sending, besides the answer itself."""
 
 ANSWER_SECONDS = 0.005
-"""What an answer is expected to take until one of its path was measured."""
+"""Expected cost of an answer until one of its path was measured."""
 
 NEWEST_WEIGHT = 0.2
-"""Weight of a path's newest answer in what its next one is expected to take."""
+"""Weight of a path's newest answer in the expected cost of the next one."""
 
 BUSY = (
-    f"others ask for so much that this request could not begin within {WAIT_SECONDS_MAX:g} s: "
-    "ask for less, or later, or raise `loop_share`"
+    f"other requests took so much time that this one could not begin within {WAIT_SECONDS_MAX:g} s: "
+    "send fewer requests, retry later, or raise `loop_share`"
 )
 
 
@@ -78,18 +78,18 @@ class LoopShare:
 
 
 class _Budget:
-    """Loop time that fills up with time, and those who wait for it."""
+    """Loop time that refills with time, and the requests that wait for it."""
 
     def __init__(self, share: float, now: Callable[[], float]) -> None:
         self.rate = Rate(share, now)
         self._first = asyncio.Lock()
 
     async def begin(self, seconds: float) -> None:
-        """Waits for its turn, and pays so much in advance. Raises Problem where that takes too long."""
+        """Waits for its turn, and pays this amount in advance. Raises Problem if that takes too long."""
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX), self._first:
                 wait = self.rate.spend(0.0)
-                while wait > 0:  # answers that end meanwhile may have cost more than was paid for them
+                while wait > 0:  # answers that end meanwhile may have cost more than their advance payment
                     await asyncio.sleep(wait)
                     wait = self.rate.spend(0.0)
                 self.rate.spend(seconds)
@@ -98,7 +98,7 @@ class _Budget:
 
 
 class _Timed(Awaitable[web.StreamResponse]):
-    """An answer in the making, and the seconds of processor time that its steps on the loop took."""
+    """An answer in progress, and the seconds of processor time that its steps on the loop took."""
 
     def __init__(self, answer: Awaitable[web.StreamResponse]) -> None:
         self._answer = answer
@@ -118,5 +118,5 @@ class _Timed(Awaitable[web.StreamResponse]):
                 self.seconds += time.thread_time() - began
             try:
                 step = partial(steps.send, (yield waits_for))
-            except BaseException as error:  # a cancellation, for example: it is for the answer to handle
+            except BaseException as error:  # such as a cancellation, which the answer handles
                 step = partial(steps.throw, error)

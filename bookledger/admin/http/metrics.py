@@ -15,16 +15,16 @@ from .config import HttpConfig
 METRICS = MetricTable("http", "The HTTP port of a daemon")
 
 CONNECTIONS = METRICS.gauge("connections", "Connections of the HTTP port.")
-LIMIT = METRICS.gauge("connections_limit", "Connections that the HTTP port takes at a time.")
-REFUSED = METRICS.counter("connections_refused", "Connections that found no place.")
+LIMIT = METRICS.gauge("connections_limit", "Limit of concurrent connections of the HTTP port.")
+REFUSED = METRICS.counter("connections_refused", "Connections refused because the port was full.")
 MADE_WAY = METRICS.counter(
     "connections_made_way",
-    "Connections that were ended for others: they were idle, or of the address that had most.",
+    "Connections closed in favour of others: they were idle, or of the address that had most.",
 )
 
 
 class HttpMetrics(Collector):
-    """Of one port."""
+    """Metrics of one port."""
 
     def __init__(self, table: ConnectionTable, config: HttpConfig) -> None:
         self._table = table

@@ -1,7 +1,7 @@
 """Errors of an HTTP port, in one form: problem documents (RFC 9457), and pages for browsers that ask for HTML.
 
-What goes wrong while a request is answered is raised: `Problem`, or what the HTTP library raises for paths and methods
-that are none. `answering_problems` makes the answer of it; `Protocol` answers what never became a request.
+Errors while a request is answered are raised: `Problem`, or the HTTP library's errors for unknown paths and methods.
+`answering_problems` turns them into answers; `Protocol` answers data that never became a request.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ PROBLEM_TYPE = "application/problem+json"
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 MACHINES = ("/api/", "/healthz", "/readyz", "/metrics")
-"""Under these paths nobody is shown a page."""
+"""Paths whose errors are never HTML pages."""
 
 WHY = {
-    HTTPStatus.BAD_REQUEST: "what came cannot be read as a request of HTTP",
-    HTTPStatus.NOT_FOUND: "there is no such path; those of the API stand in /api/v1/openapi.json",
-    HTTPStatus.METHOD_NOT_ALLOWED: "this path answers GET and HEAD, and changes nothing",
-    HTTPStatus.INTERNAL_SERVER_ERROR: "the daemon failed to answer; its log says why",
+    HTTPStatus.BAD_REQUEST: "this is not a valid HTTP request",
+    HTTPStatus.NOT_FOUND: "there is no such path; /api/v1/openapi.json lists those of the API",
+    HTTPStatus.METHOD_NOT_ALLOWED: "this path supports only GET and HEAD",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "the daemon failed to answer; its log has the reason",
 }
-"""Where the error itself does not say it in words of ours."""
+"""Explanations for errors that have none of our own."""
 
 
 class Problem(Exception):
-    """Ends a request with this status, and says why. `title`: of the page, where it is more than the status's name."""
+    """Ends a request with this status and reason. `title`: of the page, if it differs from the status's name."""
 
     def __init__(self, status: HTTPStatus, why: str, *, title: str = "") -> None:
         super().__init__(why)
@@ -50,7 +50,7 @@ def described(status: HTTPStatus, why: str) -> dict[str, object]:
 
 
 def document(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """The same as an answer."""
+    """The problem document as a response."""
     return web.json_response(
         described(status, why),
         status=status,
@@ -60,7 +60,7 @@ def document(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = N
 
 
 def refusal(why: str) -> bytes:
-    """An answer for a connection that there is no place for: whatever it was going to ask."""
+    """A response for a connection that is refused, whatever its request would be."""
     body = json.dumps(described(HTTPStatus.SERVICE_UNAVAILABLE, why)).encode()
     head = (
         "HTTP/1.1 503 Service Unavailable",
@@ -73,7 +73,7 @@ def refusal(why: str) -> bytes:
 
 
 def answering_problems(error_page: ErrorPage | None) -> Middleware:
-    """Answers what is raised, as a page where there are pages and the client wants HTML."""
+    """Answers raised errors, as a page if there are pages and the client wants HTML."""
 
     @web.middleware
     async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -95,7 +95,7 @@ def answering_problems(error_page: ErrorPage | None) -> Middleware:
 
 
 class Protocol(RequestHandler):
-    """The HTTP library's protocol of one connection, with problem documents for what it cannot make a request of."""
+    """The HTTP library's protocol of one connection, with problem documents for data that is not a request."""
 
     def handle_error(
         self,
@@ -104,7 +104,7 @@ class Protocol(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        super().handle_error(request, status, exc, message)  # logs it; raises where half an answer is sent
+        super().handle_error(request, status, exc, message)  # logs it; raises if half an answer was sent
         found = HTTPStatus(status)
         answer = document(found, WHY.get(found, found.phrase))
         answer.force_close()
@@ -120,7 +120,7 @@ def _wants_page(request: web.Request) -> bool:
 
 
 def _weighed(media_range: str) -> tuple[str, float]:
-    """A part of an Accept header, and how much it is wanted; one that is none is not."""
+    """Parses a part of an Accept header with its weight; 0 for an invalid weight."""
     kind, *parameters = (part.strip().lower() for part in media_range.split(";"))
     for name, _, value in (parameter.partition("=") for parameter in parameters):
         if name.strip() == "q":

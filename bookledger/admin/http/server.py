@@ -1,14 +1,15 @@
 """A daemon's HTTP server for operators: liveness, readiness, metrics.
 
     /healthz   200 as long as the process answers
-    /readyz    200 while clients may use it; else 503 and why not
+    /readyz    200 while clients may use it; else 503 with the reason
     /metrics   for Prometheus
 
-and further pages that it is given: the API and the console. Errors are problem documents, and pages for browsers.
+and further pages that the caller passes: the API and the console. Errors are problem documents, and pages for browsers.
 
-With certificates, `bookie/wire/trust/roles` says who may ask for what; without, whoever reaches the port may read all
-of it, but no web page that calls a loopback address by a name of its own. It is read-only. Connections, requests,
-their durations and their share of the event loop are bounded, so that no unknown peer gets in the daemon's way.
+With certificates, `bookie/wire/trust/roles` defines who may request what; without, every client that reaches the port
+may read all of it, except web pages that address a loopback port by another host name. The server is read-only.
+Connections, requests, their durations and their share of the event loop are bounded, so that no unknown peer disturbs
+the daemon.
 """
 
 from __future__ import annotations
@@ -42,10 +43,10 @@ from .metrics import HttpMetrics
 from .problems import Problem, Protocol, answering_problems
 
 REQUEST_BYTES_MAX = 1024
-"""Of a request's body: nobody needs one."""
+"""Maximum size of a request's body; no request needs one."""
 
 REQUEST_SECONDS_MAX = 10.0
-"""How long a connection may say nothing, or half of something: a client makes it again at no cost."""
+"""How long a connection may be idle or send part of a request; clients reconnect at no cost."""
 
 STOP_SECONDS_MAX = 1.0
 
@@ -63,9 +64,9 @@ async def serving_http(
     bound: socket.socket | None = None,
     config: HttpConfig | None = None,
 ) -> AsyncIterator[str]:
-    """Answers inside the block, at the address that it gives, on a socket that is bound already where there is one.
+    """Serves inside the block, and yields the address; uses an already bound socket if one is given.
 
-    Raises OSError where it cannot listen.
+    Raises OSError if it cannot listen.
     """
     config = config or HttpConfig()
     table = table_of(config)
@@ -80,7 +81,7 @@ async def serving_http(
         ],
     )
     app.add_routes(routes_of(content))
-    # A request whose client has gone is given up: otherwise the connections' bound would not be that of requests.
+    # A request whose client has gone is cancelled; otherwise the limit of connections would not limit requests.
     runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=STOP_SECONDS_MAX)
     try:
         await runner.setup()
@@ -114,7 +115,7 @@ def routes_of(content: HttpContent) -> list[web.RouteDef]:
 
 
 def _guards(address: str, host: str, certificates: Certificates | None) -> list[Middleware]:
-    """By which names others reach what listens on more than loopback is not known."""
+    """The host names of a port on more than loopback are unknown, so only loopback ports check them."""
     if certificates is not None:
         return [guard_of(certificates)]
     return [asked_by({address, host})] if is_loopback(address) else []

@@ -22,7 +22,7 @@ ENSEMBLE_SIZE, ACK_QUORUM = 3, 2
 
 
 async def append_async(client: LedgerClient, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
-    """Runs an asyncio workload, after at most a second of warm-up."""
+    """Runs an asyncio workload after at most a second of warm-up."""
     return of_steps(*await _measured(client, workload, seconds, cpu))
 
 
@@ -60,7 +60,7 @@ async def created(client: LedgerClient) -> WriteHandle:
 async def _make_ledgers_for(
     client: LedgerClient, workload: Workload, seconds: float
 ) -> tuple[list[float], float]:
-    """Creates ledgers, `in_flight` at a time; each latency is from before the creation to after the close."""
+    """Creates ledgers, `in_flight` at a time; each latency is from before the creation until after the close."""
     payload, clock = workload.payload, time.perf_counter
     latencies: list[float] = []
     began = clock()
@@ -83,9 +83,9 @@ async def _append_for(writer: WriteHandle, workload: Workload, seconds: float) -
 async def send_for(
     send: Callable[[], Awaitable[asyncio.Future[int]]], in_flight: int, seconds: float
 ) -> tuple[list[float], float]:
-    """Keeps so many appends in flight; latency is from the append to when its confirmation is seen.
+    """Keeps `in_flight` appends in flight; latency is the time from the append until its confirmation is seen.
 
-    Nothing but its future is an object of the garbage collector's for each of them.
+    Only the future of each append is an object that the garbage collector tracks.
     """
     clock = time.perf_counter
     under_way: deque[asyncio.Future[int]] = deque()
@@ -108,7 +108,7 @@ async def send_for(
 async def _append_batches_for(
     writer: WriteHandle, workload: Workload, seconds: float
 ) -> tuple[list[float], float]:
-    """Does the same in batches; an entry's latency is that of its batch."""
+    """Like `send_for`, but in batches; an entry's latency is that of its batch."""
     payloads, clock = [workload.payload] * BATCH_ENTRIES, time.perf_counter
     latencies: list[float] = []
     began = clock()

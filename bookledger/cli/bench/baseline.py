@@ -18,12 +18,12 @@ RECEIVERS = 3
 BASELINE_WINDOW = 4
 
 FILE_BYTES_MAX = 1024 * 1024 * 1024
-"""A receiver wraps around to the start of its file after so much."""
+"""A receiver wraps around to the start of its file after this many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Megabytes (10⁶) a second of one sender, and how long blocks took until all receivers had them on disk."""
+    """Throughput of one sender in megabytes (10⁶) per second, and the time until all receivers had a block on disk."""
 
     mb_per_s: float
     p50_ms: float
@@ -33,7 +33,7 @@ class Baseline:
 def measured(
     directory: Path, seconds: float, *, block_bytes: int = BLOCK_BYTES, window: int = BASELINE_WINDOW
 ) -> Baseline:
-    """Measures one sender and three receivers with files. `window`: blocks sent and not answered by all."""
+    """Measures one sender and three receivers with files. `window`: blocks sent but not answered by all receivers."""
     with ExitStack() as stack:
         children = [
             stack.enter_context(_receiver(directory / f"baseline-{n}", block_bytes)) for n in range(RECEIVERS)
@@ -61,7 +61,7 @@ def _receiver(path: Path, block_bytes: int) -> Child:
 def _send_for(
     sockets: list[socket.socket], seconds: float, block: bytes, window: int
 ) -> tuple[list[float], float]:
-    """The latency of each block, and how long it took in all."""
+    """The latency of each block, and the total time."""
     clock = time.perf_counter
     began = clock()
     under_way: deque[float] = deque()

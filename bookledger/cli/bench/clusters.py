@@ -36,7 +36,7 @@ class BenchCluster:
 
 @contextmanager
 def plain_cluster(directory: Path, metadata_uri: str = "") -> Iterator[BenchCluster]:
-    """Starts a cluster, with its metadata there, or in a file of its own."""
+    """Starts a cluster with its metadata at this URI, or in a file of its own."""
     directory.mkdir()
     uri = metadata_uri or uri_of(directory / "metadata.db")
     with bookie_processes(ENSEMBLE_SIZE, directory, uri) as bookies:
@@ -57,7 +57,7 @@ def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
 
 
 def bookies_with_certificates(directory: Path, uri: str, authority: Authority) -> list[BookieProcess]:
-    """As many bookies as an ensemble has, not started yet."""
+    """Creates, but does not start, as many bookies as an ensemble has."""
     return [_with_certificate(directory, uri, n, authority) for n in range(1, ENSEMBLE_SIZE + 1)]
 
 

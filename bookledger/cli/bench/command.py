@@ -1,8 +1,8 @@
 """`bookledger bench`: benchmarks appends to three real bookies, and reads, against plain sockets in the same run.
 
-The baseline is the machine's limit: one sender, three receivers, blocks of 1 MiB, each
-synced with `fdatasync` before it is answered, BASELINE_WINDOW blocks in flight. It is measured
-before and after the workloads, and results are compared with the mean, since machines are noisy.
+The baseline is the machine's limit: one sender, three receivers, blocks of 1 MiB, each synced with `fdatasync` before
+it is answered, and BASELINE_WINDOW blocks in flight. It is measured before and after the workloads, and results are
+compared with the mean, because machines are noisy.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ from .workloads import BLOCKING, LISTS, SWEEP, WORKLOADS, How, Measured, Workloa
 @command()
 @measuring_options
 @click.option(
-    "--tls", "with_tls", is_flag=True, help="Each workload over TLS as well, right after plain text."
+    "--tls", "with_tls", is_flag=True, help="Run each workload over TLS, too, right after plain text."
 )
 @click.option(
     "--picture",
     type=FilePath(dir_okay=False),
-    help="A new SVG file with all of it, for a browser.",
+    help="Write the results to this new SVG file.",
 )
 @click.option(
     "--html",
     type=FilePath(dir_okay=False),
-    help="A new HTML file with charts of it, and of ever more entries in flight, which are measured for it.",
+    help="Write charts to this new HTML file, and measure increasing numbers of entries in flight for them.",
 )
 @json_option
 def bench(
@@ -63,7 +63,7 @@ def bench(
     html: Path | None,
     as_json: bool,
 ) -> None:
-    """Measure appends and reading: three bookies, ensemble and write quorum 3, ack quorum 2.
+    """Benchmark appends and reads: three bookies, ensemble and write quorum 3, ack quorum 2.
 
     Examples:
         bookledger bench --seconds 2 --data /srv
@@ -97,7 +97,7 @@ def _about(seconds: float) -> str:
 def measured(
     directory: Path, seconds: float, say: Say, *, with_tls: bool = False, with_sweep: bool = False
 ) -> BenchRun:
-    """All workloads between two measurements of the baseline, and the sweep if it is wanted."""
+    """Runs all workloads between two measurements of the baseline, and the sweep if requested."""
     say(f"Python: {interpreter()}")
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [measured_baseline(directory, seconds)]
@@ -142,7 +142,7 @@ def _beside(result: WorkloadResult, baseline: float) -> WorkloadResult:
 
 
 def _beside_lists(results: Sequence[WorkloadResult]) -> list[WorkloadResult]:
-    """With what a future for each entry leaves of the rate of lists."""
+    """Adds the throughput with a future per entry, relative to that of lists."""
     lists = {one.workload.replace(LISTS, ""): one.adds_per_s for one in results if LISTS in one.workload}
     rates = [lists.get(one.workload.replace(BLOCKING, "")) for one in results]
     return [
@@ -152,7 +152,7 @@ def _beside_lists(results: Sequence[WorkloadResult]) -> list[WorkloadResult]:
 
 
 def measure(cluster: BenchCluster, workload: Workload, seconds: float) -> WorkloadResult:
-    """Runs one workload for so many seconds, without a baseline."""
+    """Runs one workload for this many seconds, without a baseline."""
     cpu = cluster.cpu_meter()
     match workload.how:
         case How.READ | How.PAGES:

@@ -1,8 +1,8 @@
 """`bookledger journal bench`: compares flushes of a journal with bare ledger appends of the same size, in one run.
 
-Rounds alternate, since machines are noisy. What a flush costs beyond its appends: the frames are verified once, and
-batches are numbered, queued and counted; with three acceptors each edit goes to three ledgers, nine copies on the
-bookies' disks. With decoded edits each is made and encoded besides.
+Rounds alternate, because machines are noisy. A flush costs more than its appends: the frames are verified once, and
+batches are numbered, queued and counted; with three acceptors each edit is written to three ledgers, nine copies on the
+bookies' disks. Decoded edits must also be created and encoded.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BATCH_BYTES = 8 * 1024
 LARGE_BATCH_BYTES = 256 * 1024
 
 EDIT_BYTES = 256
-"""What an operation on a file takes, more or less."""
+"""Approximate size of a file operation."""
 
 IN_FLIGHT = 64
 ROUNDS = 4
@@ -48,14 +48,14 @@ Send = Callable[[], Awaitable["asyncio.Future[int]"]]
 """Sends a batch; the future ends when it is on disk."""
 
 Rounds = list[tuple[list[float], float]]
-"""What one workload has come to: the latencies of each round, and how long it took."""
+"""Results of one workload: for each round, the latencies and the total time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Batches with so many under way; to a bare ledger where there are no acceptors.
+    """Batches with `in_flight` outstanding, to a bare ledger if there are no acceptors.
 
-    `are_decoded`: the edits are handed over one by one, as objects.
+    `are_decoded`: the edits are passed one by one, as objects.
     """
 
     name: str
@@ -84,7 +84,8 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class JournalBenchResult:
-    """`times_ledger`: how much longer than the bare ledger's a batch takes: the median, or its share of the time."""
+    """`times_ledger`: how many times longer a batch takes than on a bare ledger: by the median, or by the share of
+    time."""
 
     workload: str
     batch_bytes: int
@@ -100,7 +101,7 @@ class JournalBenchResult:
 @measuring_options
 @json_option
 def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
-    """Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2.
+    """Benchmark flushes of 8 KiB against bare appends: three bookies, write quorum 3, ack quorum 2.
 
     Examples:
         bookledger journal bench --seconds 2
@@ -126,7 +127,7 @@ def run(directory: Path, seconds: float, say: Say) -> list[JournalBenchResult]:
 
 
 async def _rounds(uri: str, seconds: float, rounds: dict[Workload, Rounds], say: Say) -> None:
-    """All workloads in turn, again and again, so that what else the machine does meets all of them."""
+    """Runs all workloads in turn, repeatedly, so that other load on the machine affects all of them."""
     for number in range(ROUNDS):
         say(f"round {number + 1} of {ROUNDS}: {len(WORKLOADS)} workloads, {seconds:g} s each")
         for workload in WORKLOADS:
@@ -149,7 +150,7 @@ def _result(workload: Workload, measured: dict[Workload, Measured]) -> JournalBe
 
 
 def _is_bare(one: Workload, workload: Workload) -> bool:
-    """Whether it is the same to a bare ledger."""
+    """Whether it is the same workload on a bare ledger."""
     same = (one.in_flight, one.batch_bytes) == (workload.in_flight, workload.batch_bytes)
     return one.acceptors == 0 and same
 
@@ -206,7 +207,7 @@ def _write_frames(out: EditLogOutputStream, edits: int) -> None:
 
 
 def _write_decoded(out: EditLogOutputStream, edits: int) -> None:
-    """A file each that gets its final name, as the writers of tables do it."""
+    """Each edit renames a file to its final name, as writers of tables do."""
     for txid in range(out.next_txid, out.next_txid + edits):
         name = f"{txid:010d}"
         out.write(

@@ -1,4 +1,4 @@
-"""Draws a benchmark as one HTML file, without scripts and outside resources; light or dark as the reader prefers."""
+"""Draws a benchmark as one HTML file without scripts or external resources; light or dark as the reader prefers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ from .workloads import WorkloadResult
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """What one run measured. `sweep`: the same entries with ever more of them in flight, and `single`: a block of an
-    entry's size on plain sockets, one in flight; both only if they were wanted.
-    """
+    """Results of one run. `sweep`: the same entries with increasing numbers of them in flight; `single`: a block of an
+    entry's size on plain sockets, one in flight. Both exist only if requested."""
 
     results: list[WorkloadResult]
     sweep: list[WorkloadResult]
@@ -51,7 +50,7 @@ th:first-child { text-align: left } thead th { color: var(--dim); font-weight: 5
 
 
 def page_of(run: BenchRun, told: str) -> str:
-    """The page. `told`: a line about when and where. Raises ValueError for a run without a sweep."""
+    """The page. `told`: a line with the date and the machine. Raises ValueError for a run without a sweep."""
     if not run.sweep or run.single is None:
         raise ValueError("more and more entries in flight were not measured")
     return "\n".join(

@@ -29,7 +29,7 @@ STYLE = """
 
 
 def picture_of(results: Sequence[WorkloadResult], told: str) -> str:
-    """The SVG. `told`: a line about when and where. Raises ValueError for no results."""
+    """The SVG. `told`: a line with the date and the machine. Raises ValueError if there are no results."""
     if not results:
         raise ValueError("nothing was measured")
     height = TOP + ROW * len(results) + 30

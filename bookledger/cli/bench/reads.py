@@ -20,7 +20,7 @@ READ_BYTES = 200_000_000
 
 
 def read(uri: str, config: ClientConfig, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
-    """Reads with the blocking client for so long, after reading all of it once."""
+    """Reads with the blocking client for this many seconds, after reading the whole ledger once."""
     with LedgerClient(uri, config=config) as client:
         ledger_id = _written(client, workload, min(1.0, seconds / 5))
         reader = client.open_ledger(ledger_id)

@@ -27,7 +27,8 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Entries of one size with so many in flight, over so many ledgers; or so many ledgers made at a time."""
+    """Entries of one size, with `in_flight` of them outstanding, over `ledgers` ledgers; or ledgers created,
+    `in_flight` at a time."""
 
     name: str
     entry_bytes: int
@@ -44,7 +45,7 @@ class Workload:
 BATCH_ENTRIES = 100
 
 LISTS, BLOCKING = ", batches", ", blocking"
-"""How the names of workloads end that differ in nothing else."""
+"""Suffixes of workload names, for workloads that differ in nothing else."""
 
 WORKLOADS = (
     Workload("throughput", 1000, 4000),
@@ -63,15 +64,15 @@ WORKLOADS = (
 )
 
 SWEEP = tuple(Workload(f"{count} in flight", 1000, count) for count in (1, 4, 16, 64, 256, 1024, 4096))
-"""The same entries with more and more of them in flight, for `--html`."""
+"""The same entries with increasing numbers of them in flight, for `--html`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadResult:
     """`adds_per_s` are entries read in workloads that read; latencies are then those of a page, not of an entry.
 
-    `client_cpu_us`, `bookies_cpu_us`: CPU time of an entry, all bookies together. `of_lists`: the rate, where lists of
-    the same entries are 1; 0 where that was not measured.
+    `client_cpu_us`, `bookies_cpu_us`: CPU time per entry, summed over all bookies. `of_lists`: the rate relative to
+    lists of the same entries; 0 if that was not measured.
     """
 
     workload: str
@@ -97,7 +98,7 @@ class Measured:
     seconds: float
 
     def ms(self, percent: int) -> float:
-        """How long a step took at this percentile, in milliseconds."""
+        """Duration of a step at this percentile, in milliseconds."""
         return round(1000 * self.steps[len(self.steps) * percent // 100], 3)
 
     def result(self, workload: Workload, cpu: CpuMeter) -> WorkloadResult:
@@ -120,6 +121,6 @@ def of_steps(latencies: list[float], seconds: float) -> Measured:
 
 
 def together(rounds: Iterable[tuple[list[float], float]]) -> Measured:
-    """Rounds of one workload, each the latencies of its steps and how long it took."""
+    """Combines rounds of one workload; each has the latencies of its steps and its total time."""
     every = list(rounds)
     return of_steps([one for latencies, _ in every for one in latencies], sum(took for _, took in every))

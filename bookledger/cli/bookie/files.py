@@ -30,9 +30,9 @@ data_option = click.option(
 @data_option
 @json_option
 def check(data: Path, as_json: bool) -> None:
-    """Verify a stopped bookie's directory: every record, the index against the log. Changes nothing.
+    """Verify a stopped bookie's directory: every record, and the index against the log. Changes nothing.
 
-    Exits with 1 when something is wrong or lost, naming file and offset, and what to do.
+    The exit code is 1 if something is damaged or lost; the output names the file, the offset, and the remedy.
 
     Examples:
         bookledger bookie check --data /srv/bookie
@@ -40,7 +40,9 @@ def check(data: Path, as_json: bool) -> None:
     from bookie.offline.check import check as check_directory
 
     with (
-        told_when_stopped(lambda: f"nothing was changed, and nothing found out; {again(so='begin again')}"),
+        told_when_stopped(
+            lambda: f"nothing was changed, and the check is incomplete; {again(so='begin again')}"
+        ),
         Progress("reading the log", _log_bytes(data)) as advance,
     ):
         found = check_directory(data, advance)
@@ -71,7 +73,7 @@ def _print_findings(findings: dict[str, Any]) -> None:
 @click.argument("path", type=FilePath(exists=True))
 @json_option
 def dump(path: Path, as_json: bool) -> None:
-    """Print a bookie's cookie.json, a segment of its log, or its index directory, a line for each thing in it.
+    """Print a bookie's cookie.json, a segment of its log, or its index directory, one item per line.
 
     Examples:
         bookledger bookie dump /srv/bookie/cookie.json
@@ -79,7 +81,7 @@ def dump(path: Path, as_json: bool) -> None:
     from bookie.offline.dump import dump as lines_of
 
     with (
-        told_when_stopped(lambda: f"not everything is printed; {again(so='begin again')}"),
+        told_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"),
         Progress(f"reading {path.name}", None, of="lines", prints=True, is_mostly_quick=True) as advance,
     ):
         for line in lines_of(path):
@@ -90,12 +92,12 @@ def dump(path: Path, as_json: bool) -> None:
 
 @command("restore-cookie")
 @metadata_option
-@click.option("--data", type=FilePath(), required=True, help="The bookie's own, newest data directory.")
+@click.option("--data", type=FilePath(), required=True, help="The bookie's newest data directory.")
 @json_option
 def restore_cookie(metadata_uri: str, data: Path, as_json: bool) -> None:
-    """Write a bookie's cookie into the metadata where it was lost there, so that the bookie can start.
+    """Write a bookie's cookie to metadata that has lost it, so that the bookie can start.
 
-    It is not written for a bookie that was decommissioned or given up, nor where another directory has the name.
+    The command refuses a bookie that was decommissioned or given up, and a name that another directory has.
 
     Examples:
         bookledger bookie restore-cookie --data /srv/bookie
@@ -117,7 +119,7 @@ def _after_restoring(found: RestoredCookie, data: Path) -> str:
     if not found.must_accept_loss:
         return f"next: bookledger bookie run --data {data}"
     return (
-        "the metadata has also lost how far this bookie's log had got, so nobody can tell whether this is its newest "
+        "the metadata has also lost how far this bookie's log had got, so it is unknown whether this is its newest "
         f"directory. If it is: bookledger bookie run --data {data} --accept-loss. It denies nothing that it may have "
         f"had; then: bookledger bookie repair {found.cookie.bookie_id}"
     )
@@ -127,7 +129,7 @@ def _after_restoring(found: RestoredCookie, data: Path) -> str:
 @data_option
 @json_option
 def rebuild_index(data: Path, as_json: bool) -> None:
-    """Make a stopped bookie's index anew from its log, which has everything.
+    """Rebuild a stopped bookie's index from its log.
 
     Examples:
         bookledger bookie rebuild-index --data /srv/bookie
@@ -135,8 +137,8 @@ def rebuild_index(data: Path, as_json: bool) -> None:
     from bookie.offline.rebuild import rebuild_index as rebuild
 
     def how() -> str:
-        old = "the old index is as it was" if (data / "index").exists() else "there is no index just now"
-        return f"{old}, and the log untouched; {again()}"
+        old = "the old index is in place" if (data / "index").exists() else "there is no index at present"
+        return f"{old}, and the log is unchanged; {again()}"
 
     with told_when_stopped(how), Progress("reading the log", _log_bytes(data)) as advance:
         frames = rebuild(data, advance)
@@ -144,7 +146,7 @@ def rebuild_index(data: Path, as_json: bool) -> None:
 
 
 def _log_bytes(data: Path) -> int | None:
-    """About what there is to read; None where that fails for a reason that is told later."""
+    """About how many bytes there are to read; None if that fails for a reason that is reported later."""
     try:
         return sum(file.stat().st_size for file in (data / "log").iterdir())
     except OSError:
@@ -155,10 +157,11 @@ def _log_bytes(data: Path) -> int | None:
 @data_option
 @json_option
 def salvage(data: Path, as_json: bool) -> None:
-    """Have a bookie whose log is damaged start again, and lose only what is damaged.
+    """Repair a damaged log so that its bookie can start, and lose only the damaged parts.
 
-    Each stretch that cannot be read is kept under salvaged/ and marked in the log as lost. What stood there is never
-    denied: it is answered with an error, or as unknown, until `bookie repair` has fetched it from the other bookies.
+    Each unreadable stretch is kept under salvaged/ and marked in the log as lost. The bookie never denies the entries
+    of such a stretch: it answers with an error, or as unknown, until `bookie repair` has fetched them from the other
+    bookies.
 
     Examples:
         bookledger bookie salvage --data /srv/bookie
@@ -174,7 +177,9 @@ def salvage(data: Path, as_json: bool) -> None:
             say(f"{one.file} at offset {one.offset}: {bytes_told(one.bytes_lost)} lost: {one.what}{kept}")
 
     with (
-        told_when_stopped(lambda: f"{len(mended)} places are mended, and kept as they were; {again()}"),
+        told_when_stopped(
+            lambda: f"{len(mended)} places are repaired, and their damaged bytes are kept; {again()}"
+        ),
         Progress("reading the log", _log_bytes(data)) as advance,
     ):
         outcome = salvage_log(data, tell, advance)
@@ -193,7 +198,7 @@ def _next_steps(data: Path, mended: list[Mended], outcome: SalvageOutcome) -> li
     steps = []
     if outcome.index_problem:
         steps.append(
-            f"make the index anew, for {outcome.index_problem}: bookledger bookie rebuild-index --data {data}"
+            f"rebuild the index ({outcome.index_problem}): bookledger bookie rebuild-index --data {data}"
         )
     if mended:
         steps.append("start the bookie")

@@ -38,7 +38,7 @@ from .run import run
     }
 )
 def bookie() -> None:
-    """Run, format, inspect and mend a bookie.
+    """Run, format, inspect and repair a bookie.
 
     Examples:
         bookledger bookie format --data /srv/bookie --id b1
@@ -75,9 +75,9 @@ def _name(_: click.Context, option: click.Parameter, text: str) -> str:
 @click.option(
     "--id", "bookie_id", required=True, callback=_name, help="The bookie's name, unique in the cluster."
 )
-@click.option("--replace", is_flag=True, help="Take the name of a bookie whose disk is lost for good.")
+@click.option("--replace", is_flag=True, help="Take over the name of a bookie whose disk is lost for good.")
 @click.option(
-    "--wait", is_flag=True, help="With --replace: wait until the lease of a killed one has run out."
+    "--wait", is_flag=True, help="With --replace: wait until the lease of the killed bookie has expired."
 )
 @accept_unsafe_etcd_option
 @json_option
@@ -90,7 +90,7 @@ def format_(
     accept_unsafe_etcd: bool,
     as_json: bool,
 ) -> None:
-    """Give a new data directory to a bookie, with a new incarnation.
+    """Format a new data directory for a bookie, with a new incarnation.
 
     Examples:
         bookledger bookie format --data /srv/bookie --id b1
@@ -110,12 +110,12 @@ def format_(
             cookie = await format_directory(data, bookie_id, store, replace=replace, wait=wait)
         print_record({**cookie.names, "data": str(data)}, as_json=as_json)
 
-    with told_when_stopped(lambda: f"the same command finishes what it has begun; {again()}"):
+    with told_when_stopped(lambda: f"the same command finishes the format; {again()}"):
         asyncio.run(run())
 
 
 async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id: str) -> None:
-    """Raises LedgerError where a bookie of this name has served, and its cookie is missing: another directory must not
+    """Raises LedgerError if a bookie of this name has served and its cookie is missing: another directory must not
     take its name by mistake."""
     holds_something = data.is_dir() and any(
         data.iterdir()
@@ -124,19 +124,19 @@ async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id:
         return
     if await store.get(keys.life(bookie_id)) is not None:
         raise LedgerError(
-            f"a bookie {bookie_id} has served here, and its cookie is missing in the metadata: where its directory is "
-            "there, `bookledger bookie restore-cookie --data DIR` writes it anew; where its disk is lost for good, "
+            f"a bookie {bookie_id} has served here, and its cookie is missing in the metadata: if its directory still "
+            "exists, `bookledger bookie restore-cookie --data DIR` writes it again; if its disk is lost for good, "
             "format with --replace"
         )
 
 
 @bookie.command()
 @optional_metadata_option
-@click.option("--data", type=FilePath(), help="Show a data directory instead; it may be stopped.")
+@click.option("--data", type=FilePath(), help="Show a data directory instead, even of a stopped bookie.")
 @click.argument("names", nargs=-1)
 @json_option
 def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as_json: bool) -> None:
-    """Show a data directory's identity, or what the live bookies (or NAMES) say of themselves.
+    """Show a data directory's identity, or the state of all live bookies (or NAMES).
 
     Examples:
         bookledger bookie info
@@ -161,7 +161,7 @@ _NOT_SHOWN = ("cluster_id", "append_seconds_bounds", "append_counts")
 """Fields of a bookie's info that are the same for all, or for programs."""
 
 _NAMES = {"disk_bytes_total": "disk_total_bytes", "disk_bytes_free": "disk_free_bytes"}
-"""What fields of the wire are called in JSON, as in the API."""
+"""Names in JSON, as in the API, of fields that the wire names otherwise."""
 
 
 async def _live(metadata_uri: str, names: tuple[str, ...]) -> list[dict[str, object]]:

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from ledgers import LedgerClient
 
 TIMEOUT_SECONDS_DEFAULT = 3600.0
-"""Collecting, verifying and repairing take as long as the bookie's disk and its peers need."""
+"""Long, because collecting, verifying and repairing depend on the bookie's disk and its peers."""
 
 
 on_bookies = all_of(
     click.argument("names", metavar="[NAME]...", nargs=-1),
-    click.option("--all", "every", is_flag=True, help="Every live bookie, one after the other."),
+    click.option("--all", "every", is_flag=True, help="All live bookies, one after the other."),
     metadata_option,
     click.option(
         "--timeout",
@@ -36,7 +36,7 @@ on_bookies = all_of(
         type=Finite(0, min_open=True),
         default=TIMEOUT_SECONDS_DEFAULT,
         show_default=True,
-        help="Seconds to wait for each bookie, past which it gives up.",
+        help="Seconds to wait for each bookie.",
     ),
     json_option,
 )
@@ -45,7 +45,7 @@ on_bookies = all_of(
 
 @group()
 def gc() -> None:
-    """Have live bookies free the space of deleted ledgers; or stop and resume doing so by themselves.
+    """Free the space of deleted ledgers on live bookies, or suspend and resume automatic collection.
 
     Examples:
         bookledger bookie gc run --all
@@ -57,11 +57,11 @@ def gc() -> None:
 @click.option(
     "--retired",
     is_flag=True,
-    help="After `bookie rebuild-index`: what has no record was deleted long ago, and is dropped again.",
+    help="After `bookie rebuild-index`: drop ledgers without a record again, which were deleted long ago.",
 )
 @on_bookies
 def run(*, retired: bool, **asked: Any) -> None:
-    """Collect now, and show what came of it.
+    """Collect garbage now, and show the result.
 
     Examples:
         bookledger bookie gc run --all
@@ -73,7 +73,7 @@ def run(*, retired: bool, **asked: Any) -> None:
 @gc.command()
 @on_bookies
 def suspend(**asked: Any) -> None:
-    """Collect nothing any more, until `gc resume`.
+    """Suspend garbage collection until `gc resume`.
 
     Examples:
         bookledger bookie gc suspend b1
@@ -84,7 +84,7 @@ def suspend(**asked: Any) -> None:
 @gc.command()
 @on_bookies
 def resume(**asked: Any) -> None:
-    """Collect by itself again.
+    """Resume automatic garbage collection.
 
     Examples:
         bookledger bookie gc resume b1
@@ -95,7 +95,7 @@ def resume(**asked: Any) -> None:
 @gc.command()
 @on_bookies
 def status(**asked: Any) -> None:
-    """Show what the bookies' upkeep has done, and does.
+    """Show past and current upkeep of the bookies.
 
     Examples:
         bookledger bookie gc status --all
@@ -106,7 +106,7 @@ def status(**asked: Any) -> None:
 @command()
 @on_bookies
 def scrub(**asked: Any) -> None:
-    """Have live bookies verify everything on their disks, and show what is damaged.
+    """Verify all data on the disks of live bookies, and show damage.
 
     Examples:
         bookledger bookie scrub --all
@@ -117,18 +117,18 @@ def scrub(**asked: Any) -> None:
 
 @command()
 @click.option(
-    "--adopt", default="", metavar="OLD", help="Take over the places of a bookie that is gone for good."
+    "--adopt", default="", metavar="OLD", help="Take over the places of a bookie that is lost for good."
 )
 @on_bookies
 def repair(adopt: str, **asked: Any) -> None:
-    """Have live bookies fetch what they should hold and do not from the other replicas.
+    """Have live bookies fetch the entries that they lack from the other replicas.
 
     Examples:
         bookledger bookie repair b1
         bookledger bookie repair b4 --adopt b1
     """
     if adopt and len(asked["names"]) != 1:
-        raise click.UsageError("--adopt gives the places of one bookie to one other: name that one")
+        raise click.UsageError("--adopt gives the places of one bookie to one other: name exactly one bookie")
     maintain("repair", adopt, **asked)
 
 
@@ -156,8 +156,8 @@ def maintain(
     done: list[str] = []
 
     def how() -> str:
-        names = f"of {', '.join(done)} it is done" if done else "no bookie has done all of it"
-        return f"{names}, and what the others did stays; {again()}"
+        names = f"{', '.join(done)} finished" if done else "no bookie has finished"
+        return f"{names}, and the work of the others stays; {again()}"
 
     with told_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
         for n, bookie in enumerate(_live(client, names)):
@@ -180,11 +180,11 @@ def _left_undone(bookie: BookieRef, report: Mapping[str, Any]) -> list[str]:
     """Describes what a repair or a scrub could not do, if anything, in one line."""
     left = []
     if unread := report.get("unread", ()):
-        left.append(f"{bookie}: {len(unread)} segments of its log cannot be read, first of all {unread[0]}")
+        left.append(f"{bookie}: {len(unread)} segments of its log cannot be read, the first is {unread[0]}")
     count, unrepaired = report.get("ledgers_unrepaired", 0), report.get("unrepaired", ())
     if count:
         first = (
-            f", first of all ledger {unrepaired[0]['ledger_id']}: {unrepaired[0]['why']}"
+            f", the first is ledger {unrepaired[0]['ledger_id']}: {unrepaired[0]['why']}"
             if unrepaired
             else ""
         )
@@ -212,7 +212,7 @@ def _report(reply: MaintainReply) -> dict[str, Any]:
     try:
         report = json.loads(reply.report or "{}")
     except ValueError as error:
-        raise LedgerError(f"its report is no JSON: {error}") from error
+        raise LedgerError(f"its report is not JSON: {error}") from error
     if not isinstance(report, dict):
-        raise LedgerError("its report is no JSON object")
+        raise LedgerError("its report is not a JSON object")
     return {**report, "note": reply.detail} if reply.detail else report

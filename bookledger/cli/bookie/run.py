@@ -47,13 +47,13 @@ from ..standalone import PORT_MAX, host_option
     default=3181,
     type=click.IntRange(0, PORT_MAX),
     show_default=True,
-    help="Port to listen on; 0 takes a free one.",
+    help="Port to listen on; 0 picks a free one.",
 )
 @click.option(
     "--advertise",
     "advertised_host",
     callback=checked_by(check_advertised),
-    help="Host name that clients reach this bookie by.",
+    help="Host name under which clients reach this bookie.",
 )
 @certificates_option
 @insecure_option
@@ -61,12 +61,12 @@ from ..standalone import PORT_MAX, host_option
 @traces_option
 @address_option(
     "--journal-node",
-    "Be a JournalNode, too, for NameNodes that call it there (Hadoop's port is 8485).",
+    "Also run a JournalNode for NameNodes at this address (Hadoop's port is 8485).",
     required=False,
 )
 @address_option(
     "--journal-http",
-    "Where the JournalNode's segments, /jmx and health are read  [default: port 8480 of --journal-node's host]",
+    "HTTP address of the JournalNode, for segments, /jmx and health  [default: port 8480 of --journal-node's host]",
     required=False,
 )
 @click.option(
@@ -74,13 +74,13 @@ from ..standalone import PORT_MAX, host_option
     callback=checked_by(check_name),
     help="The JournalNode's name as an acceptor  [default: the bookie's name]",
 )
-@click.option("--fault-domain", default="", help="What it shares its fate with, such as /room/rack.")
+@click.option("--fault-domain", default="", help="Fault domain of the bookie, such as /room/rack.")
 @click.option(
     "--lease-seconds",
     default=10.0,
     type=Finite(1),
     show_default=True,
-    help="How soon a dead bookie is noticed.",
+    help="Seconds after which a dead bookie is noticed.",
 )
 @free_space_option(2048)
 @click.option(
@@ -90,7 +90,7 @@ from ..standalone import PORT_MAX, host_option
     default=600.0,
     type=Finite(1),
     show_default=True,
-    help="How often the space of deleted ledgers is freed.",
+    help="Seconds between two garbage collections, which free the space of deleted ledgers.",
 )
 @click.option(
     "--compaction-rate",
@@ -99,7 +99,7 @@ from ..standalone import PORT_MAX, host_option
     default=16.0,
     type=Finite(0.1),
     show_default=True,
-    help="Most MiB a second that compaction moves.",
+    help="Limit for compaction, in MiB per second.",
 )
 @click.option(
     "--scrub-rate",
@@ -108,7 +108,7 @@ from ..standalone import PORT_MAX, host_option
     default=8.0,
     type=Finite(0.1),
     show_default=True,
-    help="Most MiB a second that are read in search of rot.",
+    help="Limit for the scrubber, in MiB per second.",
 )
 @click.option(
     "--segment-size",
@@ -117,7 +117,7 @@ from ..standalone import PORT_MAX, host_option
     default=256,
     type=click.IntRange(1, 4095),
     show_default=True,
-    help="Where a file of the log ends and the next begins; space is freed by the file.",
+    help="Size of one file of the log; space is freed one file at a time.",
 )
 @click.option(
     "--lost-after",
@@ -126,10 +126,10 @@ from ..standalone import PORT_MAX, host_option
     default=600.0,
     type=Finite(0),
     show_default=True,
-    help="How long a bookie may be absent before its copies are made elsewhere.",
+    help="Seconds that a bookie may be absent before its copies are made elsewhere.",
 )
 @click.option(
-    "--heal/--no-heal", "heals", default=True, show_default=True, help="Make missing copies by itself."
+    "--heal/--no-heal", "heals", default=True, show_default=True, help="Make missing copies automatically."
 )
 @click.option(
     "--event-loop",
@@ -137,10 +137,12 @@ from ..standalone import PORT_MAX, host_option
     default=EventLoop.FASTEST.value,
     type=click.Choice([one.value for one in EventLoop]),
     show_default=True,
-    help="What serves connections; fastest is uvloop where it is installed, and asyncio's own elsewhere.",
+    help="Event loop; fastest is uvloop if it is installed, otherwise asyncio's own.",
 )
 @click.option(
-    "--accept-loss", is_flag=True, help="Serve an older copy of the data directory, in limbo until a repair."
+    "--accept-loss",
+    is_flag=True,
+    help="Serve an older copy of the data directory; the bookie stays in limbo until a repair.",
 )
 @accept_unsafe_etcd_option
 @click.option(
@@ -171,9 +173,7 @@ def run(
     from .serving import Serving, config_of
 
     if journal_node is None and (journal_http is not None or journal_name is not None):
-        raise click.UsageError(
-            "--journal-http and --journal-name are of a JournalNode: give --journal-node, too"
-        )
+        raise click.UsageError("--journal-http and --journal-name need --journal-node")
     node = None if journal_node is None else NodeOptions(journal_node, journal_http, journal_name)
     config = config_of(**options)
     serving = Serving(config, http, node, until_stdin_closes=until_stdin_closes, as_json=as_json)

@@ -45,11 +45,11 @@ _OF_MIB = {
     "compaction_mib": "compaction_bytes_per_second",
     "scrub_mib": "scrub_bytes_per_second",
 }
-"""Settings in bytes, by the options that are in MiB."""
+"""Settings in bytes, by the options in MiB."""
 
 
 def config_of(**options: Any) -> BookieConfig:
-    """The configuration from the options of `bookie run`, which are named as its fields, and the settings file.
+    """The configuration from the options of `bookie run`, which have the names of its fields, and the settings file.
 
     Raises BadSettings.
     """
@@ -84,7 +84,7 @@ class Serving:
         self._as_json = as_json
 
     def run(self, event_loop: EventLoop, traces: str | None) -> None:
-        """Serves until SIGTERM or SIGINT. Raises what kept it from that, or ended it."""
+        """Serves until SIGTERM or SIGINT. Raises the error that prevented or ended that."""
         directory = self._config.data_directory
         with (
             tracing_to(traces, "bookledger-bookie", lambda: read_cookie(directory).bookie_id) as provider,

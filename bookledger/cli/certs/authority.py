@@ -1,7 +1,7 @@
 """A simple certificate authority: a key that signs certificates for the processes of a cluster.
 
 ca.pem        the authority's certificate: every process gets a copy
-ca-key.pem    its key: whoever has it can impersonate any process
+ca-key.pem    its key: anyone who has it can impersonate any process
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HOST = re.compile(
 
 
 class BadAuthority(ValueError):
-    """The files of an authority are missing or invalid, or there is one already."""
+    """The files of an authority are missing or invalid, or the directory has an authority already."""
 
 
 def make_authority(directory: Path, name: str, days: int) -> x509.Certificate:
@@ -76,7 +76,7 @@ class Authority:
         except (OSError, ValueError, TypeError) as error:
             raise BadAuthority(f"{directory} holds no authority that can be used: {error}") from error
         if not isinstance(key, ec.EllipticCurvePrivateKey):
-            raise BadAuthority(f"{directory / AUTHORITY_KEY} is no key of this kind of authority")
+            raise BadAuthority(f"{directory / AUTHORITY_KEY} is not a key of this kind of authority")
         self._key = key
 
     def issue(self, directory: Path, identity: Identity, hosts: Sequence[str], days: int) -> x509.Certificate:
@@ -94,7 +94,7 @@ class Authority:
             names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except x509.ExtensionNotFound as error:
             raise BadAuthority(
-                f"{directory / CERTIFICATE} has no alternative names: issue it anew"
+                f"{directory / CERTIFICATE} has no alternative names: issue a new one"
             ) from error
         return self._sign(directory, old.subject, names, days)
 
@@ -122,7 +122,7 @@ class Authority:
         return certificate
 
     def _beside_others(self, path: Path) -> bytes:
-        """The authorities trusted there, and this one: both, while one replaces another."""
+        """The authorities trusted there, plus this one: both are trusted while one replaces the other."""
         try:
             trusted = x509.load_pem_x509_certificates(read_bounded(path))
         except FileNotFoundError:

@@ -26,7 +26,7 @@ authority_option = click.option(
     "--authority",
     type=FilePath(file_okay=False, exists=True),
     required=True,
-    help="Directory that `certs init` made.",
+    help="Directory created by `certs init`.",
 )
 
 
@@ -36,16 +36,16 @@ def days_option(default: int) -> Callable[[F], F]:
         type=click.IntRange(1, DAYS_MAX),
         default=default,
         show_default=True,
-        help="How long it is good.",
+        help="Days until it expires.",
     )
 
 
 @group()
 def certs() -> None:
-    """Make certificates for mutual TLS, for those without an authority.
+    """Issue certificates for mutual TLS, if you have no certificate authority.
 
-    Every process has a directory with ca.pem, cert.pem and key.pem. Bookies are told of it by `bookie run --certs`,
-    everything else by BOOKLEDGER_CERTS.
+    Every process has a directory with ca.pem, cert.pem and key.pem. `bookie run --certs` names it for a bookie,
+    BOOKLEDGER_CERTS for every other process.
 
     Examples:
         bookledger certs init authority
@@ -55,11 +55,11 @@ def certs() -> None:
 
 @certs.command()
 @directory_argument
-@click.option("--name", default="bookledger", show_default=True, help="What the authority calls itself.")
+@click.option("--name", default="bookledger", show_default=True, help="Name of the authority.")
 @days_option(3650)
 @json_option
 def init(directory: Path, name: str, days: int, as_json: bool) -> None:
-    """Make an authority in DIRECTORY. Keep its key, ca-key.pem, away from the hosts of the cluster.
+    """Create an authority in DIRECTORY. Keep its key, ca-key.pem, away from the hosts of the cluster.
 
     Examples:
         bookledger certs init authority --name example.org
@@ -78,14 +78,14 @@ def init(directory: Path, name: str, days: int, as_json: bool) -> None:
     "hosts",
     metavar="HOST",
     multiple=True,
-    help="Name or address it is reached by; for bookies, and again for each more.",
+    help="Host name or address of a bookie; may be given several times.",
 )
 @days_option(365)
 @json_option
 def issue(
     who: str, directory: Path, authority: Path, hosts: tuple[str, ...], days: int, as_json: bool
 ) -> None:
-    """Make a certificate for ROLE:NAME in DIRECTORY.
+    """Issue a certificate for ROLE:NAME in DIRECTORY.
 
     Roles: bookie (its name is the one it was formatted with), client, reader, journal, auditor, console, admin.
     A client, reader or journal can be confined to the ledgers of one owner: client:app?owner=team-a.
@@ -102,9 +102,7 @@ def issue(
     except NoIdentity as error:
         raise click.BadParameter(str(error), param_hint="ROLE:NAME") from error
     if identity.role is Role.BOOKIE and not hosts:
-        raise click.UsageError(
-            "a bookie's certificate needs --host: the names and addresses it is reached by"
-        )
+        raise click.UsageError("a bookie's certificate needs --host: its host names and addresses")
     _check_new(directory)
     for host in hosts:
         try:
@@ -120,7 +118,7 @@ def issue(
 @days_option(365)
 @json_option
 def renew(directory: Path, authority: Path, days: int, as_json: bool) -> None:
-    """Make the certificate in DIRECTORY once more, with a new key. Who runs with it notices by itself.
+    """Reissue the certificate in DIRECTORY, with a new key. Processes that use it reload it.
 
     Examples:
         bookledger certs renew b1-certs --authority authority
@@ -134,7 +132,7 @@ def renew(directory: Path, authority: Path, days: int, as_json: bool) -> None:
 @directory_argument
 @json_option
 def show(directory: Path, as_json: bool) -> None:
-    """Show whose certificate is in DIRECTORY, and how long it is good; exit 1 where it cannot be used.
+    """Show the owner and validity of the certificate in DIRECTORY. The exit code is 1 if it cannot be used.
 
     Examples:
         bookledger certs show b1-certs
@@ -147,7 +145,7 @@ def show(directory: Path, as_json: bool) -> None:
     Certificates(directory)  # raises if it is unusable
     _print(directory, found, as_json)
     if not found.not_valid_before_utc <= datetime.now(UTC) <= found.not_valid_after_utc:
-        raise ValueError(f"the certificate in {directory} is not good today")
+        raise ValueError(f"the certificate in {directory} is not valid today")
 
 
 def _check_new(directory: Path) -> None:

@@ -25,7 +25,10 @@ HTTP_DEFAULT = HttpAddress("127.0.0.1", 9180)
 @metadata_option
 @http_option
 @click.option(
-    "--entries", "shows_entries", is_flag=True, help="Show what is in entries, too: your users' data."
+    "--entries",
+    "shows_entries",
+    is_flag=True,
+    help="Also show the contents of entries, which are your users' data.",
 )
 @lost_after_option
 @certificates_option
@@ -40,10 +43,10 @@ def console(
     insecure: bool,
     as_json: bool,
 ) -> None:
-    """Show a cluster in a browser, read-only, until SIGTERM or SIGINT; where nothing else is said, at 127.0.0.1:9180.
+    """Show a cluster in a browser, read-only, until SIGTERM or SIGINT. The default address is 127.0.0.1:9180.
 
-    Bookies that run with --http show the same, but no entries. With --certs a browser needs a certificate of role
-    console or admin, and entries are for admin alone.
+    Bookies that run with --http show the same pages, but no entries. With --certs a browser needs a certificate of
+    role console or admin; only an admin sees entries.
 
     Examples:
         bookledger console

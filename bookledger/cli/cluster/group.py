@@ -39,12 +39,12 @@ COPIES_NAMED_MAX = 3
 
 @group(
     headings={
-        "Looking": ("status", "bookies", "ledgers", "audit", "cold"),
+        "State": ("status", "bookies", "ledgers", "audit", "cold"),
         "Orders": ("maintenance", "decommission", "rebalance"),
     }
 )
 def cluster() -> None:
-    """Show whether the whole is well, and say which bookies shall leave it.
+    """Show the cluster's health, and remove bookies.
 
     Examples:
         bookledger cluster status
@@ -62,7 +62,7 @@ for one in (status, decommission, maintenance, rebalance, cold):
 @lost_after_option
 @json_option
 def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
-    """Show every bookie, absent ones too.
+    """Show every bookie, including absent ones.
 
     Examples:
         bookledger cluster bookies
@@ -78,11 +78,11 @@ def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
 @click.option(
     "--under-replicated",
     is_flag=True,
-    help="Those of which a copy is missing or misplaced.",
+    help="Show ledgers with a missing or misplaced copy.",
 )
 @json_option
 def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_json: bool) -> None:
-    """Show the ledgers that have something amiss, and why.
+    """Show the ledgers with missing or misplaced copies, and why.
 
     Examples:
         bookledger cluster ledgers --under-replicated
@@ -115,7 +115,7 @@ def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_jso
 @lost_after_option
 @json_option
 def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
-    """Look through all records now, as the auditor does from time to time, and mark what needs healing.
+    """Check all records now, as the auditor does from time to time, and mark ledgers that need healing.
 
     Examples:
         bookledger cluster audit
@@ -130,7 +130,7 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
         return await auditor.audit(view, bar)
 
     bar = looking_at_ledgers()
-    with told_when_stopped(lambda: f"what it has marked stays, and is healed; {again()}"), bar:
+    with told_when_stopped(lambda: f"ledgers marked so far are healed; {again()}"), bar:
         found = with_store(metadata_uri, work)
     record = {
         "ledgers": found.ledgers.total(),

@@ -35,8 +35,8 @@ from ..terminal import say
 LOOK_SECONDS = 2.0
 
 HOW = (
-    "the plan stands, and bookies go on without this command; see `bookledger cluster status`, plan anew with: "
-    "bookledger cluster rebalance --wait, or move nothing more with: bookledger cluster rebalance --cancel"
+    "the plan is in effect, and bookies continue without this command (`bookledger cluster status`); plan again with: "
+    "bookledger cluster rebalance --wait, or cancel the moves with: bookledger cluster rebalance --cancel"
 )
 """Advice when the wait is interrupted."""
 
@@ -45,15 +45,18 @@ HOW = (
 @metadata_option
 @lost_after_option
 @click.option("--dry-run", is_flag=True, help="Only show what would be moved.")
-@click.option("--wait", is_flag=True, help="Return when all is moved; interrupting that changes nothing.")
-@click.option("--cancel", is_flag=True, help="Move nothing more of what was planned before.")
+@click.option(
+    "--wait", is_flag=True, help="Return when all copies are moved; an interrupt does not stop the moves."
+)
+@click.option("--cancel", is_flag=True, help="Cancel the remaining moves of an earlier plan.")
 @json_option
 def rebalance(
     metadata_uri: str, lost_after: float, dry_run: bool, wait: bool, cancel: bool, as_json: bool
 ) -> None:
-    """Move copies of closed ledgers from bookies that hold much to those that hold little, for their disks.
+    """Move copies of closed ledgers from fuller disks to emptier ones.
 
-    A copy goes away only when the new one is there. Bookies do the work; given again it plans anew.
+    A bookie drops a copy only after the new one exists. Bookies do the work; if the command is repeated, it makes a
+    new plan.
 
     Examples:
         bookledger cluster rebalance --dry-run
@@ -82,8 +85,8 @@ def rebalance(
 
 def _how_planning(bar: Progress) -> str:
     return (
-        f"moves of {bar.done} ledgers are planned, which bookies go on with; {again(so='plan anew')}, or move nothing "
-        "more with: bookledger cluster rebalance --cancel"
+        f"moves of {bar.done} ledgers are planned, and bookies make them; {again(so='plan again')}, or cancel them "
+        "with: bookledger cluster rebalance --cancel"
     )
 
 
@@ -124,7 +127,7 @@ def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
     say(
         f"{plan.copies} copies of {len(plan.moves)} ledgers to be moved, {bytes_told(plan.bytes)}"
         if plan.copies
-        else "bookies are used alike"
+        else "the bookies' disks are evenly used"
     )
 
 
@@ -134,22 +137,22 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
         ledgers, absent = left
         if absent:
             raise LedgerError(
-                f"copies of {ledgers} ledgers were to go to {', '.join(absent)}, which "
-                f"{'is' if len(absent) == 1 else 'are'} absent or read-only; give the command again for a new plan, "
-                "or with --cancel"
+                f"copies of {ledgers} ledgers were to be moved to {', '.join(absent)}, which "
+                f"{'is' if len(absent) == 1 else 'are'} absent or read-only; repeat the command for a new plan, "
+                "or cancel it with --cancel"
             )
         if not as_json:
-            say(f"{ledgers} ledgers to go")
+            say(f"{ledgers} ledgers left")
         time.sleep(LOOK_SECONDS)
     undone = with_store(metadata_uri, lambda store: _undone(store, plan))
     if undone:
         raise LedgerError(
-            f"{undone} copies could not be moved, as the bookies' logs tell; give the command again"
+            f"{undone} copies could not be moved; the bookies' logs say why; repeat the command"
         )
 
 
 async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
-    """The ledgers still to be moved, and the target bookies that cannot take copies."""
+    """The number of ledgers still to be moved, and the target bookies that cannot take copies."""
     left = [one async for one in planned_moves.list_moves(store)]
     living = {one.bookie for one in await list_bookies(store) if one.writable}
     absent = {move.new.bookie_id for one in left for move in one.moves if move.new not in living}

@@ -1,4 +1,4 @@
-"""`bookledger cluster status`: one screen with the health of the cluster, and what is being repaired."""
+"""`bookledger cluster status`: one screen with the health of the cluster and its running repairs."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ LISTED_MAX = 10
     "watch_seconds",
     metavar="SECONDS",
     type=Finite(0.1),
-    help="Show it again and again, until interrupted.",
+    help="Refresh the output every this many seconds, until interrupted.",
 )
 @json_option
 def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as_json: bool) -> None:
-    """Show whether every copy is where it should be. The exit code is 0 only if everything is whole.
+    """Show the cluster's health, and running repairs. The exit code is 0 only if every copy is in place.
 
     Examples:
         bookledger cluster status
@@ -62,7 +62,7 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
 
 
 def fields(seen: Survey) -> dict[str, Any]:
-    """Everything, as `--json` prints it."""
+    """All fields, as `--json` prints them."""
     found = health.of_survey(seen)
     return {
         "cluster_id": seen.cluster_id,
@@ -148,9 +148,7 @@ def _print(seen: Survey) -> None:
     say(f"cluster {seen.cluster_id}: {'whole' if known['whole'] else 'NOT WHOLE'}")
     for why in known["why_not_whole"]:
         say(f"  {why}")
-    say(
-        f"  metadata answers in {seen.metadata_seconds * 1000:.1f} ms; auditor: {known['auditor'] or 'nobody'}"
-    )
+    say(f"  metadata answers in {seen.metadata_seconds * 1000:.1f} ms; auditor: {known['auditor'] or 'none'}")
     for fact in known["facts"]:
         if fact["verdict"] == Verdict.AMISS and not fact["keeps_from_whole"]:
             say(f"  {fact['why']}")
@@ -173,7 +171,7 @@ def _print(seen: Survey) -> None:
         )
     if seen.left_behind:
         named = ", ".join(map(str, seen.unclosed[:LISTED_MAX])) or seen.left_behind
-        say(f"ledgers that nobody closes: {named}")
+        say(f"ledgers left open without a writer: {named}")
     if seen.to_copy_bytes:
         seconds = known["copied_in_seconds"]
         until = "" if seconds is None else f", done in about {seconds} s at this rate"

@@ -100,7 +100,7 @@ def _check_command(
 
 
 def _value(option: click.Option, value: Any, told: str, command: str) -> Any:
-    """As the command would have it, which says by itself what it cannot take."""
+    """Converts the value as the command would; the error of the option says why it refuses one."""
     try:
         return option.process_value(click.Context(click.Command(command)), value)
     except click.UsageError as error:
@@ -108,7 +108,7 @@ def _value(option: click.Option, value: Any, told: str, command: str) -> Any:
 
 
 def _check_shape(command: click.Command, values: Mapping[str, Any], told: str) -> None:
-    """What would be a ledger's: an ensemble and its quorums."""
+    """Checks the ensemble and the quorums of a ledger."""
     options = {param.name: param for param in command.params}
     if not values.keys() & set(SHAPE) or not set(SHAPE) <= options.keys():
         return
@@ -133,7 +133,7 @@ def _check_common(told: str, name: str, value: str) -> None:
 def _check_audit_log(value: str) -> None:
     directory = Path(value).absolute().parent
     if not value or Path(value).is_dir() or not directory.is_dir():
-        raise ValueError(f"{value!r} is no file in a directory that is there")
+        raise ValueError(f"{value!r} is not a file in an existing directory")
 
 
 def _check_is_one_of(known: type[Enum], value: str) -> None:

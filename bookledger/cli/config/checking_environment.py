@@ -19,11 +19,11 @@ OTHERS = (variable_of("config"), variable_of("verbose"))
 """Variables that are read before any command."""
 
 LIKENESS = 0.8
-"""A variable this similar to a known one is asked about as a misspelling of it."""
+"""A variable that is this similar to a known one is reported as its misspelling."""
 
 
 def check_environment(root: click.Group, faults: Faults) -> None:
-    """Adds a fault for each variable that has a wrong value, and for each that nothing reads."""
+    """Adds a fault for each variable that has a wrong value, and for each that no setting has."""
     known = {*COMMON.values(), *OTHERS}
     for table, section in SECTIONS.items():
         with faults.gathering():
@@ -37,7 +37,9 @@ def check_environment(root: click.Group, faults: Faults) -> None:
     for variable in sorted(os.environ):
         if variable.startswith(f"{PREFIX}_") and variable not in known:
             near = difflib.get_close_matches(variable, known, n=1, cutoff=LIKENESS)
-            faults.found(f"{variable}: nobody reads that variable{f'; is it {near[0]}?' if near else ''}")
+            faults.found(
+                f"{variable}: no setting has this variable{f'; did you mean {near[0]}?' if near else ''}"
+            )
 
 
 def _options_below(command: click.Command) -> Iterator[click.Option]:
@@ -49,7 +51,7 @@ def _options_below(command: click.Command) -> Iterator[click.Option]:
 
 
 def _check(option: click.Option) -> None:
-    """Converts the variable as the command would. Raises BadSettings where the command would refuse it."""
+    """Converts the variable as the command would. Raises BadSettings if the command would refuse it."""
     context = click.Context(click.Command(""))
     value = option.value_from_envvar(context)
     if value is None:

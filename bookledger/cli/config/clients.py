@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def client_config(**more: Any) -> ClientConfig:
-    """`[client]`, with what the command says itself, None for nothing. Raises BadSettings."""
+    """`[client]`, overridden by `more`, in which None means not given. Raises BadSettings."""
     said = {name: value for name, value in more.items() if value is not None}
     return settings_now().made("client", ClientConfig, **said)
 
@@ -39,7 +39,7 @@ def http_port(
     certificates: Path | None = None,
     **more: Any,
 ) -> AbstractAsyncContextManager[str | None]:
-    """`with_http`, with `[http]` and the console of the daemon's cluster; `more` is for the console."""
+    """`with_http`, with `[http]` and the console of the daemon's cluster; `more` is passed to the console."""
     pages = None
     if http is not None:
         from ...console.console import Console  # not needed without an HTTP port
@@ -52,6 +52,6 @@ def http_port(
 
 
 def tell_of_pages(url: str | None) -> None:
-    """Tells people what is there, if there is something."""
+    """Prints the URLs of the HTTP pages, if there are any."""
     if url:
         say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")

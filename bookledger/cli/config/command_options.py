@@ -23,7 +23,7 @@ def inner_of(command: click.Group, name: str) -> click.Command:
 
 
 def options_of(command: click.Command) -> Iterator[tuple[str, click.Option]]:
-    """Yields the options of a command that can be set, by name: not those at the top of the file, nor --help."""
+    """Yields the options of a command that can be set, by name, except --help and those at the top of the file."""
     for param in command.params:
         if not isinstance(param, click.Option) or param.envvar in COMMON.values() or param.is_eager:
             continue
@@ -35,7 +35,7 @@ def give_variables(command: click.Command, *path: str) -> None:
     """Gives each option its environment variable: `bookie run --port` gets BOOKLEDGER_BOOKIE_RUN_PORT.
 
     click's `auto_envvar_prefix` would use the names of the functions' parameters, which users never see. A group that
-    imports commands when they are used gives them theirs then.
+    imports its commands on first use gives them their variables then.
     """
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():

@@ -9,10 +9,10 @@ from ..messages.help import command
 
 PROGRAM = "bookledger"
 VARIABLE = "_BOOKLEDGER_COMPLETE"
-"""By this the shell's function asks the program; click has it so."""
+"""The variable by which the shell's function calls the program, as click defines it."""
 
 WITH_COMPDEF = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }"
-"""zsh has no completion until somebody asks for it, and click's script takes it for granted."""
+"""Loads zsh's completion, which is off by default; click's script assumes that it is on."""
 
 SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
@@ -21,7 +21,7 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComple
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes a shell finish commands and options on TAB.
+    """Print a script with which a shell completes commands and options on TAB.
 
     bash: eval "$(bookledger completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc;
     fish: bookledger completion fish > ~/.config/fish/completions/bookledger.fish

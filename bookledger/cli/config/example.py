@@ -23,18 +23,18 @@ DAEMONS = (
     ("journal", "serve"),
     ("console",),
 )
-"""Commands that run for long, and so are set in a file rather than typed."""
+"""Long-running commands, which users configure in a file rather than on the command line."""
 
 COLUMNS = 100
 
 
 def example_of(root: click.Group, defaults: Mapping[str, Any]) -> Iterator[str]:
-    """Its lines. `defaults`: of what stands at the top."""
-    yield "# Settings of bookledger: `bookledger --config FILE …`, or BOOKLEDGER_CONFIG=FILE. What is typed is stronger"
-    yield "# than the environment, and that is stronger than this file. `bookledger config check FILE` checks it."
+    """Yields the lines of the file. `defaults`: those of the settings at the top."""
+    yield "# Settings of bookledger: `bookledger --config FILE …`, or BOOKLEDGER_CONFIG=FILE. Options override the"
+    yield "# environment, which overrides this file. `bookledger config check FILE` checks it."
     yield "# Each setting has an environment variable: polls_max in [limits] has BOOKLEDGER_LIMITS_POLLS_MAX, port in"
-    yield "# [bookie.run] has BOOKLEDGER_BOOKIE_RUN_PORT. `bookledger config show` lists them and what they set."
-    yield "# Each line that is commented out shows the default, or <what> is to be said where there is none."
+    yield "# [bookie.run] has BOOKLEDGER_BOOKIE_RUN_PORT. `bookledger config show` lists them with their values."
+    yield "# Each line that is commented out shows the default, or <a description> of a setting without one."
     yield ""
     for name, variable in COMMON.items():
         yield from _setting(name, defaults.get(name), f"Also from {variable}.")

@@ -36,7 +36,7 @@ DEFAULTS = {"log-format": LogFormat.PLAIN.value, "event-loop": EventLoop.FASTEST
 
 @group()
 def config() -> None:
-    """Show and check what is set in a file (bookledger --config FILE) and in the environment.
+    """Show and check the settings in a file (bookledger --config FILE) and in the environment.
 
     Examples:
         bookledger config check bookledger.toml
@@ -48,7 +48,7 @@ def config() -> None:
 @click.argument("path", type=FilePath(), required=False)
 @click.pass_context
 def check(context: click.Context, path: Path | None) -> None:
-    """Check a file of settings, and the environment: every name and every value, of all commands.
+    """Check a settings file and the environment: every name and every value, of all commands.
 
     Examples:
         bookledger config check /etc/bookledger.toml
@@ -58,7 +58,7 @@ def check(context: click.Context, path: Path | None) -> None:
     assert isinstance(root, click.Group)
 
     checking.check(path, root)
-    say(f"{path} is right" if path else "what the environment sets is right")
+    say(f"{path} is valid" if path else "the environment is valid")
 
 
 @config.command(context_settings={"ignore_unknown_options": True})
@@ -66,9 +66,9 @@ def check(context: click.Context, path: Path | None) -> None:
 @json_option
 @click.pass_context
 def show(context: click.Context, command: tuple[str, ...], as_json: bool) -> None:
-    """Show what is set for all commands, for COMMAND (such as: bookie run) or in TABLE (such as: limits), and where.
+    """Show all settings, those of COMMAND (such as: bookie run) or of TABLE (such as: limits), with their origin.
 
-    The environment overrides the file, and options override both: try them after COMMAND.
+    The environment overrides the file, and options override both: add options after COMMAND to try them.
 
     Examples:
         bookledger config show
@@ -79,13 +79,13 @@ def show(context: click.Context, command: tuple[str, ...], as_json: bool) -> Non
     words = tuple(takewhile(lambda word: not word.startswith("-"), command))
     options = list(command[len(words) :])
     rows = list(_of_words(context, words, options) if words else _of_all(context))
-    print_records(rows, as_json=as_json, none="nothing can be set")
+    print_records(rows, as_json=as_json, none="there are no settings")
 
 
 @config.command()
 @click.pass_context
 def example(context: click.Context) -> None:
-    """Print a file of settings with all that can be set, commented out at its default.
+    """Print an example settings file with every setting, commented out at its default.
 
     Examples:
         bookledger config example > bookledger.toml
@@ -124,7 +124,7 @@ def _of_table(table: str) -> Iterator[Row]:
 
 
 def _of_words(context: click.Context, words: tuple[str, ...], typed: list[str]) -> Iterator[Row]:
-    """Of a table, of a command, or of both, where they are called alike."""
+    """Rows of a table, of a command, or of both if they have the same name."""
     root = context.find_root().command
     assert isinstance(root, click.Group)
     name = words[0]
@@ -156,7 +156,7 @@ def _of_command(context: click.Context, path: tuple[str, ...], typed: list[str])
         found = found.get_command(inner, name) if isinstance(found, click.Group) else None
         if found is None:
             raise click.UsageError(
-                f"there is no command {' '.join(path)}, nor such a table; tables are {', '.join(SECTIONS)}"
+                f"there is no command or table {' '.join(path)}; tables are {', '.join(SECTIONS)}"
             )
         options = [] if isinstance(found, click.Group) else typed
         inner = found.make_context(name, list(options), parent=inner, resilient_parsing=True)

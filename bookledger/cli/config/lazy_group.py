@@ -1,4 +1,4 @@
-"""Groups whose commands are imported when they are used, so that no command waits for what another one needs."""
+"""Groups that import each command on first use, so that no command waits for the imports of another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Place = tuple[str, str, str]
 class LazyGroup(CommandGroup):
     """Knows its commands by name and short help, for `--help` and TAB, and imports each when it is called.
 
-    `path` are the words that call the group. Commands may be added to it as to any other group, too.
+    `path` are the words that call the group. Commands may also be added to it as to any other group.
     """
 
     def __init__(self, *args: Any, places: Mapping[str, Place], path: tuple[str, ...] = (), **options: Any):
@@ -28,7 +28,7 @@ class LazyGroup(CommandGroup):
         self._path = path
 
     def imported(self, name: str) -> click.Command:
-        """The command of a name in `places`."""
+        """The command with a name in `places`."""
         module, attribute, _ = self._places[name]
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)

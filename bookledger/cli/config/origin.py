@@ -1,4 +1,4 @@
-"""Tells where the value of an option or a setting comes from: a default, the file, the environment or a flag."""
+"""Finds the origin of the value of an option or a setting: a default, the file, the environment or a flag."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Origin(NamedTuple):
 
     @property
     def is_set_elsewhere(self) -> bool:
-        """Whether the value is not from the command line, so that an error must say where it is."""
+        """Whether the value is not from the command line, so that an error must name its origin."""
         return self.source in (SettingSource.FILE, SettingSource.ENVIRONMENT)
 
 

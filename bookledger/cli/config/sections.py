@@ -1,4 +1,4 @@
-"""Tables of the settings file that set components, beside those with options of commands."""
+"""Tables of the settings file that configure components, besides the tables with options of commands."""
 
 from __future__ import annotations
 
@@ -7,26 +7,24 @@ from typing import NamedTuple
 
 
 class Section(NamedTuple):
-    """A table of the file, the dataclass it sets, and for whom."""
+    """A table of the file, the dataclass that it sets, and its description."""
 
     module: str
     name: str
     told: str
 
     def kind(self) -> type:
-        """Imports it: most commands need none of them."""
+        """Imports the dataclass, only on demand because most commands need none."""
         kind = getattr(importlib.import_module(self.module), self.name)
         assert isinstance(kind, type)
         return kind
 
 
 SECTIONS = {
-    "limits": Section("bookie.limits_config", "Limits", "what peers can make a bookie hold"),
-    "bookie": Section("bookie.config", "BookieConfig", "a bookie, beside the options of `bookie run`"),
-    "upkeep": Section(
-        "bookie.upkeep_config", "UpkeepConfig", "how a bookie is kept in order, and the auditor"
-    ),
-    "http": Section("bookledger.admin.http.config", "HttpConfig", "the port of --http, and the console"),
+    "limits": Section("bookie.limits_config", "Limits", "resources that peers may take on a bookie"),
+    "bookie": Section("bookie.config", "BookieConfig", "a bookie, besides the options of `bookie run`"),
+    "upkeep": Section("bookie.upkeep_config", "UpkeepConfig", "the upkeep of a bookie, and the auditor"),
+    "http": Section("bookledger.admin.http.config", "HttpConfig", "the HTTP port of --http, and the console"),
     "logs": Section("bookledger.cli.audit_log", "LogsConfig", "the file of --audit-log"),
     "client": Section("ledgers.config", "ClientConfig", "commands that read and write ledgers, and programs"),
     "journal": Section(
@@ -35,6 +33,6 @@ SECTIONS = {
     "journal-node": Section(
         "qjm_compat.hadoop.limits",
         "NodeLimits",
-        "`journal serve` and `bookie run --journal-node`: what NameNodes can make them hold",
+        "resources that NameNodes may take on `journal serve` and `bookie run --journal-node`",
     ),
 }

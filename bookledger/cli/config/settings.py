@@ -1,13 +1,13 @@
 """Settings of the commands: from a file, overridden by the environment, overridden by the command line.
 
-    metadata = "etcd://etcd1:2379/prod"     at the top what many commands take: see COMMON
+    metadata = "etcd://etcd1:2379/prod"     at the top, settings of many commands: see COMMON
     [limits]                                settings of a component, by name: see SECTIONS
     polls_max = 4096
     [bookie.run]                            options of a command, as they are typed, without the dashes
     port = 3181
 
 Each has an environment variable, such as BOOKLEDGER_LIMITS_POLLS_MAX and BOOKLEDGER_BOOKIE_RUN_PORT. An unknown key is
-an error that names its line and the nearest known one.
+an error that names its line and the nearest known key.
 """
 
 from __future__ import annotations
@@ -34,28 +34,29 @@ NO_FILE = SettingsFile("", "", {})
 
 
 class BadSettings(click.UsageError):
-    """What is set cannot be used; says where and why."""
+    """A setting is invalid; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the settings file and the environment set; a file is optional."""
+    """The settings from the file, which is optional, and the environment."""
 
     file: SettingsFile = NO_FILE
     common: Mapping[str, str] = field(default_factory=dict)
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What the file sets in the tables of SECTIONS."""
+    """Values from the file in the tables of SECTIONS."""
     tables: Mapping[str, Any] = field(default_factory=dict)
-    """By the name of a command: its options, or its own commands."""
+    """By command name: its options, and tables of its subcommands."""
 
     def into_environment(self) -> None:
-        """What is common goes where every part of the program looks for it, unless something is there already."""
+        """Puts the common settings into environment variables, where the whole program looks for them, unless they are
+        set there."""
         for name, value in self.common.items():
             if not os.environ.get(COMMON[name]):
                 os.environ[COMMON[name]] = value
 
     def values(self, name: str) -> dict[str, Any]:
-        """What is set of a table of SECTIONS, for the dataclass's constructor. Raises BadSettings."""
+        """The settings of a table of SECTIONS, for the dataclass's constructor. Raises BadSettings."""
         return {**self.sections.get(name, {}), **self.in_environment(name)}
 
     def in_environment(self, name: str) -> dict[str, Any]:
@@ -64,9 +65,9 @@ class Settings:
             return in_environment(SECTIONS[name].kind(), name)
 
     def made(self, name: str, kind: type[T], **more: Any) -> T:
-        """The dataclass of a table, with what else it takes.
+        """Constructs the dataclass of a table, with `more` as further arguments.
 
-        Raises BadSettings where they contradict each other, ValueError where nothing is set.
+        Raises BadSettings if settings contradict each other, ValueError if nothing is set.
         """
         values = self.values(name)
         if not values:
@@ -77,7 +78,7 @@ class Settings:
             )
 
     def defaults_of(self, name: str, command: click.Command) -> dict[str, Any]:
-        """For click's `default_map`. Raises BadSettings for what the command does not know."""
+        """The defaults for click's `default_map`. Raises BadSettings for options that the command does not have."""
         faults = Faults()
         with told_as_usage():
             found = self.well_defaults_of(name, command, faults)
@@ -85,7 +86,7 @@ class Settings:
             return found
 
     def well_defaults_of(self, name: str, command: click.Command, faults: Faults) -> dict[str, Any]:
-        """Of these what is well; the rest is among the faults."""
+        """The valid ones of these; the invalid ones are added to `faults`."""
         return self._defaults(command, self.tables.get(name, {}), (name,), faults)
 
     def _defaults(
@@ -112,20 +113,20 @@ class Settings:
     def _check(self, name: str, known: Iterable[str], path: tuple[str, ...]) -> None:
         if name in COMMON and name not in known:
             raise settings_file.BadSettings(
-                f"{self.where(path, name)} {name}: it stands at the top, for all commands"
+                f"{self.where(path, name)} {name}: it belongs at the top, for all commands"
             )
         check_name(name, known, self.where(path, name))
 
     def _check_is_list(self, option: click.Option, value: Any, path: tuple[str, ...], name: str) -> None:
         if option.multiple and not isinstance(value, list):
             raise settings_file.BadSettings(
-                f"{self.where(path, name)} {name}: it may stand there often: write [{value!r}]"
+                f"{self.where(path, name)} {name}: it takes several values: write [{value!r}]"
             )
 
 
 @contextmanager
 def told_as_usage() -> Iterator[None]:
-    """Turns an error in a setting into one of usage, which click prints."""
+    """Turns an error in a setting into a usage error, which click prints."""
     try:
         yield
     except settings_file.BadSettings as error:
@@ -133,7 +134,7 @@ def told_as_usage() -> Iterator[None]:
 
 
 def read(path: Path, commands: Mapping[str, Callable[[], click.Command]]) -> Settings:
-    """Raises BadSettings. `commands`: those at the top, each imported when it is called."""
+    """Reads the file. Raises BadSettings. `commands`: the top-level commands, each imported when it is called."""
     faults = Faults()
     with told_as_usage():
         settings = read_well(path, commands, faults)
@@ -142,7 +143,7 @@ def read(path: Path, commands: Mapping[str, Callable[[], click.Command]]) -> Set
 
 
 def read_well(path: Path, commands: Mapping[str, Callable[[], click.Command]], faults: Faults) -> Settings:
-    """What is well of it; the rest is among the faults."""
+    """The valid settings of the file; the invalid ones are added to `faults`."""
     with faults.gathering():
         file = settings_file.read(path)
         whole = file.content
@@ -174,7 +175,8 @@ def _section(
 
 
 def _parted(name: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a command's table sets besides its own commands, and those: they are tables. Most commands have no first."""
+    """Splits a command's table into its own settings and the tables of its subcommands. Most commands have none of the
+    former."""
     if name not in SECTIONS:
         return {}, dict(table)
     inner = {key: value for key, value in table.items() if isinstance(value, dict)}
@@ -184,7 +186,7 @@ def _parted(name: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 def _without_commands(
     own: Mapping[str, Any], table: str, load: Callable[[], click.Command], file: SettingsFile, faults: Faults
 ) -> Mapping[str, Any]:
-    """What is no setting of the table is told of here: it may be meant for a command, which is a table of its own."""
+    """Reports keys that are not settings of the table; a table may be for a subcommand."""
     kind = SECTIONS[table].kind()
     known = {*tunables_of(kind), *elsewhere_of(kind)}
     for name in own.keys() - known:
@@ -197,12 +199,12 @@ def _without_commands(
 
 
 def settings_now() -> Settings:
-    """Those of the command that runs."""
+    """The settings of the running command."""
     context = click.get_current_context(silent=True)
     return Settings() if context is None else settings_of(context)
 
 
 def settings_of(context: click.Context) -> Settings:
-    """Those of the command that the context is of."""
+    """The settings of the command of this context."""
     found = context.find_root().obj
     return found if isinstance(found, Settings) else Settings()

@@ -1,7 +1,7 @@
 """`bookledger demo`: stores a file while a bookie and two writers are killed, and verifies that nothing is lost.
 
-All processes are real and the signals are SIGKILL and SIGSTOP. The writer reports what was confirmed,
-with its SHA-256, before it is killed; everything is read back and compared with that and the file.
+All processes are real, and the signals are SIGKILL and SIGSTOP. The writer reports the confirmed entries with their
+SHA-256 before it is killed; everything is read back and compared with that and the file.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from ..terminal import say
 from .steps import Demo, DemoResult
 
 RECORDS_MIN = 10
-"""A file of fewer records has none before, between and after the two deaths."""
+"""With fewer records there would be none before, between and after the two kills."""
 
 
 def default_file() -> Path:
-    """A real file that every machine with this program has: the larger of Python and gRPC's library."""
+    """A real file that every machine with this program has: the larger of Python's and gRPC's library."""
     library = importlib.import_module("grpc._cython.cygrpc").__file__
     candidates = (os.path.realpath(sys.executable), str(library))
     return Path(max(candidates, key=os.path.getsize))
@@ -46,21 +46,21 @@ def default_file() -> Path:
     "metadata_uri",
     metavar="URI",
     callback=naming_a_store,
-    help="Use this store  [default: an embedded one of its own]",
+    help="Metadata store to use  [default: an embedded store of its own]",
 )
 @click.option(
     "--bookies",
     default=4,
     type=click.IntRange(4, 32),
     show_default=True,
-    help="How many to start; one of them is killed.",
+    help="Number of bookies to start; one of them is killed.",
 )
 @click.option(
     "--record-bytes",
     default=4096,
     type=click.IntRange(1, 1024 * 1024),
     show_default=True,
-    help="Bytes of FILE that become one entry.",
+    help="Bytes of FILE per entry.",
 )
 @json_option
 @click.pass_context
@@ -72,8 +72,8 @@ def demo(
     record_bytes: int,
     as_json: bool,
 ) -> None:
-    """Store FILE (or a large one that is there anyway) through the death of a bookie and of its writer, and
-    prove that nothing is lost.
+    """Store FILE (or a large file of the installation) while a bookie and the writer are killed, and verify that
+    no data is lost.
 
     Examples:
         bookledger demo
@@ -81,7 +81,7 @@ def demo(
     """
     if file.stat().st_size < RECORDS_MIN * record_bytes:
         raise ValueError(
-            f"{file} is too small to lose something in: give a file of at least "
+            f"{file} is too small for the demo: give a file of at least "
             f"{bytes_told(RECORDS_MIN * record_bytes)}, or a smaller --record-bytes"
         )
     say = narrator(quiet=as_json)
@@ -99,7 +99,7 @@ def demo(
 
 
 def _prefix() -> str:
-    """Prefix of this run's bookie names, since others may use the same store."""
+    """Prefix of this run's bookie names, because others may use the same store."""
     return f"demo-{os.getpid()}-bookie"
 
 

@@ -19,7 +19,7 @@ from ..output import Progress, Say
 from ..processes import BOOKLEDGER, BookieProcess
 
 BOOKIE_DIES_AT, CHANGED_AT, WRITER_DIES_AT = 0.3, 0.5, 0.8
-"""Shares of the file after which a bookie is killed, its replacement is awaited, the writer is killed."""
+"""Shares of the file after which a bookie is killed, its replacement is awaited, and the writer is killed."""
 
 STALE_WRITER_BYTES_MAX = 64 * 1024
 """Bytes appended by the writer that is then paused and fenced; at most half of the file."""
@@ -94,7 +94,7 @@ class Demo:
         return Child(command, name="the writer", dies_with_parent=True)
 
     def _lose_a_bookie_and_the_writer(self) -> tuple[int, dict[str, Any]]:
-        """Returns the ledger the writer left open, and what it had reported as confirmed."""
+        """Returns the ledger that the writer left open, and its last report of confirmed entries."""
         deaths = ((BOOKIE_DIES_AT, False), (CHANGED_AT, True), (WRITER_DIES_AT, False))
         pauses = [(int(self._size * share), settle) for share, settle in deaths]
         with self._writer(pauses, one_of=list(self._bookies), close=False) as writer:

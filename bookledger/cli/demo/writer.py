@@ -28,10 +28,11 @@ IN_FLIGHT_MAX = 512
 """Appends not yet confirmed, which defines latency here."""
 
 LATENCIES_MAX = 2_000_000
-"""Latencies kept for the percentiles; of a longer file, the first so many."""
+"""Number of latencies kept for the percentiles; for a longer file, only the first ones."""
 
 ENSEMBLE_TRIES_MAX = 30
-"""Ledgers created, among bookies that are not the demo's, until one has the right ensemble."""
+"""Maximum number of ledgers created until one has the right ensemble, if the store has other bookies than the demo's.
+"""
 
 
 @dataclass(slots=True)
@@ -111,7 +112,7 @@ class FileWriter:
             self._confirmed.add(payload, time.perf_counter() - appended_at)
 
     def _seconds(self) -> float:
-        """How long it has been writing, without the pauses."""
+        """Time spent writing, without the pauses."""
         return time.perf_counter() - self._began - self._paused_seconds
 
 

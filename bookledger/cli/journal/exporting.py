@@ -23,12 +23,14 @@ from .options import TXID_MAX, JournalPlace, journal_place
     "from_txid",
     type=click.IntRange(0, TXID_MAX),
     metavar="TXID",
-    help="Leave out segments that end before  [default: the oldest]; one that was purged is an error.",
+    help="Skip segments that end before this txid  [default: the oldest]; a purged txid is an error.",
 )
 @click.option(
-    "--in-progress", is_flag=True, help="Export also what is being written, as far as it is durable."
+    "--in-progress", is_flag=True, help="Also export the segment in progress, as far as it is durable."
 )
-@click.option("--allow-gaps", is_flag=True, help="Export what there is even if txids are missing in between.")
+@click.option(
+    "--allow-gaps", is_flag=True, help="Export the segments even if txids are missing between them."
+)
 @json_option
 def export(
     place: JournalPlace,
@@ -38,10 +40,10 @@ def export(
     allow_gaps: bool,
     as_json: bool,
 ) -> None:
-    """Write JOURNAL's segments to DIRECTORY under the names that a NameNode gives them.
+    """Export JOURNAL's segments to DIRECTORY under the names that a NameNode uses.
 
-    Nothing is overwritten with other edits, so an export may be repeated. A NameNode starts on the files beside an
-    image and its VERSION, which are not in a journal.
+    No file is overwritten with different edits, so an export may be repeated. To start on these files, a NameNode also
+    needs an image and its VERSION, which are not in a journal.
 
     Examples:
         bookledger journal export ns1 /srv/dfs/name/current
@@ -53,7 +55,9 @@ def export(
     bar = Progress(f"exporting {place.journal_id}", None)
 
     def how() -> str:
-        return f"of {bytes_told(bar.done)} whole files stay, and are not written again; {again()}"
+        return (
+            f"{bytes_told(bar.done)} were exported; complete files stay, and are not written again; {again()}"
+        )
 
     with told_when_stopped(how), bar:
         done = place.with_manager(

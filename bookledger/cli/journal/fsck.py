@@ -23,7 +23,7 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 
 @command()
 @journal_place
-@click.option("--deep", is_flag=True, help="Also decode every op.")
+@click.option("--deep", is_flag=True, help="Also decode every edit.")
 @click.option(
     "--delete-orphans",
     is_flag=True,
@@ -38,7 +38,7 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
     default=ORPHAN_AGE_SECONDS_DEFAULT,
     show_default=True,
     metavar="SECONDS",
-    help="Younger ledgers may be about to be referred to.",
+    help="Keep younger ledgers, because a record may be about to refer to them.",
 )
 @json_option
 def fsck(
@@ -49,15 +49,17 @@ def fsck(
     orphan_age_seconds: float,
     as_json: bool,
 ) -> None:
-    """Read all of JOURNAL, at every acceptor, and print a line for all that is wrong; then the exit code is 1.
+    """Read all of JOURNAL at every acceptor, and print a line for each problem; if there is any, the exit code is 1.
 
-    Nobody is disturbed: a writer may go on meanwhile.
+    Writers and readers are not disturbed.
 
     Examples:
         bookledger journal fsck ns1 --deep
         bookledger journal fsck ns1 --acceptor jn1 --acceptor jn2 --acceptor jn3
     """
-    with told_when_stopped(lambda: f"nothing was changed, and nothing found out; {again(so='begin again')}"):
+    with told_when_stopped(
+        lambda: f"nothing was changed, and the check is incomplete; {again(so='begin again')}"
+    ):
         found = asyncio.run(_check(place, orphan_age_seconds, deep=deep))
     _print(found, as_json=as_json)
     left = len(found.problems)
@@ -88,8 +90,10 @@ def _delete(
         confirm(f"delete {len(found.orphans)} ledgers that nothing refers to?")
     step = narrator(quiet=as_json)
     if left := seconds_until_old(found, orphan_age_seconds):
-        step(f"looking in {left:.0f} s whether something refers to them then")
-    with long_work("deleting orphans", lambda: f"what is deleted nothing refers to; {again()}"):
+        step(f"checking again in {left:.0f} s that nothing refers to them")
+    with long_work(
+        "deleting orphans", lambda: f"only ledgers that nothing refers to were deleted; {again()}"
+    ):
         done = asyncio.run(_deleted(place, found, orphan_age_seconds))
     for orphan in done.kept:
         print_told({"kept": orphan.ledger_id, "why": orphan.why_kept}, f"kept: {orphan}", as_json=as_json)

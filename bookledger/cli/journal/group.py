@@ -31,15 +31,15 @@ _NEED_MORE: dict[str, Place] = {
     "bench": (
         "bookledger.cli.bench.journals",
         "journal_bench",
-        "Measure flushes of 8 KiB beside bare appends: three bookies, write quorum 3, ack quorum 2.",
+        "Benchmark flushes of 8 KiB against bare appends: three bookies, write quorum 3, ack quorum 2.",
     ),
     "serve": (
         "bookledger.cli.journal.serve",
         "serve",
-        "Be a JournalNode: stock NameNodes keep their edits here, as qjournal://HOST:PORT;…/JOURNAL.",
+        "Run a JournalNode, at which stock NameNodes store their edits as qjournal://HOST:PORT;…/JOURNAL.",
     ),
 }
-"""Commands that need what the others do without."""
+"""Commands with imports that the others do without."""
 
 
 HEADINGS: Headings = {
@@ -56,7 +56,7 @@ class _JournalGroup(LazyGroup):
 
 @click.group(cls=_JournalGroup, places=_NEED_MORE, path=("journal",), headings=HEADINGS)
 def journal() -> None:
-    """Keep, move and check the edit logs of HDFS NameNodes.
+    """Store, move and check the edit logs of HDFS NameNodes.
 
     Examples:
         bookledger journal list
@@ -77,7 +77,7 @@ journal.add_command(sync)
 
 @journal.command(
     "format",
-    headings={"As in VERSION": ("--namespace-id", "--cluster-id", "--layout-version", "--c-time")},
+    headings={"Fields of VERSION": ("--namespace-id", "--cluster-id", "--layout-version", "--c-time")},
 )
 @journal_place
 @click.option(
@@ -94,7 +94,7 @@ journal.add_command(sync)
 @click.option(
     "--c-time", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="cTime in VERSION."
 )
-@click.option("--force", is_flag=True, help="Forget the journal that is there, with all its edits.")
+@click.option("--force", is_flag=True, help="Discard an existing journal with all its edits.")
 @yes_option
 @json_option
 def format_(
@@ -107,10 +107,10 @@ def format_(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Make a journal for one namespace. A journal that is there stays, unless this is forced.
+    """Create a journal for one namespace. With --force, an existing journal is replaced; otherwise it is kept.
 
-    If some of its acceptors hold it and others are new, the new ones join: they get the layout and creation time of
-    the others, which keep all that they have. Name all acceptors. docs/journals.md has the steps for replacing one.
+    If some acceptors have the journal and others are new, the new ones join: they get the layout and creation time of
+    the others, which keep all their data. Name all acceptors. docs/journals.md has the steps for replacing one.
 
     Examples:
         bookledger journal format ns1 --namespace-id 7 --cluster-id CID-1
@@ -118,11 +118,11 @@ def format_(
     from qjm_compat.requests import NamespaceInfo
 
     if force and not yes:
-        confirm(f"forget journal {place.journal_id} and all its edits, if there is one?")
+        confirm(f"discard journal {place.journal_id} and all its edits, if it exists?")
     namespace = NamespaceInfo(namespace_id, cluster_id, c_time=c_time, layout_version=layout_version)
     with long_work(
         f"formatting {place.journal_id}",
-        lambda: f"acceptors may be formatted already, and stay so; {again()}",
+        lambda: f"some acceptors may be formatted already; {again()}",
     ):
         done = place.with_manager(lambda manager: _format(place, manager, namespace, force=force))
     fields: dict[str, Any] = {
@@ -140,14 +140,14 @@ def format_(
 @journal_place_to_write
 @json_option
 def recover(place: JournalPlace, as_json: bool) -> None:
-    """End what a dead writer left, and say where. A writer that is alive is fenced.
+    """Finalize the segment that a dead writer left, and print where it ends. A live writer is fenced.
 
     Examples:
         bookledger journal recover ns1
     """
     with long_work(
         f"recovering {place.journal_id}",
-        lambda: f"nothing is lost, and no writer but a new one goes on; {again()}",
+        lambda: f"nothing is lost, and only a new writer can continue; {again()}",
     ):
         epoch, segment = place.with_manager(_recover)
     fields: dict[str, Any] = {"journal": place.journal_id, "epoch": epoch, "segment": None, "last_txid": None}
@@ -168,7 +168,7 @@ def recover(place: JournalPlace, as_json: bool) -> None:
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Take over also a journal with a segment in progress: its writer is fenced.",
+    help="Take over the journal even if it has a segment in progress; its writer is fenced.",
 )
 @json_option
 def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> None:
@@ -179,7 +179,7 @@ def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> N
     """
     with long_work(
         f"purging {place.journal_id}",
-        lambda: f"segments may be gone, none that was to be kept; {again()}",
+        lambda: f"some segments may be deleted, none that was to be kept; {again()}",
     ):
         epoch = place.with_manager(lambda manager: _purge(place, manager, before, take_over=take_over))
     print_record({"journal": place.journal_id, "epoch": epoch, "purged_before": before}, as_json=as_json)

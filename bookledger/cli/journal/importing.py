@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @command(
     "import",
-    headings={"What is imported": ("--from", "--finalize", "--allow-gaps", "--take-over"), **SHAPE},
+    headings={"Import": ("--from", "--finalize", "--allow-gaps", "--take-over"), **SHAPE},
 )
 @journal_place_to_write
 @click.argument("directory", type=FilePath(exists=True, file_okay=False))
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     "--finalize/--in-progress",
     "finalize",
     default=True,
-    help="End the last segment if its file is in progress, or leave it for the next writer  [default: end it]",
+    help="Finalize the last segment if its file is in progress, or leave it to the next writer  [default: finalize it]",
 )
 @click.option(
     "--from",
@@ -39,15 +39,13 @@ if TYPE_CHECKING:
     type=click.IntRange(0, TXID_MAX),
     default=0,
     metavar="TXID",
-    help="Leave out files that end before.",
+    help="Skip files that end before this txid.",
 )
-@click.option(
-    "--allow-gaps", is_flag=True, help="Import what there is even if txids are missing between the files."
-)
+@click.option("--allow-gaps", is_flag=True, help="Import the files even if txids are missing between them.")
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Take over also a journal with a segment in progress: its writer is fenced.",
+    help="Take over the journal even if it has a segment in progress; its writer is fenced.",
 )
 @json_option
 def import_(
@@ -59,10 +57,11 @@ def import_(
     take_over: bool,
     as_json: bool,
 ) -> None:
-    """Bring the edits in DIRECTORY (a `current`, or the directory above it) into JOURNAL.
+    """Import the edits in DIRECTORY (a `current`, or the directory above it) into JOURNAL.
 
-    VERSION says whose they are; a journal that is not there is formatted. Every file is verified before anything of
-    it is written. What the journal has is compared and not written again, so an import may be repeated.
+    VERSION identifies the namespace; a journal that does not exist is formatted. Every file is verified before any
+    of it is written. Edits that the journal already has are compared and not written again, so an import may be
+    repeated.
 
     Examples:
         bookledger journal import ns1 /srv/dfs/journal/ns1
@@ -76,7 +75,7 @@ def import_(
     began = time.monotonic()
     bar = Progress(f"importing into {place.journal_id}", bytes_in(directory))
     with told_when_stopped(
-        lambda: f"{bytes_told(bar.done)} went in, and what is there is not written again; {again()}"
+        lambda: f"{bytes_told(bar.done)} were imported, and are not written again; {again()}"
     ):
         done = place.with_manager(lambda manager: _import(place, manager, directory, options, bar))
     seconds = time.monotonic() - began

@@ -37,7 +37,7 @@ TXID_MAX = 2**63 - 2
 
 @dataclass(frozen=True, slots=True)
 class JournalPlace:
-    """A journal as the command line names it. `acceptors` is empty where there is the one that nobody named."""
+    """A journal as the command line names it. `acceptors` is empty for the single default acceptor."""
 
     journal_id: str
     metadata_uri: str
@@ -45,7 +45,7 @@ class JournalPlace:
     config: JournalConfig
 
     def manager(self) -> QuorumJournalManager:
-        """Its manager, to be opened."""
+        """The journal's manager, not opened yet."""
         from qjm_compat.aio import QuorumJournalManager
 
         acceptors = self.acceptors or None
@@ -54,7 +54,7 @@ class JournalPlace:
         )
 
     def with_manager(self, work: Callable[[QuorumJournalManager], Awaitable[T]]) -> T:
-        """Runs the work on its manager. Raises ValueError where acceptors were not named."""
+        """Runs the work on the journal's manager. Raises ValueError if acceptors are missing on the command line."""
 
         async def run() -> T:
             await self.check_named()
@@ -75,7 +75,7 @@ class JournalPlace:
         return self.acceptors or (AcceptorConfig(DEFAULT_ACCEPTOR, self.metadata_uri),)
 
     async def check_named(self) -> None:
-        """Raises ValueError where the metadata knows acceptors that were not named: a majority needs them all."""
+        """Raises ValueError if the metadata has acceptors that were not named, because all count for a majority."""
         named = {(one.name, one.metadata_uri) for one in self.all_acceptors()}
         for uri in sorted({uri for _, uri in named}):
             there = await self._acceptors_in(uri)
@@ -84,18 +84,18 @@ class JournalPlace:
                 raise ValueError(self._not_named(more, new))
 
     def _not_named(self, more: Sequence[str], new: Sequence[str]) -> str:
-        """What to do about acceptors that were not named, of which a new name may be meant to take one's place."""
+        """Advice about acceptors that were not named; a new name may be meant as a replacement for one."""
         left_out, names = ", ".join(more), ", ".join(new)
         if new:
             return (
                 f"journal {self.journal_id} has the acceptors {left_out}, which were not named, and none called "
-                f"{names}: an acceptor is its name, so whatever takes the place of {left_out} takes the name, "
+                f"{names}: an acceptor is identified by its name, so a replacement of {left_out} takes its name, "
                 f"too (`journal serve --name {more[0]}`)"
             )
-        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of it, {left_out} included"
+        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of them, {left_out} included"
 
     async def check_known(self) -> None:
-        """Raises ValueError for acceptors that were named, where the metadata knows others only."""
+        """Raises ValueError for named acceptors that the metadata does not know, if it knows others."""
         for one in self.acceptors:
             there = await self._acceptors_in(one.metadata_uri)
             if there and one.name not in there:
@@ -104,7 +104,7 @@ class JournalPlace:
                 )
 
     async def _acceptors_in(self, uri: str) -> set[str]:
-        """Those that a metadata store knows; of one that is down nothing is known, and a majority may do without."""
+        """The acceptors in a metadata store; empty if the store is down, because a majority may do without it."""
         from qjm_compat.errors import JournalUnavailable
         from qjm_compat.transfer.inspection.inspector import journals_in
 
@@ -123,7 +123,7 @@ def journal_config(
 ) -> JournalConfig:
     """Reads `[journal]`; options for the shape of ledgers override it. Raises UsageError.
 
-    Variables of `[journal]` override options that the file sets.
+    Environment variables of `[journal]` override options that the file sets.
     """
     from qjm_compat.config import JournalConfig
 
@@ -166,7 +166,7 @@ def _acceptors(
         if not name or (separator and not uri):
             raise click.BadParameter(f"{one!r} is not NAME or NAME=URI", param=option)
         if name in found:
-            raise click.BadParameter(f"{name!r} stands there twice", param=option)
+            raise click.BadParameter(f"{name!r} is given twice", param=option)
         found[name] = naming_a_store(context, option, uri or None)
     return tuple(found.items())
 
@@ -194,7 +194,7 @@ journal_place = all_of(
         metavar="NAME[=URI]",
         multiple=True,
         callback=_acceptors,
-        help="An acceptor of several, with the metadata of its cluster; give one for each of them.",
+        help="One of several acceptors, with the metadata of its cluster; repeat it for each.",
     ),
     password_option,
 )
@@ -203,4 +203,4 @@ journal_place = all_of(
 segment_shape_options = shape_options("each segment's ledger", "batch")
 
 journal_place_to_write = all_of(journal_place, segment_shape_options)
-"""`journal_place` with what new segments' ledgers shall be."""
+"""`journal_place` with the shape of the ledgers of new segments."""

@@ -46,24 +46,28 @@ if TYPE_CHECKING:
 )
 @made_of("journals", journal_config)
 @metadata_option
-@address_option("--rpc", "Where NameNodes call it (Hadoop's port is 8485); port 0 takes a free one.")
+@address_option("--rpc", "Address for NameNodes (Hadoop's port is 8485); port 0 picks a free one.")
 @address_option(
-    "--http", "Where segments are read, and /jmx, /healthz, /readyz, /metrics (Hadoop's is 8480)."
+    "--http", "Address for segments, /jmx, /healthz, /readyz and /metrics (Hadoop's port is 8480)."
 )
-@click.option("--name", required=True, help="The acceptor's name, which keeps its journals wherever it runs.")
+@click.option(
+    "--name",
+    required=True,
+    help="Name of the acceptor, under which its journals are stored, wherever it runs.",
+)
 @click.option(
     "--peer",
     "peers",
     metavar="HOST:PORT",
     multiple=True,
-    help="HTTP address of a JournalNode that segments are copied from; those alive in the metadata are found.",
+    help="HTTP address of a JournalNode to copy segments from; those that are alive in the metadata are found.",
 )
 @click.option(
     "--lease-seconds",
     default=10.0,
     type=Finite(1),
     show_default=True,
-    help="How soon another daemon may take the name of a dead one.",
+    help="Seconds after which another daemon may take the name of a dead one.",
 )
 @segment_shape_options
 @password_option
@@ -82,10 +86,11 @@ def serve(
     traces: str | None,
     as_json: bool,
 ) -> None:
-    """Be a JournalNode: stock NameNodes keep their edits here, as qjournal://HOST:PORT;…/JOURNAL. Until SIGTERM.
+    """Run a JournalNode, at which stock NameNodes store their edits as qjournal://HOST:PORT;…/JOURNAL.
 
-    Every journal that is asked for is served. What it promises and holds is in the store, under its name: it may come
-    back on any host. Hadoop's simple authentication trusts whoever reaches the port.
+    It runs until SIGTERM, and serves every journal that a NameNode requests. Its promises and edits are in the store
+    under its name, so it may restart on any host. Hadoop's simple authentication trusts every client that reaches the
+    port.
 
     Examples:
         bookledger journal serve --name jn1 --rpc 127.0.0.1:8485 --http 127.0.0.1:8480
@@ -137,5 +142,5 @@ def _told(node: RunningNode, *, as_json: bool) -> None:
 def _peer(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise click.BadParameter(f"{text!r} is no HOST:PORT, such as jn2:8480", param_hint="--peer")
+        raise click.BadParameter(f"{text!r} is not HOST:PORT, such as jn2:8480", param_hint="--peer")
     return bare(host), int(port)

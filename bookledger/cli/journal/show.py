@@ -42,7 +42,7 @@ OF_STATE = (*LISTED, "cluster_id", "layout_version", "c_time", "purged_before", 
 def list_(metadata_uri: str, as_json: bool) -> None:
     """Show every journal and its acceptors.
 
-    Exit code 1: something could not be read; `error` says what, and the rest is shown.
+    If something cannot be read, `error` says why, the rest is shown, and the exit code is 1.
 
     Examples:
         bookledger journal list
@@ -65,7 +65,7 @@ def list_(metadata_uri: str, as_json: bool) -> None:
 def show(place: JournalPlace, as_json: bool) -> None:
     """Show a journal's state and its segments, at every acceptor that this metadata knows or --acceptor names.
 
-    Exit code 1: something could not be read; `error` says what, and the rest is shown.
+    If something cannot be read, `error` says why, the rest is shown, and the exit code is 1.
 
     Examples:
         bookledger journal show ns1
@@ -96,7 +96,7 @@ def _without(fields: Fields, hidden: Sequence[str]) -> Fields:
 
 
 async def _all(metadata_uri: str) -> list[Fields]:
-    """One that a newer program has written is named on stderr, and hides no other."""
+    """The rows of all journals. A record of a newer version is reported on stderr, and hides no other."""
     from metadata.errors import BadRecord
     from metadata.records import unreadable
     from qjm_compat import JournalError
@@ -128,7 +128,7 @@ async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Field
 
 
 async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
-    """Every acceptor's fields and segments, of those that are not formatted or cannot be looked at, too."""
+    """Every acceptor's fields and segments, including acceptors that are not formatted or cannot be read."""
     from qjm_compat.config import AcceptorConfig
     from qjm_compat.errors import JournalNotFormatted
     from qjm_compat.transfer.inspection.inspector import cannot_be_read, journals_in
@@ -153,7 +153,8 @@ async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
 async def _one(
     inspector: JournalInspector, name: str, seen: AcceptorSeen | None, error: JournalUnavailable | None
 ) -> tuple[Fields, list[Fields]]:
-    """An acceptor; None if the journal is not formatted there, or with why it cannot be looked at."""
+    """An acceptor's fields and segments; `seen` is None if the journal is not formatted there, or `error` says why it
+    cannot be read."""
     if error is not None:
         return _unseen(inspector.journal_id, name, UNKNOWN, str(error)), []
     if seen is None:
@@ -168,7 +169,7 @@ def _told(unread: Unread) -> str | None:
 
 
 def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:
-    """All fields, of which it has none but these."""
+    """All fields, empty except for these."""
     named = {"journal": journal_id, "acceptor": acceptor, "state": state}
     return {**named, **dict.fromkeys(OF_STATE), "error": error}
 
@@ -201,7 +202,7 @@ def _of_namespace(seen: AcceptorSeen, *names: str) -> Fields:
 
 
 async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[list[Fields], Unread]:
-    """In order, and why the ledgers of some could not be read."""
+    """The segments in order, and why the ledgers of some could not be read."""
     from ledgers import LedgerError, NoSuchLedger
     from qjm_compat.errors import JournalUnavailable
 
@@ -216,7 +217,7 @@ async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[li
             if last is None:
                 last = (await ledgers.look(segment.ledger_id)).end_txid
         except NoSuchLedger:
-            state += ", its ledger is gone"
+            state += ", its ledger does not exist"
         except (LedgerError, JournalUnavailable) as error:
             state += ", its ledger cannot be read"
             unread[segment.start_txid] = error

@@ -1,4 +1,4 @@
-"""`bookledger journal sync`: acceptors that were away, or are new, get the finalized segments that they lack."""
+"""`bookledger journal sync`: copies finalized segments to acceptors that were away or are new."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MIB = 1024 * 1024
     "rate_mib",
     metavar="MIB",
     type=Finite(0.1),
-    help="Most MiB a second that are copied  [default: sync_bytes_per_second in [journal], 8 MiB]",
+    help="Copy at most this many MiB per second  [default: sync_bytes_per_second in [journal], 8 MiB]",
 )
 @json_option
 def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
     """Copy finalized segments of JOURNAL to the acceptors that lack them. Name all its acceptors.
 
-    Every batch is verified, and a segment is copied whole or not at all. A writer may go on meanwhile. If an acceptor
-    still lacks something at the end, a line says why, and the exit code is 1.
+    Every batch is verified, and a segment is copied whole or not at all. A writer may continue meanwhile. If an
+    acceptor still lacks a segment at the end, a line says why, and the exit code is 1.
 
     Examples:
         bookledger journal sync ns1 --acceptor a --acceptor b --acceptor c
@@ -45,7 +45,7 @@ def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
     rate = rate_mib * MIB if rate_mib is not None else None
 
     def how() -> str:
-        return f"{bytes_told(bar.done)} were read, and no segment is there in part; {again()}"
+        return f"{bytes_told(bar.done)} were read, and no segment was copied in part; {again()}"
 
     with told_when_stopped(how), bar:
         done = place.with_manager(lambda manager: manager.sync(bytes_per_second=rate, on_bytes=bar))

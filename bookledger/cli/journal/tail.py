@@ -1,4 +1,4 @@
-"""`bookledger journal tail` and `dump`: prints edits as JSON lines, of a journal or of one file."""
+"""`bookledger journal tail` and `dump`: prints the edits of a journal or of one file as JSON lines."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ if TYPE_CHECKING:
 PIPE_BYTES_MAX = 1 << 30
 
 NOTICED_SECONDS_MAX = 60.0
-"""By then a bookie that lives has noticed that the metadata went back: it renews its registration more often."""
+"""Within this time a live bookie notices that the metadata went back, because it renews its registration more often."""
 
 
 @command()
 @journal_place
-@click.option("-f", "--follow", is_flag=True, help="Go on with edits as they become durable.")
+@click.option("-f", "--follow", is_flag=True, help="Continue with new edits as they become durable.")
 @click.option(
     "--from",
     "from_txid",
     type=click.IntRange(1, TXID_MAX),
     metavar="TXID",
-    help="Edit to begin with  [default: the oldest]",
+    help="First edit to print  [default: the oldest]",
 )
 @outage_option
 @json_option
 def tail(
     place: JournalPlace, follow: bool, from_txid: int | None, outage_seconds_max: float, as_json: bool
 ) -> None:
-    """Print JOURNAL's edits as JSON lines, up to what is durable on a quorum. Nobody is disturbed. With --follow,
-    outages are waited for.
+    """Print JOURNAL's durable edits as JSON lines, without disturbing its writer. With --follow, the command waits out
+    outages.
 
     Examples:
         bookledger journal tail ns1 --follow
@@ -67,11 +67,11 @@ def tail(
 
 @command()
 @click.argument("file", type=FilePath(exists=True, dir_okay=False))
-@click.option("--xml", "as_xml", is_flag=True, help="As Hadoop's offline edits viewer prints them.")
-@click.option("--check", is_flag=True, help="Only say what the file holds, and where it is damaged.")
+@click.option("--xml", "as_xml", is_flag=True, help="Print XML, as Hadoop's offline edits viewer does.")
+@click.option("--check", is_flag=True, help="Only print which edits the file holds, and where it is damaged.")
 @json_option
 def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
-    """Print the edits of one segment FILE as JSON lines. What is in front of damage is printed, then the damage.
+    """Print the edits of one segment FILE as JSON lines. The edits before any damage are printed, then the damage.
 
     Examples:
         bookledger journal dump edits_0000000000000000001-0000000000000000042
@@ -81,7 +81,7 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
         raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
     data = _content(file)
     bar = Progress(f"reading {file.name}", None, of="", prints=True, is_mostly_quick=True)
-    with told_when_stopped(lambda: f"not everything is printed; {again(so='begin again')}"), bar:
+    with told_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"), bar:
         if check:
             _check(file, data, as_json=as_json)
         elif as_xml:
@@ -93,20 +93,20 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """All of a file; of what is none, such as a pipe or a device, so much as a segment may have."""
+    """The content of a file; from a pipe or a device, at most as many bytes as a segment may have."""
     if path.is_file():
         return path.read_bytes()
     with path.open("rb") as pipe:
         data = pipe.read(PIPE_BYTES_MAX + 1)
     if len(data) > PIPE_BYTES_MAX:
         raise ValueError(
-            f"{path} is no file and goes on past {bytes_told(PIPE_BYTES_MAX)}; save it in a file first"
+            f"{path} is not a regular file and has more than {bytes_told(PIPE_BYTES_MAX)}; save it in a file first"
         )
     return data
 
 
 class _Printed:
-    """What was written to standard output."""
+    """Progress of the output."""
 
     def __init__(self, next_txid: int | None) -> None:
         self.next_txid = next_txid
@@ -124,7 +124,7 @@ class _Printed:
 async def _tail(
     place: JournalPlace, manager: QuorumJournalManager, printed: _Printed, outages: Outages | None
 ) -> None:
-    """What is durable now; with `outages`, which are waited for, also what comes then."""
+    """Prints the durable edits; with `outages`, waits out outages and also prints later edits."""
     from qjm_compat.errors import JournalError
 
     uris = [one.metadata_uri for one in place.all_acceptors()]
@@ -145,7 +145,7 @@ async def _tail(
 async def _follow_until_set_back(
     uris: Sequence[str], manager: QuorumJournalManager, printed: _Printed, outages: Outages
 ) -> None:
-    """Raises LedgerError where nothing comes, and the metadata went back."""
+    """Raises LedgerError if no edits come and the metadata went back."""
     following = asyncio.create_task(_follow(manager, printed, outages, is_alone=len(uris) == 1))
     try:
         while not following.done():
@@ -176,7 +176,7 @@ async def _follow(
 
 
 def _is_lost(error: JournalError) -> bool:
-    """Whether an acceptor says that there is no such journal."""
+    """Whether an acceptor reports that the journal does not exist."""
     from qjm_compat.errors import JournalNotFormatted, QuorumFailed
 
     said = error.errors.values() if isinstance(error, QuorumFailed) else [error]
@@ -184,7 +184,7 @@ def _is_lost(error: JournalError) -> bool:
 
 
 def _is_outage(error: JournalError) -> bool:
-    """Whether somebody did not answer; what acceptors say themselves is no better later."""
+    """Whether a peer did not answer; errors that acceptors report do not improve with time."""
     from qjm_compat.errors import JournalUnavailable, QuorumFailed, QuorumTimeout, SegmentUnavailable
 
     if isinstance(error, QuorumFailed):
@@ -194,7 +194,7 @@ def _is_outage(error: JournalError) -> bool:
 
 
 async def _print_following(manager: QuorumJournalManager, printed: _Printed, outages: Outages) -> None:
-    """What is there and what comes, for ever. Raises JournalError for an outage, too."""
+    """Prints existing edits and then new ones, forever. Raises JournalError, also for an outage."""
     await _print_durable(manager, printed, waits=True)
     outages.is_over()
     while printed.next_txid is None:  # nobody knows yet what the first one will be
@@ -216,7 +216,7 @@ async def _print_durable(manager: QuorumJournalManager, printed: _Printed, *, wa
 async def _durable(
     manager: QuorumJournalManager, from_txid: int | None, *, waits: bool
 ) -> AsyncGenerator[list[EditOp], None]:
-    """What is durable now. Raises EditsMissing."""
+    """Yields the durable edits. Raises EditsMissing."""
     from qjm_compat.errors import EditsMissing
     from qjm_compat.manager.input_stream import decoded
 
@@ -236,7 +236,8 @@ async def _durable(
 
 
 async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: bool) -> None:
-    """Of a journal that has nothing from `txid` on. Raises EditsMissing unless it is waited for, or comes next."""
+    """For a journal that has no edits from `txid` on: raises EditsMissing unless the caller waits for it or it is the
+    next one."""
     from qjm_compat.errors import EditsMissing
 
     streams = await manager.select_input_streams(0, in_progress_ok=True)
@@ -244,7 +245,7 @@ async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: 
     if txid <= last + 1:
         return
     if not waits:
-        raise EditsMissing(f"the journal ends at txid {last}, and {txid} was asked for")
+        raise EditsMissing(f"the journal ends at txid {last}, before the requested txid {txid}")
     say(f"the journal ends at txid {last}: waiting for {txid}")
 
 

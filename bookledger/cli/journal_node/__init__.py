@@ -1,1 +1,1 @@
-"""A JournalNode with its HTTP pages: in a process of its own (`journal serve`), or beside a bookie (`bookie run`)."""
+"""A JournalNode with its HTTP pages: in its own process (`journal serve`), or in that of a bookie (`bookie run`)."""

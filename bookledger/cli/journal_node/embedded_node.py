@@ -1,7 +1,7 @@
-"""A JournalNode beside a bookie, in its process: it comes and goes with the bookie, and never keeps it from serving.
+"""A JournalNode in the process of a bookie: it starts and stops with the bookie, and never keeps it from serving.
 
-Its own bookie it reaches without a network. What it does not get, such as its name or the metadata, it waits for while
-the bookie serves on.
+It reaches its own bookie without a network. It waits for resources such as its name or the metadata while the bookie
+continues to serve.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ from .node_options import NodeOptions, check_may_listen
 from .serving import serve_node
 
 STOP_SECONDS_MAX = 10.0
-"""How long it may take to close its ledgers before the bookie stops; the next writer recovers what is left open."""
+"""How long the node may take to close its ledgers before the bookie stops; the next writer recovers ledgers left open.
+"""
 
 HASTE_SECONDS = 0.5
-"""… where it has had its time, or the log has failed and keeps nothing more: then each step ends so soon."""
+"""Limit for each step after that time, or after the log has failed and stores nothing."""
 
 log = logging.getLogger(__name__)
 
@@ -42,7 +43,7 @@ log = logging.getLogger(__name__)
 class EmbeddedNode:
     """The JournalNode of one bookie. Its ports are bound at once.
 
-    Raises ValueError where that fails, UsageError where it must not be.
+    Raises ValueError if a port cannot be bound, UsageError if the node is not allowed.
     """
 
     def __init__(self, asked: NodeOptions, bookie: BookieConfig) -> None:
@@ -57,16 +58,16 @@ class EmbeddedNode:
 
     @property
     def connections_max(self) -> int:
-        """File descriptors that peers of its ports can take."""
+        """Number of file descriptors that peers can take at its ports."""
         return self._limits.connections_max + http_config().connections_max
 
     def told(self, running: RunningBookie) -> dict[str, str]:
-        """Its name and where it is reached, for people and programs."""
+        """Its name and addresses, for people and programs."""
         rpc, http = (joined(*port.address) for port in (self._rpc, self._http))
         return {"name": self._name_of(running), "rpc": rpc, "http": http}
 
     async def run(self, running: RunningBookie) -> None:
-        """Serves until it is cancelled, again and again where it could not, or not any more."""
+        """Serves until it is cancelled; starts again after each failure."""
         while True:
             why = await self._served(running)
             pause = self._bookie.lease_seconds
@@ -77,7 +78,7 @@ class EmbeddedNode:
     # ------------------------------------------------------------------------------------------
 
     async def _served(self, running: RunningBookie) -> str:
-        """Serves as long as it can, and returns why it cannot."""
+        """Serves as long as possible, and returns why it ended."""
         try:
             with self._rpc.listening() as rpc, self._http.listening() as http:
                 serving = asyncio.create_task(serve_node(self._config(running, rpc, http), _nobody_waits))
@@ -119,7 +120,7 @@ class EmbeddedNode:
 
 
 class _Port:
-    """Where it listens. A port that was free stays the same when it is bound anew."""
+    """An address to listen on. A free port that was picked stays the same when it is bound again."""
 
     def __init__(self, option: str, address: HttpAddress) -> None:
         self._bound: socket.socket | None = bound_to(option, address)
@@ -134,7 +135,7 @@ class _Port:
 
 
 async def _end(serving: asyncio.Task[None], patience: float) -> None:
-    """Ends it in order, or in haste where that takes too long."""
+    """Ends it in order, or forcibly after `patience` seconds."""
     while not serving.done():
         serving.cancel()
         await asyncio.wait([serving], timeout=patience)
@@ -144,5 +145,5 @@ async def _end(serving: asyncio.Task[None], patience: float) -> None:
 
 
 def _nobody_waits(node: RunningNode) -> None:
-    """Who calls it before it serves waits in the port's backlog."""
+    """Does nothing: callers that come before the node serves wait in the port's backlog."""
     del node

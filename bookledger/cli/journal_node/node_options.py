@@ -1,4 +1,4 @@
-"""What a command's options say of a JournalNode. Imports nothing of it."""
+"""The options of a JournalNode on a command line. Imports no code of it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import click
 from ...admin.http_option import HttpAddress
 
 HTTP_PORT = 8480
-"""Hadoop's, where no other is said."""
+"""Hadoop's default port."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """One beside a bookie: where it listens, and its name if that is not the bookie's."""
+    """A JournalNode beside a bookie: its addresses, and its name if that is not the bookie's."""
 
     rpc: HttpAddress
     http: HttpAddress | None
@@ -26,9 +26,9 @@ class NodeOptions:
 
 
 def check_may_listen(option: str, address: HttpAddress, *, insecure: bool) -> None:
-    """Raises UsageError for an address that other machines reach, unless that is wanted."""
+    """Raises UsageError for an address that other machines reach, unless `insecure` is set."""
     if not address.is_loopback and not insecure:
         raise click.UsageError(
-            f"{option} {address.host} is reached from other machines, and Hadoop's simple authentication trusts "
-            "whoever reaches it; give a loopback address, or --insecure to serve all the same"
+            f"{option} {address.host} is reachable from other machines, and Hadoop's simple authentication trusts "
+            "every client that reaches it; give a loopback address, or --insecure to serve it anyway"
         )

@@ -31,9 +31,14 @@ from ..payloads.source import HEADING, Source, source_options
 )
 @metadata_option
 @new_ledger_options
-@click.option("--ledger", "ledger_id", type=int, help="A ledger made by `ledger create`; else a new one.")
+@click.option(
+    "--ledger",
+    "ledger_id",
+    type=int,
+    help="Append to a ledger created by `ledger create`  [default: a new one]",
+)
 @source_options(
-    'A line is one JSON object: {"payload_base64": …}, as `ledger read --json` prints, or {"payload": text}.'
+    'Read one JSON object per line: {"payload_base64": …}, as `ledger read --json` prints, or {"payload": text}.'
 )
 @json_option
 def append(
@@ -44,7 +49,7 @@ def append(
     source: Source,
     as_json: bool,
 ) -> None:
-    """Append FILE (or standard input), a line an entry, and close the ledger.
+    """Append FILE (or standard input), one entry per line, and close the ledger.
 
     Examples:
         seq 1000 | bookledger ledger append
@@ -59,12 +64,12 @@ def append(
             raise writer.failure
 
     if ledger_id is not None:
-        refuse_new_ledger_options("is for a new ledger; that of --ledger was settled by `ledger create`")
+        refuse_new_ledger_options("is for a new ledger; `ledger create` fixed it for --ledger")
 
     def how() -> str:
         if writer is not None:
             return _what_is_stored(writer)
-        return "nothing was appended" + ("" if ledger_id is None else f", and ledger {ledger_id} is there")
+        return "nothing was appended" + ("" if ledger_id is None else f", and ledger {ledger_id} exists")
 
     found = source.records(payload_of, check)
     try:
@@ -88,7 +93,7 @@ def append(
 
 
 def _what_is_stored(writer: WriteHandle) -> str:
-    """What a failed or interrupted append has stored, and how to go on."""
+    """Describes the entries that a failed or interrupted append has stored, and how to continue."""
     ledger_id, last = writer.ledger_id, writer.last_add_confirmed
     if writer.record.state is LedgerState.CLOSED:
         end = f"; its last entry is {last}" if last >= 0 else " and empty"

@@ -24,10 +24,10 @@ from ..output import cold_fields, long_work, print_record, print_records
 @command()
 @ledger_place
 @lost_after_option
-@click.option("--cold", is_flag=True, help="Read and verify its copy in the object store.")
+@click.option("--cold", is_flag=True, help="Read and verify the ledger's copy in the object store.")
 @json_option
 def check(place: LedgerPlace, lost_after: float, cold: bool, as_json: bool) -> None:
-    """Show every copy of a ledger's fragments. The exit code is 0 only if all are where they should be.
+    """Show every copy of a ledger's fragments. The exit code is 0 only if all copies are in place.
 
     Examples:
         bookledger ledger check 7

@@ -23,10 +23,10 @@ from ..terminal import say
 @command()
 @ledger_place
 @first_option
-@click.option("--last", type=click.IntRange(0), help="Entry to end with  [default: the last confirmed one]")
+@click.option("--last", type=click.IntRange(0), help="Last entry to print  [default: the last confirmed one]")
 @raw_option
 @output_option("entry")
-@click.option("--recover", is_flag=True, help="Fence, recover and close the ledger first if it is open.")
+@click.option("--recover", is_flag=True, help="If the ledger is open, fence, recover and close it first.")
 @json_option
 def read(
     place: LedgerPlace,
@@ -37,7 +37,7 @@ def read(
     recover: bool,
     as_json: bool,
 ) -> None:
-    """Print a ledger's entries. An open one is read as far as it is confirmed, without disturbing its writer.
+    """Print a ledger's entries. An open ledger is read up to its last confirmed entry, without disturbing its writer.
 
     Examples:
         bookledger ledger read 7
@@ -66,9 +66,9 @@ def read(
 @click.option(
     "--timeout",
     type=Finite(0),
-    help="End, too, once nothing new came for so many seconds; 0 asks once.",
+    help="Also end after this many seconds without a new entry; 0 asks once.",
 )
-@click.option("--count", type=click.IntRange(1), help="End, too, after so many entries.")
+@click.option("--count", type=click.IntRange(1), help="Also end after this many entries.")
 @outage_option
 @raw_option
 @json_option
@@ -81,7 +81,7 @@ def tail(
     raw: bool,
     as_json: bool,
 ) -> None:
-    """Follow an open ledger's entries as they are confirmed, until it is closed. Outages are waited for.
+    """Follow an open ledger's entries as they are confirmed, until it is closed. The command waits out outages.
 
     Examples:
         bookledger ledger tail 7
@@ -109,14 +109,14 @@ def tail(
 
 
 def _check_is_there(reader: ReadHandle, first: int) -> None:
-    """Raises NoSuchEntry if an explicit --first does not exist: nothing would be printed."""
+    """Raises NoSuchEntry if an explicit --first does not exist, because nothing would be printed."""
     if first > reader.last_add_confirmed and is_typed("first"):
         raise NoSuchEntry(reader.record.ledger_id, first, reader.last_add_confirmed)
 
 
 def _tell_of_waiting(reader: ReadHandle, first: int) -> None:
-    """Warns that the requested entry is far ahead: by mistake, the command would wait in silence."""
+    """Warns that the requested entry is far ahead; otherwise a wrong --first would wait in silence."""
     last = reader.last_add_confirmed
     if not reader.is_closed and first > last + 1:
-        so_far = f"is confirmed to entry {last}" if last >= 0 else "has no entry yet"
+        so_far = f"is confirmed up to entry {last}" if last >= 0 else "has no entry yet"
         say(f"ledger {reader.record.ledger_id} {so_far}: waiting for entry {first}", err=True)

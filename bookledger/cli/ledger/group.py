@@ -56,9 +56,9 @@ def ledger() -> None:
 @new_ledger_options
 @json_option
 def create(metadata_uri: str, new: NewLedger, strict: bool, as_json: bool) -> None:
-    """Make a ledger for one later `ledger append --ledger ID`; prints its id.
+    """Create a ledger for a later `ledger append --ledger ID`, and print its id.
 
-    Bookies that are absent may stand in its ensemble, as long as an ack quorum of each write set lives.
+    Absent bookies may be in its ensemble, as long as an ack quorum of each write set is alive.
 
     Examples:
         bookledger ledger create
@@ -85,10 +85,9 @@ ledger.add_command(recall)
 @ledger_argument
 @json_option
 def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
-    """Show one ledger's metadata, with its fragments and where they are.
+    """Show one ledger's metadata, with its fragments and their bookies.
 
-    Of a ledger that is not closed its bookies tell how far it is confirmed, its size, and from where its writer sent
-    last.
+    The bookies of a ledger that is not closed report its last confirmed entry, its size, and the address of its writer.
 
     Examples:
         bookledger ledger show 7
@@ -152,18 +151,18 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
 @click.option(
     "--force",
     is_flag=True,
-    help="As it is: its bookies are lost. Who writes to it is not fenced.",
+    help="Delete it without recovery, because its bookies are lost. Its writer is not fenced.",
 )
 @click.option(
     "--password-is-lost",
     is_flag=True,
-    help="As it is, and without its password; takes an admin's certificate where there are any.",
+    help="Delete it without recovery and without its password; needs an admin's certificate if there are any.",
 )
 @json_option
 def delete(place: LedgerPlace, yes: bool, force: bool, password_is_lost: bool, as_json: bool) -> None:
-    """Delete a ledger for good. One that is open is fenced and recovered first.
+    """Delete a ledger for good. An open ledger is fenced and recovered first.
 
-    Among certificates it takes an admin's, or that of whom the ledger is of, or its password.
+    With certificates, this needs an admin's certificate, that of the ledger's owner, or the ledger's password.
 
     Examples:
         bookledger ledger delete 7

@@ -29,33 +29,36 @@ from .open_ledgers import Asked, asking_bookies
 @command(
     "list",
     headings={
-        "Only some ledgers": ("--state", "--older-than", "--since", "--until", "--bookie", "--custom"),
-        "A page at a time": ("--first", "--limit", "--newest"),
+        "Filters": ("--state", "--older-than", "--since", "--until", "--bookie", "--custom"),
+        "Paging": ("--first", "--limit", "--newest"),
     },
 )
 @metadata_option
 @click.option(
     "--state", type=click.Choice([state.value for state in LedgerState]), help="Only ledgers in this state."
 )
-@click.option("--older-than", metavar="SECONDS", type=Finite(0), help="Only ledgers made so long ago.")
+@click.option(
+    "--older-than",
+    metavar="SECONDS",
+    type=Finite(0),
+    help="Only ledgers created at least this many seconds ago.",
+)
 @click.option(
     "--since",
     type=Moment(),
-    help="Only ledgers that may have entries from this time on, by what their records know.",
+    help="Only ledgers that may have entries from this time on, according to their records.",
 )
 @click.option("--until", type=Moment(), help="Only ledgers that may have entries from before this time.")
-@click.option(
-    "--bookie", "bookie_id", metavar="NAME", help="Only ledgers of which this bookie holds something."
-)
+@click.option("--bookie", "bookie_id", metavar="NAME", help="Only ledgers with entries on this bookie.")
 @click.option(
     "--custom",
     metavar="KEY[=VALUE|~PART]",
     multiple=True,
-    help="Only ledgers with this custom metadata, all of it; KEY~PART has PART somewhere in its value.",
+    help="Only ledgers with this custom metadata; KEY~PART matches PART within the value; repeated, all must match.",
 )
-@click.option("--first", "first_ledger", type=click.IntRange(0), default=0, help="Begin with this id.")
-@click.option("--limit", type=click.IntRange(1), help="Print so many at most, and how to go on.")
-@click.option("--newest", is_flag=True, help="Print those with the highest ids, the newest first.")
+@click.option("--first", "first_ledger", type=click.IntRange(0), default=0, help="First id to print.")
+@click.option("--limit", type=click.IntRange(1), help="Print at most this many ledgers, and how to continue.")
+@click.option("--newest", is_flag=True, help="Print the ledgers with the highest ids, newest first.")
 @json_option
 def list_(
     metadata_uri: str,
@@ -70,10 +73,10 @@ def list_(
     newest: bool,
     as_json: bool,
 ) -> None:
-    """Show every ledger, or those that are asked for, by id.
+    """List all ledgers, or those that match the filters, by id.
 
-    Of those that are not closed their bookies tell how far they are confirmed and their size, so far ("+"), and from
-    where their writers sent last.
+    The bookies of ledgers that are not closed report the last confirmed entry, the size so far ("+"), and the address
+    of the writer.
 
     Examples:
         bookledger ledger list --state open --older-than 86400
@@ -132,7 +135,7 @@ def _rows(records: Sequence[LedgerRecord], asked: Asked) -> list[dict[str, Any]]
 
 
 def _row(record: LedgerRecord, confirmed: dict[str, Any]) -> dict[str, Any]:
-    """What fits a line; `--json` and `ledger show` have the rest."""
+    """The fields that fit on a line; `--json` and `ledger show` have the others."""
     shape = record.shape
     last, size, writer = confirmed.values()
     so_far = "" if record.is_closed else "+"
@@ -163,7 +166,7 @@ def _fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
 
 
 class _Shown:
-    """The ledgers that are printed while others are looked at: a table needs the widths of all."""
+    """The ledgers to print, collected while others are examined: a table needs the widths of all."""
 
     def __init__(self) -> None:
         self.last_ledger: int | None = None
@@ -176,12 +179,12 @@ class _Shown:
 
     def how(self) -> str:
         if self.last_ledger is None:
-            return f"no ledger is printed for certain; {again(so='begin again')}"
-        return f"the ledgers to {self.last_ledger} are printed, perhaps more; go on with --first {self.last_ledger + 1}"
+            return f"perhaps no ledger was printed; {again(so='begin again')}"
+        return f"ledgers up to {self.last_ledger} are printed, perhaps more; go on with --first {self.last_ledger + 1}"
 
 
 def _seen(records: Iterable[LedgerRecord], asked: Asked) -> Iterator[tuple[list[LedgerRecord], Open]]:
-    """Pages of ledgers that bookies are asked for together, each with what they tell."""
+    """Pages of ledgers whose bookies are asked together, each with their answers."""
     left = iter(records)
     while page := list(islice(left, ASKED_AT_ONCE_MAX)):
         yield page, asked(page)

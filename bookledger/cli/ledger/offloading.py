@@ -1,4 +1,4 @@
-"""`bookledger ledger offload` and `recall`: closed ledgers in an object store."""
+"""`bookledger ledger offload` and `recall`: moves closed ledgers to and from an object store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..options import json_option
 from ..output import cold_fields, ledger_fields, long_work, print_record
 
 LOOK_SECONDS = 1.0
-"""How often it is looked whether bookies have copies again."""
+"""Seconds between two checks whether bookies have copies again."""
 
 
 def _url(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -37,7 +37,7 @@ def _url(_: click.Context, __: click.Parameter, value: str) -> str:
     callback=_url,
     help="Object store: s3://BUCKET/PREFIX, gs://…, az://… or file:///DIRECTORY; also from BOOKLEDGER_COLD.",
 )
-@click.option("--keep", is_flag=True, help="Keep the copies on bookies as well.")
+@click.option("--keep", is_flag=True, help="Also keep the copies on bookies.")
 @json_option
 def offload(place: LedgerPlace, url: str, keep: bool, as_json: bool) -> None:
     """Copy a closed ledger to an object store. Bookies drop their copies when they next collect garbage.
@@ -65,9 +65,9 @@ def offload(place: LedgerPlace, url: str, keep: bool, as_json: bool) -> None:
 )
 @json_option
 def recall(place: LedgerPlace, timeout: float, as_json: bool) -> None:
-    """Bring a ledger back from the object store to bookies, and delete its objects.
+    """Copy a ledger back from the object store to bookies, and delete its objects.
 
-    Waits until bookies have copied it. Interrupted, it is done again: bookies go on meanwhile.
+    The command waits until bookies have copied the ledger. If it is interrupted, bookies continue; repeat the command.
 
     Examples:
         bookledger ledger recall 7
@@ -77,8 +77,8 @@ def recall(place: LedgerPlace, timeout: float, as_json: bool) -> None:
         while (record := client.recall_ledger(place.ledger_id, password=place.password)).cold is not None:
             if time.monotonic() >= given_up_at:
                 raise LedgerError(
-                    f"bookies have not copied ledger {place.ledger_id} within {timeout:g} s; they go on, and the "
-                    "command can be repeated: `bookledger ledger show` tells what they lack"
+                    f"bookies have not copied ledger {place.ledger_id} within {timeout:g} s; they continue, and the "
+                    "command can be repeated: `bookledger ledger show` lists the copies that they lack"
                 )
             time.sleep(LOOK_SECONDS)
     print_record({**ledger_fields(record), **cold_fields(record)}, as_json=as_json)

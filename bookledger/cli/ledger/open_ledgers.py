@@ -18,10 +18,10 @@ Asked = Callable[[Sequence[LedgerRecord]], Open]
 
 @contextmanager
 def asking_bookies(metadata_uri: str) -> Iterator[Asked]:
-    """Asks for a page of ledgers at a time, with a client that is made for the first that is not closed.
+    """Asks about a page of ledgers at a time, with a client that is created for the first ledger that is not closed.
 
-    After a page that took all the time that there is for one no more are asked: of bookies that hang nobody waits
-    again and again.
+    After a page that took the whole time limit no further ledgers are asked about, so that the caller does not wait
+    repeatedly for bookies that hang.
     """
     client: LedgerClient | None = None
     is_late = False

@@ -1,4 +1,4 @@
-"""`bookledger ledger recover`: closes a ledger whose writer is gone, or one whose end nobody can prove any more."""
+"""`bookledger ledger recover`: closes a ledger whose writer is gone, even if its end can no longer be proven."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from ..terminal import confirm, say
 @click.option(
     "--accept-loss",
     is_flag=True,
-    help="A quorum of its bookies is lost for good: close it where those that are left end.",
+    help="Close the ledger where the surviving bookies end, because a quorum of its bookies is lost for good.",
 )
 @click.option("--yes", is_flag=True, help="With --accept-loss: do not ask.")
 @json_option
 def recover(place: LedgerPlace, accept_loss: bool, yes: bool, as_json: bool) -> None:
-    """Fence a ledger whose writer is gone, find its end, close it. A closed ledger is left as it is.
+    """Fence a ledger whose writer is gone, find its end, and close it. A closed ledger is not changed.
 
-    With --accept-loss what its missing bookies hold is given up, after a question; that stays in the ledger's record.
-    It is refused where the end can be proven. It takes an admin's certificate where there are any.
+    With --accept-loss, entries that only missing bookies hold are lost. The command asks first, and the ledger's record
+    keeps the loss. It refuses if the end can be proven. It needs an admin's certificate if there are any.
 
     Examples:
         bookledger ledger recover 7
@@ -72,28 +72,28 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
     if not yes:
         end = assessment.last_entry
         confirm(
-            f"give that up, and close ledger {ledger_id} "
+            f"accept this loss, and close ledger {ledger_id} "
             f"{f'at entry {end}' if end >= 0 else 'as an empty one'}, for good?"
         )
     with long_work(f"closing ledger {ledger_id}", _how_accepting):
         closed = client.accept_loss(assessment, password=password)
     if closed.accepted_loss is None:
-        say("nothing was given up: the ledger was recovered and closed meanwhile", err=True)
+        say("nothing was lost: the ledger was recovered and closed meanwhile", err=True)
     elif (closed_at := closed.last_entry) is not None and closed_at < assessment.last_entry:
         say(
             f"{closed.accepted_loss.by} closed it meanwhile, at entry {closed_at} and not at {assessment.last_entry}; "
-            f"`bookledger ledger salvage {ledger_id} --past-the-end --output FILE` saves what is behind it",
+            f"`bookledger ledger salvage {ledger_id} --past-the-end --output FILE` saves the entries behind it",
             err=True,
         )
     return closed
 
 
 def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
-    """What would be given up, and what can be done instead."""
+    """The entries that would be lost, and the alternatives."""
     ledger_id, proven, last = assessment.ledger_id, assessment.proven_through, assessment.last_entry
-    proof = f"confirmed to entry {proven}" if proven >= 0 else "not proven to have a confirmed entry"
+    proof = f"confirmed up to entry {proven}" if proven >= 0 else "not proven to have a confirmed entry"
     end = f"at entry {last}" if last >= 0 else "before its first entry"
-    yield f"ledger {ledger_id} is {proof}, as far as it can be proven; what is left of it ends {end}"
+    yield f"ledger {ledger_id} is {proof}, as far as it can be proven; its surviving entries end {end}"
     yield f"what its bookies say of {assessment.behind}"
     for one in assessment.missing:
         if one.is_lost:
@@ -101,36 +101,36 @@ def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
         else:
             yield (
                 f"{one.bookie} is only away: {one.why}. If it comes back, it may prove where the ledger ends "
-                f"(`bookledger ledger recover {ledger_id}`); what only it holds is given up now"
+                f"(`bookledger ledger recover {ledger_id}`); accepting the loss loses the entries that only it holds"
             )
     for bookie in record.also_at:
         yield (
             f"{bookie} is not in its last ensemble, and holds more of it than its record knows: the metadata is older "
-            "than the ledger. What it has behind that end is given up, and removed there later; where it has noted "
-            "more than entries, `bookledger metadata check --accept` keeps it"
+            "than the ledger. Its entries behind that end are lost, and removed there later; if it has noted more "
+            "than entries, `bookledger metadata check --accept` keeps them"
         )
     if any(not one.is_lost for one in assessment.missing):
         yield (
-            "make sure that the ledger's writer has ended: with those that are away it may go on confirming entries, "
-            "which are given up, too, until one of them is back and refuses it"
+            "make sure that the ledger's writer has ended: with the absent bookies it may go on confirming entries, "
+            "which are lost, too, until one of these bookies is back and refuses them"
         )
     if assessment.confirmed_and_lost:
-        yield f"entries {last + 1} to {proven} were confirmed, and none of those that answer has the last"
+        yield f"entries {last + 1} to {proven} were confirmed, and no bookie that answers has the last one"
     if assessment.unreadable:
         yield (
-            f"entries before that end that nobody can read until one of these bookies is back: {assessment.unreadable}"
+            f"entries before that end that cannot be read until one of these bookies is back: {assessment.unreadable}"
         )
-    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is, also past that end"
+    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves the entries that exist, also past that end"
 
 
 def _of_a_journal(record: LedgerRecord) -> Iterator[str]:
-    """Journals count on what their acceptors have acknowledged."""
+    """A warning for a journal's segment, because journals rely on entries that their acceptors have acknowledged."""
     if (journal := record.custom_metadata.get(JOURNAL)) is not None:
         from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER
 
         acceptor = record.custom_metadata.get(ACCEPTOR_OF_LEDGER, b"")
         yield (
             f"it is a segment of journal {journal.decode(errors='replace')!r} at the acceptor "
-            f"{acceptor.decode(errors='replace')!r}: edits that this acceptor has acknowledged may be given up. Where "
-            "a majority of the journal's acceptors is whole, go on with these instead"
+            f"{acceptor.decode(errors='replace')!r}: edits that this acceptor has acknowledged may be lost. If "
+            "a majority of the journal's acceptors is whole, continue with these instead"
         )

@@ -1,4 +1,4 @@
-"""`bookledger ledger salvage`: what there is of a ledger that nobody can recover or read, into a file."""
+"""`bookledger ledger salvage`: copies the existing entries of a ledger that cannot be recovered or read to a file."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ STANDARD_OUTPUT = Path("-")
 @command()
 @ledger_place
 @click.option(
-    "--output", "-o", type=FilePath(dir_okay=False), required=True, help="A new file, a line for each entry."
+    "--output", "-o", type=FilePath(dir_okay=False), required=True, help="New file, with one line per entry."
 )
 @click.option(
     "--from",
     "bookies",
     metavar="BOOKIE",
     multiple=True,
-    help="Ask only this bookie; may be given several times.",
+    help="Read only from this bookie; may be given several times.",
 )
 @click.option(
     "--past-the-end",
     is_flag=True,
-    help="Save also what bookies hold behind the end of a ledger that is closed.",
+    help="Also save entries that bookies hold behind the end of a closed ledger.",
 )
 @json_option
 def salvage(
     place: LedgerPlace, output: Path, bookies: tuple[str, ...], past_the_end: bool, as_json: bool
 ) -> None:
-    """Write what living bookies have of a ledger into a file, whatever can be proven. Fences and changes nothing.
+    """Write the entries of a ledger that live bookies have to a file, proven or not. Fences and changes nothing.
 
-    Each line is one entry, as `ledger read --json` prints it, with "proven": false where nothing proves that it is
-    confirmed. `ledger append --json-lines` takes the file. What is missing is printed. The exit code is 0 if the file
-    has all of the ledger, and all of it proven; 3 if something is missing or not proven.
+    Each line is one entry, as `ledger read --json` prints it, with "proven": false if nothing proves that the entry is
+    confirmed. `ledger append --json-lines` accepts the file. Missing entries are printed. The exit code is 0 if the
+    file has all entries of the ledger, all of them proven; 3 if an entry is missing or not proven.
 
     Examples:
         bookledger ledger salvage 7 --output ledger-7.json
@@ -63,7 +63,7 @@ def salvage(
     check_is_new(output)
     found, ledger_id = _Found(), place.ledger_id
     with (
-        told_when_stopped(lambda: f"{output} is not there, and nothing was changed; {again()}"),
+        told_when_stopped(lambda: f"{output} was not written, and nothing was changed; {again()}"),
         whole_file(output) as out,
         LedgerClient(place.metadata_uri, config=client_config()) as client,
     ):
@@ -85,7 +85,7 @@ def salvage(
 
 @dataclass(slots=True)
 class _Found:
-    """What was found so far. `gap`: the last one, which may go on."""
+    """The findings so far. `gap`: the last gap, which may continue."""
 
     entries: int = 0
     payload_bytes: int = 0
@@ -104,7 +104,7 @@ class _Found:
             yield _line(entry_id, payload, is_proven=is_proven)
 
     def add_gap(self, gap: Gap, *, as_json: bool) -> None:
-        """Tells of gaps as they end: there may be more of them than memory has room for."""
+        """Prints gaps as they end, because there may be more of them than fit in memory."""
         self.missing += gap.last_entry - gap.first_entry + 1
         joined = self.gap.followed_by(gap) if self.gap is not None else None
         if joined is None:
@@ -117,8 +117,8 @@ class _Found:
         self.gap = None
 
     def is_all_of(self, ledger: Salvage) -> bool:
-        """Whether the file has the whole ledger, and everybody may rely on it. Of one that is not closed all bookies
-        must have answered: others may have more."""
+        """Whether the file has the whole ledger, with every entry proven. For a ledger that is not closed all bookies
+        must have answered, because the others may have more entries."""
         is_whole = not self.missing and not self.unproven
         return is_whole and (ledger.record.is_closed or not (ledger.silent or ledger.unsure))
 
@@ -140,7 +140,7 @@ def _print_gap(gap: Gap, *, as_json: bool) -> None:
         which = f"entries {gap.first_entry} to {gap.last_entry}"
     told_of = [f"{name}: a copy that cannot be read" for name in gap.unreadable]
     told_of += [f"{name}: none" for name in gap.lacking]
-    say(f"missing: {which} ({'; '.join(told_of) or 'no bookie of it was asked'})")
+    say(f"missing: {which} ({'; '.join(told_of) or 'none of its bookies was asked'})")
 
 
 def _report(ledger: Salvage, found: _Found, output: Path, *, as_json: bool) -> None:

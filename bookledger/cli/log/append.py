@@ -22,20 +22,20 @@ from .json_records import new_record_in
 
 @command(headings=HEADING)
 @log_place
-@click.option("--create", is_flag=True, help="Make the log if there is none of this name.")
+@click.option("--create", is_flag=True, help="Create the log if it does not exist.")
 @click.option(
     "--take-over",
     is_flag=True,
-    help="Fence the writer that the log has, or had when it died: it appends no more.",
+    help="Fence the log's current writer, or the one that died; it can no longer append.",
 )
 @source_options(
-    "A line is one JSON object, as `log read --json` prints. It has payload_base64, or payload as text; as you like "
-    "also key_base64 or key, headers_base64 or headers, event_time_us, and producer with sequence: what has these is "
+    "Read one JSON object per line, as `log read --json` prints. It has payload_base64, or payload as text; optionally "
+    "key_base64 or key, headers_base64 or headers, event_time_us, and producer with sequence: a record with these is "
     "stored once."
 )
 @json_option
 def append(place: LogPlace, create: bool, take_over: bool, source: Source, as_json: bool) -> None:
-    """Append FILE (or standard input) to LOG, a line a record, as its one writer.
+    """Append FILE (or standard input) to LOG, one record per line, as its only writer.
 
     Examples:
         seq 1000 | bookledger log append --create orders
@@ -55,7 +55,7 @@ def append(place: LogPlace, create: bool, take_over: bool, source: Source, as_js
 
 
 class _Stored:
-    """What the command has stored so far: of the input's records, those before the first that is not confirmed."""
+    """The input records that are stored for certain: those before the first one that is not confirmed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -64,7 +64,7 @@ class _Stored:
 
     @contextmanager
     def by(self, writer: LogWriter) -> Iterator[LogWriter]:
-        """Closes the writer; an error tells what is stored."""
+        """Closes the writer; an error describes the records stored so far."""
         self._writer, self._first = writer, writer.next_position
         try:
             with writer:
@@ -73,7 +73,7 @@ class _Stored:
             raise LedgerError(f"{error}; {self.how()}") from error
 
     def check(self) -> None:
-        """Raises what ended the writer."""
+        """Raises the error that ended the writer."""
         if self._writer is not None and self._writer.failure is not None:
             raise self._writer.failure
 
@@ -88,7 +88,7 @@ class _Stored:
         }
 
     def how(self) -> str:
-        """What is stored for certain, and how to go on."""
+        """Describes the records that are stored for certain, and how to continue."""
         if self._writer is None:
             return "nothing was appended"
         end = self._writer.confirmed_end
@@ -96,16 +96,16 @@ class _Stored:
         stored = f"records 1 to {count} of the input are" if count else "no record of the input is"
         return (
             f"{stored} in log {self._name} for certain; if more of them are, they begin at position {end}: "
-            f"`bookledger log read {self._name} --first {end}` tells"
+            f"`bookledger log read {self._name} --first {end}` shows them"
         )
 
 
 def _check_has_no_writer(log: Log) -> None:
-    """Raises LedgerError for a log with a writer, or with one that has died."""
+    """Raises LedgerError for a log with a writer, even one that has died."""
     record = log.refresh()
     if record.end_position is None:
         raise LedgerError(
-            f"log {log.name} has a writer ({record.writer}, epoch {record.epoch}), or had when that died; --take-over "
+            f"log {log.name} has a writer ({record.writer}, epoch {record.epoch}), which may have died; --take-over "
             "fences it"
         )
 

@@ -1,4 +1,4 @@
-"""`bookledger log cursors` and `seek`: how far a log's readers have come, and moving them."""
+"""`bookledger log cursors` and `seek`: shows the positions of a log's readers, and moves them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .fields import time_field
 @log_place
 @json_option
 def cursors(place: LogPlace, as_json: bool) -> None:
-    """Show the cursors of LOG, and how far each is behind.
+    """Show the cursors of LOG, and the lag of each.
 
     Examples:
         bookledger log cursors orders
@@ -37,9 +37,11 @@ def cursors(place: LogPlace, as_json: bool) -> None:
 @log_place
 @click.argument("cursor")
 @click.argument("position", type=click.IntRange(0), required=False)
-@click.option("--to", type=click.Choice(["beginning", "end"]), help="Instead of POSITION.")
-@click.option("--at", type=Moment(), help="Instead of POSITION: what was appended at this time or later.")
-@click.option("--create", is_flag=True, help="Make CURSOR if the log has none of this name.")
+@click.option("--to", type=click.Choice(["beginning", "end"]), help="Move it here instead of to POSITION.")
+@click.option(
+    "--at", type=Moment(), help="Instead of POSITION: the first record appended at this time or later."
+)
+@click.option("--create", is_flag=True, help="Create CURSOR if the log has none of this name.")
 @json_option
 def seek(
     place: LogPlace,
@@ -50,7 +52,7 @@ def seek(
     create: bool,
     as_json: bool,
 ) -> None:
-    """Move CURSOR of LOG, back or forth, to POSITION. Its consumer goes on there within seconds.
+    """Move CURSOR of LOG, back or forth, to POSITION. Its consumer continues there within seconds.
 
     Examples:
         bookledger log seek orders billing 500
@@ -61,7 +63,7 @@ def seek(
     if len(where) != 1:
         raise click.UsageError("give one of POSITION, --to and --at")
     if not keys.is_name(cursor):
-        raise click.UsageError(f"{cursor!r} is not a usable name of a cursor")
+        raise click.UsageError(f"{cursor!r} is not a valid cursor name")
     with place.opened() as log:
         if not create and cursor not in dict(log.cursors()):
             raise NoSuchCursor(place.name, cursor)
@@ -72,7 +74,7 @@ def seek(
 
 
 def _fields(log: Log, name: str, record: CursorRecord) -> dict[str, Any]:
-    """A cursor. What cannot be told of its lag, as a segment cannot be read, is None, and `problem` says why."""
+    """The fields of a cursor. Its lag is None if a segment cannot be read; `problem` says why."""
     fields: dict[str, Any] = {"cursor": name, "position": record.position}
     lags = ("lag_records", "lag_bytes", "lag_seconds", "truncated")
     try:

@@ -1,4 +1,5 @@
-"""`bookledger log fork` and `log restore`: a log with the same records, without copying them, and one taken back."""
+"""`bookledger log fork` and `log restore`: creates a log that shares records without copying them, and restores a log
+to an earlier state."""
 
 from __future__ import annotations
 
@@ -17,22 +18,20 @@ from .fields import log_fields, sharing_fields
 @command()
 @log_place
 @click.argument("new_name", metavar="NEW")
-@click.option(
-    "--at", type=click.IntRange(0), help="Share what is before this position  [default: everything]"
-)
-@click.option("--before", type=Moment(), help="Instead of --at: share what was appended before this time.")
+@click.option("--at", type=click.IntRange(0), help="Share the records before this position  [default: all]")
+@click.option("--before", type=Moment(), help="Instead of --at: share the records appended before this time.")
 @json_option
 def fork(place: LogPlace, new_name: str, at: int | None, before: datetime | None, as_json: bool) -> None:
-    """Make log NEW, which begins with the records of LOG. Both share the ledgers; nothing is copied.
+    """Create log NEW, which begins with the records of LOG. Both logs share the ledgers; nothing is copied.
 
-    Each is written, truncated and deleted by itself, and neither takes anything from the other.
+    Each log is written, truncated and deleted independently, and never loses records because of the other.
 
     Examples:
         bookledger log fork orders orders-test
         bookledger log fork orders orders-before --before 2026-11-28T12:00Z
     """
     if at is not None and before is not None:
-        raise click.UsageError("--at and --before are two places to fork at; take one")
+        raise click.UsageError("--at and --before are mutually exclusive")
     with place.opened() as found:
         made = found.fork(new_name, at=before or ("end" if at is None else at))
         fields = {**log_fields(new_name, made.record), **sharing_fields(made.sharing())}
@@ -41,12 +40,12 @@ def fork(place: LogPlace, new_name: str, at: int | None, before: datetime | None
 
 @command()
 @log_place
-@click.option("--at", type=click.IntRange(0), help="Take it back to what is before this position.")
-@click.option("--before", type=Moment(), help="Instead of --at: to what was appended before this time.")
+@click.option("--at", type=click.IntRange(0), help="Keep the records before this position.")
+@click.option("--before", type=Moment(), help="Instead of --at: keep the records appended before this time.")
 @click.option(
     "--former", default="", metavar="NAME", help="Name of the former log  [default: LOG and the time]"
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @yes_option
 @json_option
 def restore(
@@ -58,9 +57,9 @@ def restore(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Take LOG back to an earlier state. The former log keeps all records, under another name.
+    """Restore LOG to an earlier state. The former log keeps all records, under another name.
 
-    The writer of LOG is fenced. Cursors behind the new end are set to it.
+    The writer of LOG is fenced. Cursors beyond the new end are moved to it.
 
     Examples:
         bookledger log restore orders --at 90000 --dry-run
@@ -73,7 +72,7 @@ def restore(
         plan = found.restore(at=where, former=former, dry_run=True)
         if not dry_run and not yes:
             confirm(
-                f"take log {place.name} back to position {plan.position}, without its last {plan.records_less} "
+                f"restore log {place.name} to position {plan.position}, without its last {plan.records_less} "
                 "records, and fence its writer?"
             )
         if not dry_run:

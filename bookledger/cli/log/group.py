@@ -1,4 +1,4 @@
-"""`bookledger log`: what is done with whole logs; the other commands have modules of their own."""
+"""`bookledger log`: commands on whole logs; the other commands have their own modules."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ from .sets import log_set
     }
 )
 def log() -> None:
-    """Write and read logs: a name, positions without holes, one writer after another.
+    """Write and read logs: named sequences of records at consecutive positions, with one writer at a time.
 
     Examples:
         seq 1000 | bookledger log append --create orders
@@ -85,7 +85,7 @@ log.add_command(log_set)
 @log_argument
 @json_option
 def create(metadata_uri: str, name: str, as_json: bool, **settings: Any) -> None:
-    """Make LOG. Its segments are ledgers, and all of them are made alike.
+    """Create LOG. Its segments are ledgers, which all share these settings.
 
     Examples:
         bookledger log create orders
@@ -105,7 +105,7 @@ def create(metadata_uri: str, name: str, as_json: bool, **settings: Any) -> None
 @metadata_option
 @json_option
 def list_(metadata_uri: str, as_json: bool) -> None:
-    """Show every log, by name, and the set that it is of.
+    """List all logs by name, each with the set to which it belongs.
 
     Examples:
         bookledger log list
@@ -125,7 +125,7 @@ def list_(metadata_uri: str, as_json: bool) -> None:
 @log_place
 @json_option
 def show(place: LogPlace, as_json: bool) -> None:
-    """Show one log, and the ledgers that its records are in.
+    """Show one log, and the ledgers of its segments.
 
     Examples:
         bookledger log show orders
@@ -148,13 +148,15 @@ def show(place: LogPlace, as_json: bool) -> None:
 @log.command()
 @log_place
 @click.argument("position", type=click.IntRange(0), required=False)
-@click.option("--before", type=Moment(), help="Instead of POSITION: what was appended before this time.")
+@click.option(
+    "--before", type=Moment(), help="Instead of POSITION: delete the records appended before this time."
+)
 @yes_option
 @json_option
 def truncate(
     place: LogPlace, position: int | None, before: datetime | None, yes: bool, as_json: bool
 ) -> None:
-    """Give up the records of LOG before POSITION, for good. Its writer and its readers go on.
+    """Delete the records of LOG before POSITION, for good. Its writer and its readers continue.
 
     Examples:
         bookledger log truncate orders 500
@@ -166,8 +168,8 @@ def truncate(
         first = found.first_position()
         to = found.position_at(before) if before is not None else position
         assert to is not None
-        if first < to <= found.end() and not yes:  # else nothing is given up, or it is refused below
-            confirm(f"give up {to - first} records of log {place.name}, from position {first} to {to - 1}?")
+        if first < to <= found.end() and not yes:  # else nothing is deleted, or it is refused below
+            confirm(f"delete {to - first} records of log {place.name}, from position {first} to {to - 1}?")
         found.truncate(to)
         fields = {"log": place.name, "first_position": found.record.first_position}
     print_record({**fields, "records": max(0, to - first)}, as_json=as_json)
@@ -178,7 +180,7 @@ def truncate(
 @click.option("--end", is_flag=True, help="End the hold.")
 @json_option
 def hold(place: LogPlace, end: bool, as_json: bool) -> None:
-    """Put LOG under legal hold: until that is ended it is neither truncated nor deleted. Its writer and readers go on.
+    """Put LOG under legal hold: it is not truncated or deleted until the hold ends. Its writer and readers continue.
 
     Examples:
         bookledger log hold orders
@@ -195,7 +197,7 @@ def hold(place: LogPlace, end: bool, as_json: bool) -> None:
 @click.argument("new_name", metavar="NEW")
 @json_option
 def rename(metadata_uri: str, name: str, new_name: str, as_json: bool) -> None:
-    """Give LOG the name NEW. Its writer and its readers go on.
+    """Rename LOG to NEW. Its writer and its readers continue.
 
     Examples:
         bookledger log rename orders orders-2025
@@ -217,13 +219,13 @@ def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
     """
     name = place.name
     with connected(place.metadata_uri) as client:
-        with suppress(NoSuchLog, LogIncomplete):  # one that is deleted in part is deleted to the end
+        with suppress(NoSuchLog, LogIncomplete):  # completes the deletion of a log that is partly deleted
             sharing = client.log(name, password=place.password).sharing()
             if not yes:
                 frees = f"{bytes_told(sharing.own_bytes)} of each copy are freed"
                 others = ", ".join(dict.fromkeys(one.log for one in sharing.logs))
                 stays = f", {bytes_told(sharing.shared_bytes)} stay for {others}" if others else ""
                 confirm(f"delete log {name} and everything in it ({frees}{stays})?")
-        with long_work(f"deleting log {name}", lambda: f"log {name} may be there in part; {again()}"):
+        with long_work(f"deleting log {name}", lambda: f"log {name} may be partly deleted; {again()}"):
             client.delete_log(name, password=place.password)
     print_record({"log": name, "deleted": True}, as_json=as_json)

@@ -1,4 +1,4 @@
-"""A record as a line of JSON, and back. Bytes are in base64; a person may write text instead."""
+"""Encodes a record as a line of JSON, and decodes it. Bytes are in base64; people may write text instead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..payloads.cutting import base64_in, payload_of
 
 
 def json_line(record: Record) -> bytes:
-    """One line, with what the record has and no more."""
+    """One line, with only the fields that the record has."""
     is_bare = record.key is None and not record.headers and record.event_time is None
     if is_bare and record.producer is None:
         payload = base64.b64encode(record.payload)
@@ -41,7 +41,7 @@ def _fields(record: Record) -> dict[str, Any]:
 
 
 def new_record_in(told: object) -> NewRecord:
-    """The record to append that a line describes. Its position and time are not taken. Raises ValueError."""
+    """The record to append that a line describes. Its position and time are ignored. Raises ValueError."""
     payload = payload_of(told)
     assert isinstance(told, Mapping)
     producer, sequence = told.get("producer"), told.get("sequence")
@@ -69,7 +69,7 @@ def _headers_in(told: Mapping[str, object]) -> dict[str, bytes]:
 
 
 def _one_of(told: Mapping[str, object], name: str) -> tuple[str, object]:
-    """The one of `name` and `name`_base64 that is there, with its value; None where neither is."""
+    """Whichever of `name` and `name`_base64 exists, with its value; None if neither does."""
     encoded = f"{name}_base64"
     if name in told and encoded in told:
         raise ValueError(f"it has both {name} and {encoded}")

@@ -1,4 +1,4 @@
-"""Options for what is settled when a log is made."""
+"""Options of a new log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metadata.records.logs.log_record import ROLL_BYTES, ROLL_RECORDS, ROLL_SECO
 from ..options import DIGESTS, Finite, made_of, shape_options
 
 HEADING = {
-    "Its segments": (
+    "Segments": (
         "--ensemble",
         "--write-quorum",
         "--ack-quorum",
@@ -35,21 +35,21 @@ new_log_options = made_of(
         type=click.IntRange(1, 2**63 - 1),
         default=ROLL_BYTES,
         show_default=True,
-        help="A segment of so many bytes is ended, and the next one begun.",
+        help="Begin a new segment after this many bytes.",
     ),
     click.option(
         "--roll-records",
         type=click.IntRange(1, 2**63 - 1),
         default=ROLL_RECORDS,
         show_default=True,
-        help="A segment of so many records, likewise.",
+        help="Begin a new segment after this many records.",
     ),
     click.option(
         "--roll-seconds",
         type=Finite(0.001),
         default=ROLL_SECONDS,
         show_default=True,
-        help="A segment as old as that, likewise.",
+        help="Begin a new segment after this many seconds.",
     ),
 )
-"""The command gets them by the names of `create_log`'s arguments."""
+"""Adds the options; the command gets them under the names of `create_log`'s arguments."""

@@ -21,7 +21,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         found = _NUMBER.fullmatch(str(value))
         if found is None or found[2] not in {"", *_SECONDS}:
-            self.fail(f"{value!r} is no duration, such as 90s, 30m, 12h or 7d.", param, ctx)
+            self.fail(f"{value!r} is not a duration such as 90s, 30m, 12h or 7d.", param, ctx)
         return float(found[1]) * _SECONDS[found[2] or "s"]
 
 
@@ -33,5 +33,5 @@ class Size(click.ParamType):  # type: ignore[type-arg]
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         found = _NUMBER.fullmatch(str(value))
         if found is None or found[2] not in _BYTES:
-            self.fail(f"{value!r} is no size, such as 500MiB, 10GiB or 1TiB.", param, ctx)
+            self.fail(f"{value!r} is not a size such as 500MiB, 10GiB or 1TiB.", param, ctx)
         return round(float(found[1]) * _BYTES[found[2]])

@@ -38,22 +38,20 @@ RECORDS: Kind[RecordBatch] = Kind(
 
 
 start_options = all_of(
-    click.option(
-        "--first", type=click.IntRange(0), help="Position to begin with  [default: the oldest that is left]"
-    ),
-    click.option("--since", type=Moment(), help="Begin with what was appended at this time or later."),
+    click.option("--first", type=click.IntRange(0), help="First position to print  [default: the oldest]"),
+    click.option("--since", type=Moment(), help="Begin with records appended at this time or later."),
 )
-"""`first` and `since`: where to begin."""
+"""`first` and `since`: where to start."""
 
 
 def check_start(first: int | None, since: datetime | None) -> None:
-    """Raises UsageError for two places to begin at."""
+    """Raises UsageError if both are given."""
     if first is not None and since is not None:
-        raise click.UsageError("--first and --since are two places to begin at; take one")
+        raise click.UsageError("--first and --since are mutually exclusive")
 
 
 def start_of(log: Log, first: int | None, since: datetime | None) -> int:
-    """The position to begin with."""
+    """The first position to print."""
     if since is not None:
         return log.position_at(since)
     return log.first_position() if first is None else first
@@ -63,7 +61,7 @@ def start_of(log: Log, first: int | None, since: datetime | None) -> int:
 @log_place
 @start_options
 @click.option(
-    "--last", type=click.IntRange(0), help="Position to end with  [default: the last confirmed one]"
+    "--last", type=click.IntRange(0), help="Last position to print  [default: the last confirmed one]"
 )
 @raw_option
 @output_option("record")
@@ -99,18 +97,16 @@ def read(
                 advance(len(batch))
 
 
-@command(
-    headings={"Where to begin": ("--first", "--since", "--new"), "When to end": ("--timeout", "--count")}
-)
+@command(headings={"Start": ("--first", "--since", "--new"), "End": ("--timeout", "--count")})
 @log_place
 @start_options
-@click.option("--new", is_flag=True, help="Begin with what is appended from now on.")
+@click.option("--new", is_flag=True, help="Print only records appended from now on.")
 @click.option(
     "--timeout",
     type=Finite(0),
-    help="End once nothing new came for so many seconds; 0 asks once.",
+    help="End after this many seconds without a new record; 0 asks once.",
 )
-@click.option("--count", type=click.IntRange(1), help="End after so many records.")
+@click.option("--count", type=click.IntRange(1), help="End after this many records.")
 @outage_option
 @raw_option
 @json_option
@@ -125,7 +121,7 @@ def tail(
     raw: bool,
     as_json: bool,
 ) -> None:
-    """Follow the records of LOG as they are confirmed, whoever writes them. Outages are waited for.
+    """Follow the records of LOG as they are confirmed, across changes of its writer. The command waits out outages.
 
     Examples:
         bookledger log tail orders
@@ -134,7 +130,7 @@ def tail(
     """
     check_start(first, since)
     if new and (first is not None or since is not None):
-        raise click.UsageError("--new and --first or --since are two places to begin at; take one")
+        raise click.UsageError("--new excludes --first and --since")
     printer = Printer(RECORDS, raw=raw, as_json=as_json)
     with told_when_stopped(printer.how), place.opened() as log:
         printer.begin(log.end() if new else start_of(log, first, since))

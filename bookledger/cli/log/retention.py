@@ -1,4 +1,4 @@
-"""`bookledger log retention`: what of a log goes by itself, what goes next, and what keeps it."""
+"""`bookledger log retention`: the retention of a log, the next segment to be deleted, and why segments are kept."""
 
 from __future__ import annotations
 
@@ -21,31 +21,38 @@ from .quantities import Duration, Size
 
 NAMES = ("age_seconds", "bytes", "cursors", "cursor_silent_seconds")
 
-HEADING = {"What goes by itself": ("--age", "--bytes", "--cursor", "--cursor-silent")}
+HEADING = {"Retention": ("--age", "--bytes", "--cursor", "--cursor-silent")}
 
 
 retention_options = all_of(
-    click.option("--age", "age_seconds", type=Duration(), help="What is as old as that, such as 7d."),
-    click.option("--bytes", type=Size(), help="What has so much of newer records behind it, such as 10GiB."),
+    click.option(
+        "--age", "age_seconds", type=Duration(), help="Delete segments older than this, such as 7d."
+    ),
+    click.option(
+        "--bytes",
+        type=Size(),
+        help="Delete segments with this many bytes of newer records behind them, such as 10GiB.",
+    ),
     click.option(
         "--cursor",
         "cursors",
         multiple=True,
         metavar="CURSOR",
-        help="What this one has still to read stays; repeat it for others.",
+        help="Keep records that this cursor has not read; may be given several times.",
     ),
     click.option(
         "--cursor-silent",
         "cursor_silent_seconds",
         type=Duration(),
-        help="A cursor that has records to read and does not move for so long counts no more.",
+        help="Ignore a cursor that has unread records and has not moved for this long.",
     ),
 )
-"""The command gets them by the names of the fields of `Retention`; None, or no cursors, where one is not given."""
+"""Adds the options; the command gets them under the names of the fields of `Retention`; None, or no cursors, if not
+given."""
 
 
 def made(before: Retention, given: dict[str, Any]) -> Retention:
-    """The retention with what was given. Raises UsageError for what does not fit."""
+    """The retention with the given changes. Raises UsageError for combinations that are not allowed."""
     try:
         return replace(before, **{name: given[name] for name in NAMES if given[name] not in (None, ())})
     except ValueError as error:
@@ -55,12 +62,12 @@ def made(before: Retention, given: dict[str, Any]) -> Retention:
 @command(headings=HEADING)
 @log_place
 @retention_options
-@click.option("--none", is_flag=True, help="Nothing goes by itself, but what other options say.")
+@click.option("--none", is_flag=True, help="Remove the retention, except for the other options given.")
 @json_option
 def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
-    """Show or settle what of LOG goes by itself: whole segments, oldest first, in the background.
+    """Show or set the retention of LOG: the auditor deletes whole segments, oldest first, in the background.
 
-    Options that are not given stay as they are.
+    Options that are not given keep their values.
 
     Examples:
         bookledger log retention orders --age 7d --bytes 10GiB
@@ -84,7 +91,8 @@ def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
 
 
 def retention_fields(found: Retained) -> dict[str, Any]:
-    """What goes by itself. What is before position `goes_before` goes with the next round; `next` is what goes then."""
+    """The fields of a log's retention. The next round deletes records before position `goes_before`; `next` describes
+    the following deletion."""
     settled = found.record.retention
     if not settled.is_set:
         return {"retention": None}

@@ -29,7 +29,7 @@ logs_argument = click.argument("logs", type=click.IntRange(1, LOGS_MAX))
 
 @group("set")
 def log_set() -> None:
-    """Make, show, change and delete sets of logs. The logs of SET are SET.0, SET.1 and so on.
+    """Create, show, change and delete sets of logs. The logs of SET are SET.0, SET.1 and so on.
 
     Examples:
         bookledger log set create orders 4
@@ -45,7 +45,7 @@ def log_set() -> None:
 @logs_argument
 @json_option
 def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: Any) -> None:
-    """Make SET with so many LOGS. All of them, and those that it gets later, are made alike.
+    """Create SET with this many LOGS. All logs of a set, including later ones, share these settings.
 
     Examples:
         bookledger log set create orders 4
@@ -54,7 +54,7 @@ def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: A
     with connected(metadata_uri) as client:
         there = dict(client.list_log_sets()).get(name)
         if there is not None and not there.is_unsettled:
-            raise LedgerError(f"there is a set of logs {name!r} already")
+            raise LedgerError(f"a set of logs {name!r} exists already")
         try:
             found = client.log_set(name, logs, **settings)
         except ValueError as error:
@@ -68,7 +68,8 @@ def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: A
 def show(place: LogPlace, as_json: bool) -> None:
     """Show SET and its logs.
 
-    `used_after`: a group uses this log once it has used that one up to there, as the keys of this one were in that.
+    `used_after`: a consumer group reads this log after it has read the named log up to that position, because the keys
+    of this log were in the named one before.
 
     Examples:
         bookledger log set show orders
@@ -89,14 +90,14 @@ def show(place: LogPlace, as_json: bool) -> None:
 @logs_argument
 @json_option
 def grow(place: LogPlace, logs: int, as_json: bool) -> None:
-    """Spread the keys of SET over so many LOGS from now on, a multiple of those that there are. Its writer is fenced.
+    """Spread the keys of SET over this many LOGS from now on, a multiple of the current number. Its writer is fenced.
 
     Examples:
         bookledger log set grow orders 8
     """
     with connected(place.metadata_uri) as client:
         found = client.log_set(place.name, password=place.password)
-        how = f"set {place.name} may be about to grow; its next writer, or the same command, completes that"
+        how = f"set {place.name} may be growing; its next writer, or the same command, completes the growth"
         try:
             with long_work(f"growing set {place.name}", lambda: how):
                 found.grow(logs)
@@ -111,18 +112,18 @@ def grow(place: LogPlace, logs: int, as_json: bool) -> None:
 @yes_option
 @json_option
 def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
-    """Delete SET with all its logs, for good. Its writer is fenced, its consumers end with an error.
+    """Delete SET with all its logs, for good. Its writer is fenced, and its consumers end with an error.
 
     Examples:
         bookledger log set delete orders
     """
     name = place.name
     with connected(place.metadata_uri) as client:
-        with suppress(NoSuchLogSet):  # one that is deleted in part is deleted to the end
+        with suppress(NoSuchLogSet):  # completes the deletion of a set that is partly deleted
             record = client.log_set(name, password=place.password).record
             if not yes:
                 confirm(f"delete set {name}, its {record.logs} logs and everything in them?")
-        with long_work(f"deleting set {name}", lambda: f"set {name} may be there in part; {again()}"):
+        with long_work(f"deleting set {name}", lambda: f"set {name} may be partly deleted; {again()}"):
             client.delete_log_set(name, password=place.password)
     print_record({"set": name, "deleted": True}, as_json=as_json)
 
@@ -130,12 +131,12 @@ def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
 @command(headings=RETENTION_HEADING)
 @set_place
 @retention_options
-@click.option("--none", is_flag=True, help="Nothing goes by itself, but what other options say.")
+@click.option("--none", is_flag=True, help="Remove the retention, except for the other options given.")
 @json_option
 def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
-    """Show or settle what of the logs of SET goes by itself, also of those that it gets later.
+    """Show or set the retention of the logs of SET, including later ones.
 
-    Options that are not given stay as they are.
+    Options that are not given keep their values.
 
     Examples:
         bookledger log set retention orders --age 7d
@@ -154,7 +155,7 @@ def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
 @click.option("--end", is_flag=True, help="End the hold.")
 @json_option
 def hold(place: LogPlace, end: bool, as_json: bool) -> None:
-    """Put SET under legal hold: until that is ended none of its logs is truncated or deleted.
+    """Put SET under legal hold: none of its logs is truncated or deleted until the hold ends.
 
     Examples:
         bookledger log set hold orders
@@ -172,7 +173,7 @@ for one in (create, show, grow, retention, hold, delete):
 
 
 def _fields(name: str, record: LogSetRecord) -> dict[str, Any]:
-    """A set, in brief. `growing_to`: while nobody may write to it."""
+    """The main fields of a set. `growing_to` is set while the set grows, when no writer may append to it."""
     return {
         "set": name,
         "log_count": record.logs,

@@ -1,6 +1,6 @@
-"""Authorizes and audits acts on a whole cluster: a certificate, if any, must be an admin's.
+"""Authorizes and audits operations on a whole cluster: a certificate, if any, must be an admin's.
 
-The acts are written to the metadata, which knows no certificates: there etcd's own roles authorize.
+The operations are written to the metadata, which knows no certificates: there etcd's own roles authorize.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metadata.audit import DONE, Act
 
 @contextmanager
 def acting(what: str, **about: int | str | None) -> Iterator[None]:
-    """Wraps an act: audits it. Raises NotAllowed for a certificate of another role."""
+    """Audits the operation in its block. Raises NotAllowed for a certificate of another role."""
     me = _me()
     if why := me.may_not(Right.MAINTAIN):
         me.tell(Act.REFUSED, f"{what}: {why}", **about)

@@ -27,7 +27,7 @@ lost_after_option = click.option(
     default=600.0,
     type=Finite(0),
     show_default=True,
-    help="An absent bookie counts as lost after this time: what its bookies were started with.",
+    help="Seconds after which an absent bookie counts as lost; use the bookies' own setting.",
 )
 """Adds `lost_after`, which should equal the bookies' setting."""
 
@@ -43,7 +43,7 @@ def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]])
 
 
 def check_is_cluster(metadata_uri: str) -> None:
-    """Raises LedgerError if there is no cluster: a mistyped prefix must not look like an empty one."""
+    """Raises LedgerError if there is no cluster, because a mistyped prefix must not look like an empty one."""
     with waiting("asking the metadata"):
         with_store(metadata_uri, cluster_there)
 
@@ -57,7 +57,7 @@ async def cluster_there(store: MetadataStore) -> str:
 
 
 def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> Progress:
-    """The bar of a command that looks at the records of all ledgers: most clusters have few."""
+    """The progress bar of a command that reads the records of all ledgers; most clusters have few."""
     return Progress("looking at ledgers", total, of="ledgers", prints=prints, is_mostly_quick=True)
 
 

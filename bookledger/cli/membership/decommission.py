@@ -36,15 +36,15 @@ from .taking_back import print_taken_back
 LOOK_SECONDS = 2.0
 
 PACE_LOOKS = 15
-"""The rate is measured over so many looks."""
+"""Number of samples over which the rate is measured."""
 
 HINDRANCES_MAX = 3
 """Obstacles shown of each kind."""
 
 TO_END = {
-    OrderKind.DRAIN: "take that back first: bookledger bookie drain NAME --cancel",
+    OrderKind.DRAIN: "cancel that first: bookledger bookie drain NAME --cancel",
     OrderKind.MAINTENANCE: "end that first: bookledger cluster maintenance NAME --end",
-    OrderKind.GIVEN_UP: "take that back first: bookledger cluster decommission NAME --cancel",
+    OrderKind.GIVEN_UP: "cancel that first: bookledger cluster decommission NAME --cancel",
 }
 
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how much would be copied.")
@@ -55,15 +55,17 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show how muc
 @lost_after_option
 @click.argument("name")
 @click.option(
-    "--wait", is_flag=True, help="Return when it may be stopped; interrupting that changes nothing."
+    "--wait",
+    is_flag=True,
+    help="Return when the bookie may be stopped; an interrupt does not cancel the order.",
 )
-@click.option("--cancel", is_flag=True, help="Take the order back: the bookie stays.")
+@click.option("--cancel", is_flag=True, help="Cancel the order: the bookie stays.")
 @dry_run_option
 @json_option
 def drain(
     metadata_uri: str, lost_after: float, name: str, wait: bool, cancel: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Have all that a bookie holds copied elsewhere, and nothing new put there, so that it may be stopped.
+    """Copy all data of a bookie elsewhere, and place no new data on it, so that it may be stopped.
 
     Examples:
         bookledger bookie drain b1 --dry-run
@@ -92,9 +94,13 @@ def drain(
 @yes_option
 @dry_run_option
 @click.option(
-    "--wait", is_flag=True, help="Return when nothing refers to it; interrupting that changes nothing."
+    "--wait",
+    is_flag=True,
+    help="Return when nothing refers to the bookie; an interrupt does not cancel the order.",
 )
-@click.option("--cancel", is_flag=True, help="Take it back: the bookie is back, with its disk, and stays.")
+@click.option(
+    "--cancel", is_flag=True, help="Cancel the order: the bookie is back, with its disk, and stays."
+)
 @json_option
 def decommission(
     metadata_uri: str,
@@ -106,9 +112,9 @@ def decommission(
     cancel: bool,
     as_json: bool,
 ) -> None:
-    """Say that a bookie will never come back: what it held is copied from the others at once.
+    """Remove a bookie that will never come back: its data is copied from the other bookies at once.
 
-    Once nothing refers to it, this command forgets it: with --wait, or when it is given again.
+    Once nothing refers to the bookie, this command deletes its metadata: with --wait, or when it is repeated.
 
     Examples:
         bookledger cluster decommission b1 --dry-run
@@ -123,7 +129,7 @@ def decommission(
         seen = surveyed(metadata_uri, lost_after)
     is_given_up = seen.view.orders.get(name) is OrderKind.GIVEN_UP
     if not is_given_up and any(one.bookie.bookie_id == name for one in seen.bookies if one.registration):
-        raise LedgerError(f"bookie {name} lives: stop it first, or use `bookledger bookie drain {name}`")
+        raise LedgerError(f"bookie {name} is alive: stop it first, or use `bookledger bookie drain {name}`")
     with_store(metadata_uri, lambda store: check_formatted(store, name))
     if dry_run:
         print_record({"bookie_id": name, "ordered": None, **_left(seen, name)}, as_json=as_json)
@@ -137,10 +143,10 @@ def decommission(
 @command()
 @metadata_option
 @click.argument("name")
-@click.option("--end", is_flag=True, help="End the maintenance: the bookie is back, and counts again.")
+@click.option("--end", is_flag=True, help="End the maintenance: the bookie is back.")
 @json_option
 def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
-    """Say that a bookie is away on purpose: nothing of it is copied until `--end`.
+    """Mark a bookie as absent on purpose: its data is not copied elsewhere until `--end`.
 
     Examples:
         bookledger cluster maintenance b1
@@ -154,16 +160,15 @@ def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
 def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Collection[OrderKind]) -> None:
     """Gives an order, or cancels the current one.
 
-    Raises LedgerError for a bookie that never existed, and if another order stands than it may replace.
+    Raises LedgerError for a bookie that never existed, and if the bookie has another order that this one may not
+    replace.
     """
 
     async def work(store: MetadataStore) -> None:
         await check_formatted(store, name)
         stands = await operator_requests.read(store, name)
         if stands is not None and stands.kind is not kind and stands.kind not in instead_of:
-            raise LedgerError(
-                f"bookie {name} is ordered otherwise: {stands.kind.value}; {TO_END[stands.kind]}"
-            )
+            raise LedgerError(f"bookie {name} has another order: {stands.kind.value}; {TO_END[stands.kind]}")
         if kind is None:
             await operator_requests.take_back(store, name)
         else:
@@ -174,16 +179,16 @@ def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Co
 
 
 async def check_formatted(store: MetadataStore, name: str) -> None:
-    """Raises LedgerError for a bookie that never existed. One that is half forgotten still has its order."""
+    """Raises LedgerError for a bookie that never existed. A bookie that is half forgotten still has its order."""
     if await read_cookie(store, name) is None and await operator_requests.read(store, name) is None:
         raise LedgerError(f"no bookie was ever formatted as {name}")
 
 
 async def forget(store: MetadataStore, name: str) -> None:
-    """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it lives, and MetadataError.
+    """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it is alive, and MetadataError.
 
-    One that starts meanwhile is either seen here, or sees after its registration that its cookie is gone. That the
-    cookie was taken away, and not lost, is on record before it is.
+    A bookie that starts meanwhile is either seen here, or sees after its registration that its cookie is missing.
+    Before the cookie is removed, it is on record that it was removed and not lost.
     """
     cookie = await store.get(keys.cookie(name))
     if cookie is not None:
@@ -203,7 +208,7 @@ async def forget(store: MetadataStore, name: str) -> None:
 
 
 async def _stays(store: MetadataStore, name: str) -> None:
-    """A command that was to forget the bookie may have been interrupted after it said so."""
+    """Records that the bookie stays: an interrupted command may have recorded that it was to be forgotten."""
     cookie = await read_cookie(store, name)
     if cookie is not None:
         await decommissioned.take_back(store, cookie.incarnation)
@@ -212,8 +217,8 @@ async def _stays(store: MetadataStore, name: str) -> None:
 async def _check_is_gone(store: MetadataStore, name: str) -> None:
     if await store.get(keys.bookie(name)) is not None:
         raise LedgerError(
-            f"nothing refers to bookie {name} any more, but it lives: stop it and give this command again, which "
-            "forgets it; or let it stay, with --cancel"
+            f"nothing refers to bookie {name} now, but it is alive: stop it and repeat this command, which "
+            "forgets it; or keep it, with --cancel"
         )
 
 
@@ -222,7 +227,7 @@ def _check_enough_are_left(seen: Survey, name: str) -> None:
     needed = max(seen.ensemble_sizes, default=1)
     if len(others) < needed:
         raise LedgerError(
-            f"{len(others)} other bookies take entries, and there are ledgers on {needed}: add a bookie first"
+            f"{len(others)} other bookies take entries, and some ledgers need {needed}: add a bookie first"
         )
 
 
@@ -235,7 +240,7 @@ def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait:
 def _how(name: str, what: str) -> str:
     back = f"bookie drain {name}" if what == "draining" else f"cluster decommission {name}"
     return (
-        f"the order stands, and bookies go on without this command; {again(so='wait for them')}, or take it back "
+        f"the order is in effect, and bookies continue without this command; {again(so='wait for them')}, or cancel it "
         f"with: bookledger {back} --cancel"
     )
 
@@ -257,7 +262,7 @@ def _wait(
                 say(f"  {hindrance}")
         if is_done and not as_json:
             end = "it may be stopped" if what == "draining" else "it is forgotten"
-            say(f"nothing refers to {name} any more: {end}")
+            say(f"nothing refers to {name} now: {end}")
         if is_done or not wait:
             return
         time.sleep(LOOK_SECONDS)
@@ -277,9 +282,9 @@ class _Pace:
 
 
 def _hindrances(seen: Survey, name: str) -> list[str]:
-    """Known reasons why copies of it do not move, and what to do."""
+    """Known reasons why its copies do not move, and remedies."""
     found = [
-        f"ledger {ledger_id} is open: what it writes now moves when it is closed, or recovered"
+        f"ledger {ledger_id} is open: its current entries are moved when it is closed or recovered"
         for ledger_id in seen.open_on.get(name, ())[:HINDRANCES_MAX]
     ]
     theirs = {
@@ -295,11 +300,11 @@ def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
     seconds = pace.seconds_left(left["bytes"])
     until = "" if seconds is None else f", done in about {seconds:.0f} s"
     size = bytes_told(left["bytes"])
-    return f"{name}: {left['fragment_count']} fragments of {left['ledgers']} ledgers, {size} to go{until}"
+    return f"{name}: {left['fragment_count']} fragments of {left['ledgers']} ledgers, {size} left{until}"
 
 
 def _left(seen: Survey, name: str) -> Mapping[str, Any]:
-    """How much still refers to a bookie of this name."""
+    """The number of ledgers and bytes that still refer to a bookie of this name."""
     found = [holding for ref, holding in seen.holdings.items() if ref.bookie_id == name]
     return {
         "ledgers": sum(holding.ledgers for holding in found),

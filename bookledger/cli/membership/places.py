@@ -24,7 +24,7 @@ from .set_back import no_cluster_told
 
 @contextmanager
 def connected(metadata_uri: str, *, deleting: bool = False, **more: Any) -> Iterator[LedgerClient]:
-    """A client, with `[client]` and `more`. Errors inside the block say what to do, or that there is no cluster."""
+    """A client, with `[client]` and `more`. Errors inside the block name a remedy, or say that there is no cluster."""
     with (
         remedies(metadata_uri, deleting=deleting),
         no_cluster_told(metadata_uri),
@@ -52,7 +52,7 @@ class LogPlace:
 
     @contextmanager
     def opened(self, *, create: bool = False) -> Iterator[Log]:
-        """The log, inside the block. What it cannot do is told as an error of the command."""
+        """Opens the log inside the block. Operations that it refuses become errors of the command."""
         with connected(self.metadata_uri) as client:
             found = client.log(self.name, create=create, password=self.password)
             try:

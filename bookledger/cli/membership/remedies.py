@@ -1,6 +1,6 @@
-"""What is left to do with a ledger that cannot be read or recovered: whom to bring back, and what to do without them.
+"""Remedies for a ledger that cannot be read or recovered: which bookies to bring back, and how to proceed without them.
 
-Nobody is asked to bring back what is lost: a bookie that was given up or decommissioned, or whose disk was replaced.
+They never ask to bring back a bookie that is lost: one that was given up or decommissioned, or whose disk was replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OF_A_LEDGER = (EntryUnreadable, LedgerRecoveryFailed, NotEnoughAnswers)
 
 @contextmanager
 def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
-    """An error of a ledger inside the block says, too, what can be done about it."""
+    """Adds remedies to the error of a ledger inside the block."""
     try:
         yield
     except OF_A_LEDGER as error:
@@ -37,7 +37,7 @@ def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
 
 
 async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
-    """Bookies of the ledger that do not live, by name."""
+    """Bookies of the ledger that are not alive, by name."""
     found = await LedgerStore(store).read(ledger_id)
     refs = () if found is None else [ref for fragment in found.record.fragments for ref in fragment.ensemble]
     seen = [await whereabouts(store, ref) for ref in sorted(set(refs))]
@@ -53,17 +53,17 @@ def _told(error: OfALedger, absent: Sequence[Whereabouts], *, deleting: bool) ->
     said = [f"lost for good: {', '.join(lost)}"] if lost else []
     if away:
         said.append(f"bring back {', '.join(away)}, and try again")
-        ways = f"where they will not come back, {ways}"
+        ways = f"if they will not come back, {ways}"
     return "; ".join([*said, ways])
 
 
 def _ways(error: OfALedger, *, deleting: bool) -> Iterator[str]:
     ledger_id = error.ledger_id
-    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves what there is"
+    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves the entries that exist"
     if deleting:
         yield f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is"
     elif isinstance(error, LedgerRecoveryFailed):
         yield (
-            f"then `bookledger ledger recover --accept-loss {ledger_id}` closes it where the survivors end, and gives "
-            "up what the others hold"
+            f"then `bookledger ledger recover --accept-loss {ledger_id}` closes it where the survivors end, and loses "
+            "the entries that only the others hold"
         )

@@ -1,4 +1,4 @@
-"""Metadata that went back, or is gone, under a command that needs it, or waits for what may never come."""
+"""Detects metadata that went back or is missing, for commands that need it or would wait forever."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from .cluster_survey import check_is_cluster
 
 
 async def check_not_set_back(metadata_uris: Iterable[str], how_to_go_on: str) -> None:
-    """Raises LedgerError where one of these is held back. One that does not answer is waited for by who needs it."""
+    """Raises LedgerError if one of these is held back. A store that does not answer is left to the caller, which waits
+    for it."""
     for uri in sorted(set(metadata_uris)):
         try:
             async with opened_store(uri) as store:
@@ -27,13 +28,13 @@ async def check_not_set_back(metadata_uris: Iterable[str], how_to_go_on: str) ->
 
 
 def set_back_check(metadata_uri: str) -> Callable[[str], None]:
-    """`check_not_set_back` of one, for commands without an event loop."""
+    """`check_not_set_back` for one store, for commands without an event loop."""
     return lambda how_to_go_on: asyncio.run(check_not_set_back([metadata_uri], how_to_go_on))
 
 
 @contextmanager
 def no_cluster_told(metadata_uri: str) -> Iterator[None]:
-    """Where a ledger, a log or bookies are missing inside the block because there is no cluster, that is the error."""
+    """Replaces the error of a missing ledger, log or bookie inside the block if there is no cluster at all."""
     try:
         yield
     except (NoSuchLedger, NoSuchLog, NotEnoughBookies) as error:

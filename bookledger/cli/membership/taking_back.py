@@ -1,4 +1,4 @@
-"""Waits, after an order was taken back, until its bookie takes entries again: bookies look at their orders in turns."""
+"""After an order was cancelled, waits until its bookie takes entries again; bookies check their orders periodically."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..terminal import say
 from .cluster_survey import with_store
 
 TAKES_ENTRIES_SECONDS_MAX = 15.0
-"""Three times what bookies wait between two looks."""
+"""Three times the interval between two checks of a bookie."""
 
 LOOK_SECONDS = 0.2
 
 
 def print_taken_back(metadata_uri: str, name: str, *, as_json: bool) -> None:
-    """Prints that no order stands, once a living bookie takes entries; says so where it does not within the limit."""
-    with told_when_stopped(lambda: f"the order is taken back; {name} takes entries when it has seen that"):
+    """Prints that there is no order, once a live bookie takes entries; says so if it does not within the limit."""
+    with told_when_stopped(lambda: f"the order is cancelled; {name} takes entries when it has seen that"):
         takes_entries = with_store(metadata_uri, lambda store: _takes_entries(store, name))
     print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
     if not takes_entries:
@@ -28,7 +28,7 @@ def print_taken_back(metadata_uri: str, name: str, *, as_json: bool) -> None:
 
 
 async def _takes_entries(store: MetadataStore, name: str) -> bool:
-    """Whether it does in time, or is not there."""
+    """Whether the bookie takes entries in time, or is absent."""
     try:
         async with asyncio.timeout(TAKES_ENTRIES_SECONDS_MAX):
             while not await _is_writable(store, name):  # noqa: ASYNC110 — a key is polled

@@ -6,7 +6,7 @@ import signal
 from enum import IntEnum
 
 BY_SIGNAL = 128
-"""Added to the number of the signal that ended the command."""
+"""Offset that is added to the number of the signal that ended the command."""
 
 
 class ExitCode(IntEnum):
@@ -24,16 +24,16 @@ class ExitCode(IntEnum):
 
 
 MEANINGS = {
-    ExitCode.DONE: "done; of a daemon, stopped as it was told; of commands that check something, nothing is wrong",
-    ExitCode.FAILED: "failed, with one line on stderr; of commands that check something, something is wrong",
+    ExitCode.DONE: "success; a daemon was stopped as requested; a command that checks something found no problem",
+    ExitCode.FAILED: "failure, with one line on stderr; a command that checks something found a problem",
     ExitCode.WRONG_USAGE: "wrong usage: nothing was done",
-    ExitCode.PARTLY: "done in part: of `ledger salvage`, the file is there, and something is missing or not proven",
-    ExitCode.HUNG_UP: "ended by SIGHUP, such as by a terminal that was closed; daemons without a terminal read their "
-    "secrets again instead",
-    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; long work says on stderr how to go on",
-    ExitCode.KILLED: "killed by SIGKILL, as the shell tells it; nothing was said",
-    ExitCode.NOBODY_READS: "whoever read standard output has seen enough, such as `head`; nothing was said",
-    ExitCode.TERMINATED: "ended by SIGTERM; long work says on stderr how to go on",
+    ExitCode.PARTLY: "partial success: `ledger salvage` wrote the file, and something is missing or not proven",
+    ExitCode.HUNG_UP: "ended by SIGHUP, such as by a terminal that was closed; daemons without a terminal reload their "
+    "secrets instead",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C; long commands print on stderr how to go on",
+    ExitCode.KILLED: "killed by SIGKILL, as the shell reports it; nothing was printed",
+    ExitCode.NOBODY_READS: "the reader of standard output, such as `head`, has ended; nothing was printed",
+    ExitCode.TERMINATED: "ended by SIGTERM; long commands print on stderr how to go on",
 }
 
 

@@ -1,7 +1,7 @@
 """Formats `--help`: options and commands under headings, with examples at the end.
 
-Examples stand at the end of a command's docstring, a line each, behind a line `Examples:`. They are shown
-unwrapped, so that they can be copied.
+Examples are at the end of a command's docstring, one per line, after a line `Examples:`. They are shown unwrapped, so
+that they can be copied.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Headings = Mapping[str, Sequence[str]]
 
 NONE: Headings = {}
 SHORT_HELP_CHARACTERS_MAX = 200
-"""Of a command in its group's help; longer than any first sentence, so that none is cut."""
+"""Limit for a command in its group's help; longer than any first sentence, so that none is cut."""
 
 OPTIONS = "Options"
 COMMANDS = "Commands"
@@ -59,7 +59,7 @@ class Command(_WithExamples):
 
 
 class CommandGroup(_WithExamples, click.Group):
-    """A group; `headings` are of its commands. Its commands and groups are of these classes, too."""
+    """A group; `headings` are of its commands. Its commands and groups are also of these classes."""
 
     command_class = Command
     group_class = type

@@ -1,4 +1,4 @@
-"""Tells how to resume long work that is stopped by Ctrl-C or a signal, in one line."""
+"""Prints one line on how to resume long work that is stopped by Ctrl-C or a signal."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from .exit_codes import ExitCode, is_of_signal
 
 @contextmanager
 def told_when_stopped(how: Callable[[], str]) -> Iterator[None]:
-    """`how` says what is done and how to go on; it is called only when the work is stopped.
+    """Calls `how` only when the work is stopped; its text describes the work done and how to continue.
 
-    An interrupt is re-raised as SystemExit: click would print an empty line for it.
+    An interrupt is re-raised as SystemExit, because click would print an empty line for it.
     """
     try:
         yield
@@ -31,13 +31,13 @@ def told_when_stopped(how: Callable[[], str]) -> Iterator[None]:
 
 
 def bookies_are_gone(kept: str = "") -> str:
-    """For a command that had its own bookies. `kept`: what remains of them in another store."""
+    """Advice of a command that had its own bookies. `kept`: data of them that remains in another store."""
     besides = f", but {kept}" if kept else ""
     return f"its bookies have ended, and their files are gone{besides}; {again()}"
 
 
 def nothing_changed() -> str:
-    """For a command that only looks."""
+    """Advice of a read-only command."""
     return f"nothing was changed; {again(so='begin again')}"
 
 

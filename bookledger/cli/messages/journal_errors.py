@@ -7,29 +7,29 @@ from qjm_compat.error_translation import METADATA_FAILED
 from qjm_compat.errors import HalfFormatted, JournalError, JournalUnavailable, QuorumFailed, QuorumTimeout
 
 MEANINGS: dict[type[JournalError], str] = {
-    errors.JournalNotFormatted: "there is no such journal: `bookledger journal list` shows those that are, "
-    "`bookledger journal format` makes one",
-    errors.JournalNotEmpty: "nothing was done; --force would forget the edits that are there",
+    errors.JournalNotFormatted: "there is no such journal: `bookledger journal list` lists all journals, "
+    "`bookledger journal format` creates one",
+    errors.JournalNotEmpty: "nothing was done; --force would discard the existing edits",
     errors.StaleEpoch: "a later writer has taken over, and this one must stop",
     errors.JournalOutOfSync: "an acceptor missed something, and takes part again from the next segment on",
     errors.LoggerTooFarBehind: "an acceptor is too slow, and takes part again from the next segment on",
-    errors.BadRequest: "this cannot be meant",
+    errors.BadRequest: "the request is invalid",
     errors.BadJournalState: "the journal is not in a state for this",
-    errors.RuleViolated: "going on would lose or change edits that were promised, so nothing was changed; "
+    errors.RuleViolated: "continuing would lose or change acknowledged edits, so nothing was changed; "
     "`bookledger journal fsck` looks at all copies",
-    errors.NewerTxid: "nothing so new is there yet",
-    errors.EditsNotCached: "these edits are at hand no more; `bookledger journal export` reads their segments",
+    errors.NewerTxid: "the journal has no edits that new yet",
+    errors.EditsNotCached: "these edits are no longer cached; `bookledger journal export` reads their segments",
     errors.SegmentUnreadable: "no copy of a segment can be read to its end; `bookledger journal fsck` says why",
     errors.EditsMissing: "the journal does not have all of these edits",
-    errors.SegmentUnavailable: "no copy of a segment can be read now, for not all bookies and metadata answer",
-    errors.QuorumFailed: "too few acceptors did it",
-    errors.QuorumTimeout: "too few acceptors answered in time; it may have happened all the same",
+    errors.SegmentUnavailable: "no copy of a segment can be read now, because bookies or metadata stores do not answer",
+    errors.QuorumFailed: "too few acceptors succeeded",
+    errors.QuorumTimeout: "too few acceptors answered in time; the request may have succeeded nevertheless",
     errors.HalfFormatted: "some acceptors were formatted, and some were not",
-    errors.StreamClosed: "the stream takes no more edits",
+    errors.StreamClosed: "the stream is closed for edits",
     errors.JournalUnavailable: "the ledgers or the metadata under the journal did not answer",
     errors.MetadataAway: "the metadata under the journal did not answer",
 }
-"""By class, also for subclasses without an entry. Others explain themselves."""
+"""Meanings by class, also for subclasses without an entry. Other errors explain themselves."""
 
 
 def journal_error_told(error: JournalError) -> str:
@@ -40,7 +40,7 @@ def journal_error_told(error: JournalError) -> str:
 
 
 def outage_told(error: JournalError, *, is_alone: bool) -> str:
-    """A clause for a wait: only what did not answer. `is_alone`: of the one acceptor, which need not be named."""
+    """A clause for a wait, only with the peers that did not answer. `is_alone`: the one acceptor need not be named."""
     if isinstance(error, JournalUnavailable):
         return _cause(error)
     if not isinstance(error, QuorumFailed) or isinstance(error, QuorumTimeout) or not error.errors:

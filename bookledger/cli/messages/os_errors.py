@@ -1,4 +1,4 @@
-"""Explains operating system errors: which file, and why; never a number."""
+"""Explains operating system errors: the file and the reason, never a number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import errno
 import os
 
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors on a file that is open already, which do not name it. Ours name theirs, except standard output."""
+"""Errors on an open file, which do not name the file. Our own code adds the name, except for standard output."""
 
 
 def os_error_told(error: OSError) -> str:

@@ -12,16 +12,16 @@ PAUSE_SECONDS = 0.5
 """Pause between two attempts."""
 
 LOOK_SECONDS = 10.0
-"""After so long without news somebody is asked: perhaps nobody answers, or the metadata went back."""
+"""After this time without news the command checks whether nobody answers or the metadata went back."""
 
 ATTEMPT_SECONDS_MAX = 120.0
-"""No attempt takes longer to fail without an answer: one that did had answers before, and another outage begins."""
+"""No attempt takes longer to fail without an answer: a longer one had answers before, and another outage begins."""
 
 
 class Outages:
     """Successive outages of one command: announces each wait once, and fails when it has lasted too long.
 
-    The time counts from the first failed attempt, and is looked at when another one has failed.
+    The time counts from the first failed attempt, and is checked after each further failure.
     """
 
     def __init__(self, seconds_max: float) -> None:

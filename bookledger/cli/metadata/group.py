@@ -38,14 +38,14 @@ from .noted import NotesCompared, compare_notes, make_again
 from .rebuilding import rebuild
 
 KINDS = ("unknown", "open_elsewhere", "closed_elsewhere", "lacking", "cut_short")
-"""Of what does not fit, as a bookie has found it, in the order in which it is shown."""
+"""Kinds of mismatches that a bookie finds, in the order in which they are shown."""
 
 ACCEPTED = "accepted: ledgers are created, recovered and collected again"
 
 
 @group()
 def metadata() -> None:
-    """Keep copies of the metadata, and bring one back; make again what was lost without a copy.
+    """Back up and restore the metadata, or rebuild it from the bookies if there is no backup.
 
     Examples:
         bookledger metadata backup monday.backup
@@ -59,9 +59,9 @@ metadata.add_command(rebuild)
 @metadata.command()
 @metadata_option
 def roles(metadata_uri: str) -> None:
-    """Print the etcdctl commands that make a role for each kind of process, with what it needs and no more.
+    """Print the etcdctl commands that create a role for each kind of process, with the least privileges.
 
-    Run them as etcd's root, once; then give the roles to users: `etcdctl user grant-role USER ROLE`.
+    Run them once as etcd's root; then grant the roles to users: `etcdctl user grant-role USER ROLE`.
 
     Examples:
         bookledger metadata roles --metadata etcd://etcd1:2379/prod
@@ -77,7 +77,7 @@ def roles(metadata_uri: str) -> None:
 @click.argument("file", type=FilePath(dir_okay=False))
 @json_option
 def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
-    """Write all metadata into a new FILE, while the cluster is in use.
+    """Write all metadata to a new FILE, while the cluster is in use.
 
     Examples:
         bookledger metadata backup monday.backup
@@ -98,7 +98,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
 
 
 class _JournalsChanged(Exception):
-    """The backup is inconsistent, since journals or logs changed."""
+    """The backup is inconsistent, because journals or logs changed."""
 
 
 async def _save(store: MetadataStore, file: Path, name: str, bar: Progress) -> int:
@@ -114,20 +114,20 @@ async def _save(store: MetadataStore, file: Path, name: str, bar: Progress) -> i
 @metadata.command()
 @optional_metadata_option
 @click.argument("file", type=FilePath(dir_okay=False, exists=True))
-@click.option("--check", "only_check", is_flag=True, help="Read the file and touch nothing.")
+@click.option("--check", "only_check", is_flag=True, help="Only verify the file; change nothing.")
 @json_option
 def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: bool) -> None:
-    """Put the metadata of FILE where there is no cluster, be it an empty prefix of etcd or a new SQLite file.
+    """Restore the metadata of FILE to an empty prefix of etcd or a new SQLite file.
 
-    Nothing is created, recovered or collected until it is accepted: see `bookledger metadata check`. Where the metadata
-    was emptied under running bookies, what they have noted since is deleted.
+    Nothing is created, recovered or collected until the metadata is accepted: see `bookledger metadata check`. If the
+    metadata was emptied under running bookies, their registrations since then are deleted.
 
     Examples:
         bookledger metadata restore --check monday.backup
         bookledger metadata restore --metadata sqlite:///srv/new.db monday.backup
     """
     if metadata_uri is None and not only_check:
-        raise click.UsageError("--metadata says where it shall be restored")
+        raise click.UsageError("--metadata names the store to restore to")
     with open(file, "rb") as opened:
         header, keys = _checked(file, opened)
         if metadata_uri is not None and not only_check:
@@ -140,11 +140,11 @@ def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: boo
     }
     print_record({**fields, "restored": not only_check}, as_json=as_json)
     if not only_check and not as_json:
-        say("start the bookies, then see whether they hold what it says: bookledger metadata check")
+        say("start the bookies, then compare their entries with the metadata: bookledger metadata check")
 
 
 def _checked(file: Path, opened: IO[bytes]) -> tuple[Header, int]:
-    """Verifies a backup. Raises LedgerError where it cannot be used."""
+    """Verifies a backup. Raises LedgerError if it cannot be used."""
     bar = Progress("reading the backup", file.stat().st_size, is_mostly_quick=True)
     try:
         with told_when_stopped(nothing_changed), bar:
@@ -162,7 +162,7 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
                 await restore_backup(store, opened, _now_ms(), bar)
 
     with told_when_stopped(
-        lambda: f"{bar.done} of {keys} keys are there, which is no cluster yet; {again()}"
+        lambda: f"{bar.done} of {keys} keys are written, which is not a cluster yet; {again()}"
     ):
         asyncio.run(work())
 
@@ -170,19 +170,17 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
 @metadata.command()
 @metadata_option
 @click.option(
-    "--accept", is_flag=True, help="From now on ledgers are created, recovered and collected again."
+    "--accept", is_flag=True, help="Accept the metadata: ledgers are created, recovered and collected again."
 )
-@click.option(
-    "--dry-run", is_flag=True, help="With --accept: say what would be made of it, and change nothing."
-)
+@click.option("--dry-run", is_flag=True, help="With --accept: only show what would be changed.")
 @yes_option
 @json_option
 def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
-    """Show whether the metadata fits to what the bookies hold and have noted, and logs to their ledgers. The exit
-    code is 0 only if all does.
+    """Compare the metadata with the entries and notes of the bookies, and logs with their ledgers. The exit code is 0
+    only if all of them match.
 
-    Records that are older than what living bookies have noted, and those that the metadata lost, are made again with
-    --accept, before anything else goes on.
+    With --accept, records that are older than the notes of live bookies, and records that the metadata lost, are
+    rebuilt before the hold ends.
 
     Examples:
         bookledger metadata check
@@ -222,22 +220,20 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
 def _accept(
     metadata_uri: str, noted: NotesCompared, lost: str, *, fits: bool, yes: bool, as_json: bool
 ) -> None:
-    """Makes the records again, and only then lifts the hold."""
+    """Rebuilds the records, and only then ends the hold."""
     if not fits and yes and not as_json:
         say(lost)
     elif not fits and not yes:
-        confirm(f"{lost} Accept it all the same?")
+        confirm(f"{lost} Accept it anyway?")
     with acting("restored metadata accepted"):
-        if noted.chained:  # held or not: nobody writes to these before they are brought up
+        if noted.chained:  # held or not: no writer continues on these before they are brought up to date
             with_store(metadata_uri, lambda store: hold.begin(store, backup_ms=0, now_ms=_now_ms()))
         made = make_again(metadata_uri)
         with_store(metadata_uri, lambda store: hold.accept(store, made.heard))
     doubted = [one for one in made.chains if one.doubts]
     if not as_json:
         count = made.ledgers + len(made.chains)
-        say(
-            f"{count} records were made again from what bookies have noted; {ACCEPTED}" if count else ACCEPTED
-        )
+        say(f"{count} records were rebuilt from the bookies' notes; {ACCEPTED}" if count else ACCEPTED)
         for one in doubted:
             say(f"not whole: {one.about}: {'; '.join(one.doubts)}")
     if doubted:
@@ -248,13 +244,13 @@ def _why_held(restored: Restored) -> str:
     if restored.noticed is not None:
         return f"held back since {_time(restored.restored_ms)}: {restored.noticed}"
     if restored.is_rebuilt:
-        return f"rebuilt {_time(restored.restored_ms)} from what the bookies hold"
-    made = f"of {_time(restored.backup_ms)}" if restored.backup_ms else "of some other tool's"
+        return f"rebuilt {_time(restored.restored_ms)} from the bookies' data"
+    made = f"of {_time(restored.backup_ms)}" if restored.backup_ms else "of another tool"
     return f"restored {_time(restored.restored_ms)} from a backup {made}"
 
 
 def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | None]]:
-    """Every bookie's report, None for those that have not reported yet."""
+    """Every bookie's report; None for bookies that have not reported yet."""
 
     async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits | None]]:
         await cluster_there(store)
@@ -278,7 +274,7 @@ def _kind(kind: HoldKind) -> dict[str, Any]:
 
 
 def _tell_broken(broken: Sequence[BrokenSegment], *, as_json: bool) -> None:
-    """Prints the segments that cannot be read as their logs say."""
+    """Prints the segments that do not match their logs."""
     rows = [
         {
             "log": one.log,
@@ -299,31 +295,31 @@ def _what_is_lost(
     silent = [name for name, one in found.items() if one is None]
     lines = []
     if silent:
-        lines.append(f"{', '.join(silent)} have not compared what they hold.")
+        lines.append(f"{', '.join(silent)} have not compared their entries yet.")
     told = [one for one in found.values() if one is not None]
     if noted.what_will_be:
         lines.append(noted.what_will_be)
     if any(one.open_elsewhere.ledgers for one in told):
         lines.append(
-            "Open ledgers of which nothing is noted cannot be recovered where bookies hold more than their records "
-            "know; `bookledger ledger salvage` copies what there is."
+            "Open ledgers without notes cannot be recovered if bookies hold more entries than their records "
+            "know; `bookledger ledger salvage` copies the entries that exist."
         )
     if any(one.cut_short.ledgers for one in told):
         lines.append(
-            "Ledgers that are cut short were closed before entries that were confirmed; these can be copied by "
-            "`bookledger ledger salvage --past-the-end`."
+            "Ledgers that are cut short were closed before confirmed entries; "
+            "`bookledger ledger salvage --past-the-end` copies these."
         )
     if any(one.closed_elsewhere.ledgers for one in told):
         lines.append(
-            "Copies that are placed elsewhere will be dropped, where those that are placed are whole."
+            "Copies that the metadata places elsewhere will be dropped if the copies there are whole."
         )
     if any(one.lacking.ledgers for one in told):
         lines.append(
-            "Some copies that it names are not there, or not whole; they are healed from others, if there are."
+            "Some copies that the metadata names are missing or not whole; they are healed from others, if any exist."
         )
     if broken:
         lines.append(
-            "Logs have segments that cannot be read; whoever truncates a log behind them goes on there."
+            "Logs have segments that cannot be read; to continue behind them, truncate the log there."
         )
     return " ".join(lines)
 
@@ -332,13 +328,13 @@ def _what_next(
     found: dict[str, Misfits | None], noted: NotesCompared, broken: Sequence[BrokenSegment]
 ) -> str:
     if any(one is None for one in found.values()):
-        return "start all bookies; each compares what it holds within seconds"
+        return "start all bookies; each compares its entries within seconds"
     if noted.waiting and not (noted.listed or broken or found):
         return f"{noted.what_will_be} Accept that: bookledger metadata check --accept"
     if not broken and noted.fits and all(one is not None and one.fits for one in found.values()):
-        return "everything fits: bookledger metadata check --accept"
+        return "everything matches: bookledger metadata check --accept"
     return (
-        "nothing of this is touched until it is accepted; if there is a newer backup, restore that one elsewhere and "
+        "nothing is changed until the metadata is accepted; if there is a newer backup, restore that one elsewhere and "
         "start the bookies there. Otherwise: bookledger metadata check --accept"
     )
 

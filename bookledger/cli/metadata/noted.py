@@ -1,4 +1,4 @@
-"""What `metadata check` compares besides: the notes that living bookies keep of their ledgers, with the records."""
+"""Compares the notes that live bookies keep of their ledgers with the records, for `metadata check`."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from ..membership.cluster_survey import with_store
 from ..output import Progress
 
 LISTED_MAX = 1000
-"""Ledgers that are listed; more are only counted."""
+"""Maximum number of ledgers that are listed; further ones are only counted."""
 
 
 @dataclass(slots=True)
 class NotesCompared:
-    """What bookies have noted better: ledgers that the metadata lost, and those of which it has an older record.
+    """Ledgers that bookies know better than the metadata: it has lost them, or its records are older.
 
     `waiting`: bookies that came back after older metadata was accepted without them.
     """
@@ -40,7 +40,7 @@ class NotesCompared:
     waiting: list[str] = field(default_factory=list)
     behind: list[Behind] = field(default_factory=list)
     chained: list[LedgerRecord] = field(default_factory=list)
-    """Of the better ones those of logs and journals, which `behind` counts."""
+    """The records of logs and journals among these, which `behind` counts."""
 
     @property
     def fits(self) -> bool:
@@ -78,13 +78,13 @@ class NotesCompared:
 
     @property
     def what_will_be(self) -> str:
-        """What accepting makes of it, and what nobody knows."""
+        """The effects of accepting the metadata, and the unknowns."""
         lines = []
         if self.lost or self.older:
             lines.append(
-                f"From what bookies have noted, {self.lost} ledgers are made again that the metadata has lost, and "
+                f"From the bookies' notes, {self.lost} ledgers that the metadata has lost are rebuilt, and "
                 f"{self.older} records that are older than their ledgers are brought up to date; ledgers that were "
-                "deleted since, and are not collected yet, are back."
+                "deleted since, and are not collected yet, reappear."
             )
         if self.behind:
             lines.append(
@@ -93,16 +93,16 @@ class NotesCompared:
             )
         if self.seen.unnoted:
             lines.append(
-                f"{self.seen.unnoted} ledgers that the metadata does not know stay on disk and cannot be read, for "
-                "nothing is noted of them."
+                f"{self.seen.unnoted} ledgers that the metadata does not know stay on disk and cannot be read, because "
+                "no bookie has noted them."
             )
         if self.waiting:
             lines.append(
-                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies there that are placed "
-                "elsewhere are kept so far, and will be dropped, where those that are placed are whole."
+                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies that it places "
+                "elsewhere are kept so far, and will be dropped if the copies there are whole."
             )
         for name, why in sorted(self.seen.silent.items()):
-            lines.append(f"Bookie {name} did not tell what it has noted ({why}).")
+            lines.append(f"Bookie {name} did not report its notes ({why}).")
         return " ".join(lines)
 
 
@@ -118,16 +118,15 @@ def compare_notes(metadata_uri: str) -> NotesCompared:
         if compared.chained or await hold.read(store) is not None:
             compared.behind = [one async for one in behind(store, compared.chained)]
 
-    with Progress(
-        "comparing with what bookies have noted", None, of="ledgers", is_mostly_quick=True
-    ) as advance:
+    with Progress("comparing with the bookies' notes", None, of="ledgers", is_mostly_quick=True) as advance:
         with_store(metadata_uri, work)
     return compared
 
 
 @dataclass(frozen=True, slots=True)
 class MadeAgain:
-    """How many records of ledgers were made; which logs, sets and journals; and who has told all that it has noted."""
+    """The number of rebuilt ledger records; the rebuilt logs, sets and journals; and the bookies that have reported all
+    their notes."""
 
     ledgers: int
     chains: list[Behind]
@@ -135,9 +134,9 @@ class MadeAgain:
 
 
 def make_again(metadata_uri: str) -> MadeAgain:
-    """Brings the metadata up to what living bookies have noted: ledgers first, then what is made of them. The caller
-    sees to it that it is held back. Raises MetadataError: what was made stands, and the rest can be made by another
-    try."""
+    """Brings the metadata up to the notes of live bookies: first ledgers, then the logs and journals on them. The
+    caller ensures that the metadata is held back. Raises MetadataError; in that case finished records stay, and a retry
+    completes the rest."""
 
     async def work(store: MetadataStore) -> MadeAgain:
         seen = Compared()
@@ -150,7 +149,7 @@ def make_again(metadata_uri: str) -> MadeAgain:
             await one.make()
         return MadeAgain(made, chains, {one for one in notes if one.bookie_id not in seen.silent})
 
-    with Progress("making records again", None, of="ledgers", is_mostly_quick=True) as advance:
+    with Progress("rebuilding records", None, of="ledgers", is_mostly_quick=True) as advance:
         return with_store(metadata_uri, work)
 
 
@@ -169,7 +168,7 @@ async def _notes(store: MetadataStore, seen: Compared) -> AsyncIterator[Notes]:
 async def _told_by(
     bookie: BookieRef, bookies: ConnectedBookies, seen: Compared
 ) -> AsyncGenerator[HeldNote, None]:
-    """Until it falls silent, which is noted in `seen`."""
+    """Yields the notes of a bookie until it stops answering, which is recorded in `seen`."""
     try:
         async with aclosing(bookies.notes(bookie)) as notes:
             async for one in notes:

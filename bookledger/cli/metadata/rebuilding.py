@@ -1,4 +1,4 @@
-"""`bookledger metadata rebuild`: makes metadata that was lost again, from what the bookies hold."""
+"""`bookledger metadata rebuild`: rebuilds lost metadata from the bookies."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ from ..output import Progress, print_record, print_records
 from ..terminal import say
 
 NOBODY = (
-    "no bookie is registered here: those that ran when the metadata was lost register again within seconds; of bookies "
-    "that are stopped name the directories"
+    "no bookie is registered here: those that ran when the metadata was lost register again within seconds; for "
+    "stopped bookies give the directories"
 )
 
 
@@ -52,25 +52,25 @@ NOBODY = (
     envvar="BOOKLEDGER_COLD",
     metavar="URL",
     callback=checked_by(check_url),
-    help="Object store whose ledgers are to be found again, too.",
+    help="Object store whose ledgers are also rebuilt.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be made, and write nothing.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be rebuilt.")
 @json_option
 def rebuild(
     metadata_uri: str, directories: tuple[Path, ...], url: str | None, dry_run: bool, as_json: bool
 ) -> None:
-    """Make metadata that was lost again: the cluster, its ledgers, journals and logs, from what its bookies hold.
+    """Rebuild lost metadata from the bookies: the cluster, its ledgers, journals and logs.
 
     The prefix of etcd, or the SQLite file, must be empty. Bookies that ran when the metadata was lost are asked there;
-    of stopped ones give the DIRECTORIES. Have as many of them as you can. Where there is a backup, restore that.
+    for stopped bookies give DIRECTORIES. Use as many bookies as you can. If there is a backup, restore it instead.
 
-    Nothing is created, recovered or collected until it is accepted: see `bookledger metadata check`.
+    Nothing is created, recovered or collected until the metadata is accepted: see `bookledger metadata check`.
 
     Examples:
         bookledger metadata rebuild --dry-run
         bookledger metadata rebuild --metadata sqlite:///srv/new.db /srv/bookie-*
     """
-    bar = Progress("reading what the bookies hold", None, of="keys")
+    bar = Progress("reading the bookies' data", None, of="keys")
 
     async def work() -> Rebuilding:
         async with opened_store(metadata_uri, create=True) as store:
@@ -101,7 +101,7 @@ async def _rebuilt(
                 await put_rebuilt(store, file, _now_ms())
         return rebuilding
     except (BackupUnusable, ValueError) as error:
-        raise LedgerError(f"nothing is made again: {error}") from error
+        raise LedgerError(f"nothing was rebuilt: {error}") from error
     finally:
         await bookies.close()
 
@@ -157,8 +157,8 @@ def _print(made: Rebuilding, *, dry_run: bool, as_json: bool) -> None:
         say(f"and {made.doubts_untold} more")
     if not dry_run:
         say(
-            "a ledger that was deleted shortly before may be back, and one whose end no bookie was told is open until "
-            "it is recovered; start all bookies, then see what they hold: bookledger metadata check"
+            "a ledger that was deleted shortly before may reappear, and one whose end no bookie knows is open until "
+            "it is recovered; start all bookies, then compare their entries: bookledger metadata check"
         )
 
 

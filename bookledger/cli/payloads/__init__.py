@@ -1,1 +1,1 @@
-"""Payloads from a file or pipe, and to one: cut from input, printed, kept in files."""
+"""Reads payloads from a file or pipe, and prints them or writes them to files."""

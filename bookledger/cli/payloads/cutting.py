@@ -52,26 +52,28 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
     if len(name) == 3:
         return bytes.fromhex(name[1:].decode())
     if name not in ESCAPES:
-        raise ValueError(rf"\{os.fsdecode(name)} is no escape; there are \n, \r, \t, \0, \\ and \xHH.")
+        raise ValueError(
+            rf"\{os.fsdecode(name)} is not an escape; the escapes are \n, \r, \t, \0, \\ and \xHH."
+        )
     return ESCAPES[name]
 
 
 def lines(file: BinaryIO) -> Iterator[bytes]:
-    """A record a line. One that is too long is cut where it exceeds the limit."""
+    """Yields one record per line. A record that is too long is cut where it exceeds the limit."""
     while line := file.readline(ENTRY_BYTES_MAX + 1):
         yield line.removesuffix(b"\n")
 
 
 def of_size(file: BinaryIO, record_bytes: int) -> Iterator[bytes]:
-    """Records of so many bytes; the last one may be shorter."""
+    """Yields records of this size; the last one may be shorter."""
     while chunk := file.read(record_bytes):
         yield chunk
 
 
 def delimited(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
-    """Records that end with the delimiter, each as soon as it is there; the last one may end with the input.
+    """Yields records that end with the delimiter, each as soon as it is read; the last one may end with the input.
 
-    One that is too long is cut where it exceeds the limit.
+    A record that is too long is cut where it exceeds the limit.
     """
     held = bytearray()
     while chunk := file.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
@@ -89,7 +91,7 @@ def delimited(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
 
 
 def json_lines(file: BinaryIO, decoded: Callable[[object], T]) -> Iterator[T]:
-    """Decodes JSON lines. Raises LedgerError, with the number of the line, where `decoded` raises ValueError."""
+    """Decodes JSON lines. Raises LedgerError with the line number if `decoded` raises ValueError."""
     number = 0
     while line := file.readline(JSON_LINE_BYTES_MAX + 1):
         number += 1
@@ -105,9 +107,9 @@ def _object_in(line: bytes) -> object:
     try:
         return json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is no text in UTF-8 from its byte {error.start + 1} on") from None
+        raise ValueError(f"it is not UTF-8 from its byte {error.start + 1} on") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is no JSON from its character {error.pos + 1} on") from None
+        raise ValueError(f"it is not JSON from its character {error.pos + 1} on") from None
 
 
 def payload_of(told: object) -> bytes:
@@ -127,4 +129,4 @@ def base64_in(encoded: object, name: str) -> bytes:
     try:
         return base64.b64decode(encoded, validate=True)  # type: ignore[arg-type]
     except (TypeError, ValueError):  # its message is about padding and digits
-        raise ValueError(f"{name} is no base64") from None
+        raise ValueError(f"{name} is not base64") from None

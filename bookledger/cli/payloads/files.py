@@ -1,4 +1,4 @@
-"""Writes payloads into a directory, a file for each."""
+"""Writes payloads to a directory, one file for each."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from metadata.keys import LEDGER_ID_MAX
 from ..messages.interruption import again
 
 DIGITS = len(str(LEDGER_ID_MAX))
-"""Of a file's name, so that names sort as ids do."""
+"""Digits of a file's name, so that names sort like ids."""
 
 UNFINISHED = ".unfinished"
-"""The file being written; it gets its name when it is on disk."""
+"""The file being written; it gets its final name when it is on disk."""
 
 
 class PayloadFiles:
-    """Files named by entry id or position. Each is there only when it is whole and on disk; none is ever replaced.
+    """Files named by entry id or position. Each appears only when it is complete and on disk; none is ever replaced.
 
-    A file that has its payload already is left: so the same command goes on where it was interrupted.
+    A file that already has its payload is kept, so the same command continues after an interruption.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -49,11 +49,11 @@ class PayloadFiles:
         except FileExistsError as error:
             if not file.is_file() or file.read_bytes() != payload:
                 raise LedgerError(
-                    f"{file} is something else; give another directory, so that nothing is lost"
+                    f"{file} has other content; give another directory, so that nothing is lost"
                 ) from error
         finally:
             self._unfinished.unlink(missing_ok=True)
 
     def how(self, many: str) -> str:
-        """What is there after an interrupt, and how to go on."""
+        """Describes the files after an interrupt, and how to continue."""
         return f"{self._directory} has some of the {many}, each of them whole; {again()}"

@@ -1,4 +1,4 @@
-"""Following what grows: through outages, and to so many items."""
+"""Follows a ledger or log as it grows, through outages and up to a number of items."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def followed(
 ) -> Iterator[P]:
     """Yields pages from the first item not printed yet, with retries through outages of the metadata or of bookies.
 
-    `tail` gives them from an item on, and ends where nothing new comes for so many seconds; `probe` raises where nobody
-    answers, `check_not_set_back` where the metadata went back, so that nothing may come: it is told how to go on.
+    `tail` yields pages from an item on, and ends if nothing new comes within the timeout. `probe` raises if no bookie
+    answers. `check_not_set_back` raises if the metadata went back, so that nothing may come; its argument says how to
+    go on.
     """
     news_at = time.monotonic()
     while True:
@@ -68,7 +69,7 @@ def followed(
 
 
 def at_most(count: int | None, pages: Iterator[P]) -> Iterator[P]:
-    """The pages to the so-manieth item; all of them where it is None."""
+    """The pages up to the given number of items; all of them for None."""
     left = math.inf if count is None else count
     for page in pages:
         yield page if len(page) <= left else page.cut(0, int(left))

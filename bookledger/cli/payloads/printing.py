@@ -1,4 +1,4 @@
-"""What was read, to standard output, into a new file, or into a directory: as lines, as JSON lines, or raw."""
+"""Prints items to standard output, to a new file, or to a directory: as lines, as JSON lines, or raw."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 P = TypeVar("P")
 
 Item = Entry | Record
-"""Its number and its payload come first."""
+"""An item; its number and its payload are the first fields."""
 
 STANDARD_OUTPUT = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[P]):
-    """What pages of one kind hold, and how it is told of."""
+    """A kind of pages: its items, and the words for them."""
 
     one: str
     many: str
@@ -44,15 +44,15 @@ class Kind(Generic[P]):
 
 
 class Printer(Generic[P]):
-    """Prints pages, and tracks how far it came: an interrupt may come in the middle of one.
+    """Prints pages and tracks its progress, because an interrupt may come in the middle of a page.
 
-    `output` is a new file, which gets its name only when it is whole, or a directory that is there: a file for each
-    payload. Raises UsageError for what does not go together, LedgerError for a file that is there.
+    `output` is a new file, which gets its name only when it is complete, or an existing directory, which gets one file
+    per payload. Raises UsageError for options that exclude each other, LedgerError for a file that exists.
     """
 
     def __init__(self, kind: Kind[P], output: Path | None = None, *, raw: bool, as_json: bool) -> None:
         if raw and as_json:
-            raise click.UsageError(f"--raw and --json are two ways to print {kind.many}; take one")
+            raise click.UsageError(f"--raw and --json are two ways to print {kind.many}; choose one")
         self._kind, self._raw, self._as_json = kind, raw, as_json
         self.begin(0)
         self._output = None if output == STANDARD_OUTPUT else output
@@ -61,19 +61,19 @@ class Printer(Generic[P]):
         if self._output is not None and self._output.is_dir():
             if as_json:
                 raise click.UsageError(
-                    f"--json prints lines, and a directory gets a file for each {kind.one}; take one"
+                    f"--json prints lines, and a directory gets a file for each {kind.one}; choose one"
                 )
             self._files = PayloadFiles(self._output)
         elif self._output is not None:
             check_is_new(self._output)
 
     def begin(self, first: int) -> None:
-        """Says which item comes first. `next` is the first one that may not have been printed."""
+        """Sets the first item. `next` is the first one that may not have been printed."""
         self._first = self.next = first
 
     @contextmanager
     def opened(self) -> Iterator[None]:
-        """Writes within the block; a file is there once it ends without an error."""
+        """Writes within the block; the file appears once the block ends without an error."""
         into = nullcontext(self._out) if self._output is None or self._files else whole_file(self._output)
         with into as self._out:
             yield
@@ -98,7 +98,7 @@ class Printer(Generic[P]):
         self.next = self._kind.last(page) + 1
 
     def write_now(self, page: P) -> None:
-        """Prints a page, and leaves nothing of it in a buffer."""
+        """Prints a page and flushes it."""
         self.write(page)
         self._out.flush()
 
@@ -115,14 +115,14 @@ class Printer(Generic[P]):
         return _shown_line if self._out.isatty() else _plain_line
 
     def how(self) -> str:
-        """What is printed when the command is stopped, and how to go on."""
+        """Describes the items printed when the command is stopped, and how to continue."""
         if self._files:
             return self._files.how(self._kind.many)
         if self._output is not None:
-            return f"{self._output} is not there; {again()}"
+            return f"{self._output} was not written; {again()}"
         if not self.is_any:
-            return f"no {self._kind.one} is printed for certain; {again()}"
-        told = f"the {self._kind.many} to {self.next - 1} are printed, perhaps more"
+            return f"perhaps no {self._kind.one} was printed; {again()}"
+        told = f"the {self._kind.many} up to {self.next - 1} are printed, perhaps more"
         return f"{told}; go on with --first {self.next}"
 
 
@@ -144,13 +144,13 @@ def _plain_line(item: Item) -> bytes:
 
 
 def output_option(one: str) -> Callable[[F], F]:
-    """`output`: where a reading command prints."""
+    """`output`: the output of a reading command."""
     return click.option(
         "--output",
         "-o",
         type=FilePath(),
-        help="A new file instead of standard output, which is -; it is there only when it is whole. Or a directory "
-        f"that is there: a file for each {one}, with its payload.",
+        help="New file instead of standard output (-); it appears only when it is complete. Or an existing directory, "
+        f"which gets one file per {one}, with its payload.",
     )
 
 

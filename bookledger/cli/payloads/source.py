@@ -29,7 +29,7 @@ HEADING = {"Input": ("--delimiter", "--record-bytes", "--json-lines")}
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is to be appended. Raises UsageError for two ways to cut it, and for a standard input that is closed."""
+    """The input to append. Raises UsageError for two ways to cut it, and for a standard input that is closed."""
 
     file: BinaryIO
     delimiter: bytes | None
@@ -44,9 +44,9 @@ class Source:
         }
         given = [name for name, is_given in ways.items() if is_given]
         if len(given) > 1:
-            raise click.UsageError(f"{' and '.join(given)} are two ways to cut the input; take one")
+            raise click.UsageError(f"{' and '.join(given)} are two ways to cut the input; choose one")
         if self.file.fileno() == standard_files.STDIN and standard_files.input_was_closed():
-            raise click.UsageError("standard input is closed: name a FILE, or send something there")
+            raise click.UsageError("standard input is closed: name a FILE, or send data to standard input")
 
     def records(self, of_json: Callable[[object], T], check: Callable[[], object]) -> Iterator[T | bytes]:
         """The input, cut. `of_json` decodes a line of JSON; `check` is called while the input gives nothing."""
@@ -64,7 +64,7 @@ class Source:
         append: Callable[[T | bytes], object],
         flush: Callable[[], object],
     ) -> int:
-        """Appends what `records` gave and flushes it, under a bar; returns the bytes of all payloads."""
+        """Appends the items of `records` and flushes them, under a progress bar; returns the bytes of all payloads."""
         total_bytes = 0
         cut_bytes = 0 if self.record_bytes is not None else len(self.delimiter or b"\n")
         with Progress(title, None if self.json_lines else self._size_bytes()) as advance:
@@ -80,7 +80,7 @@ class Source:
         return total_bytes
 
     def _size_bytes(self) -> int | None:
-        """Bytes that are still to be read; None if the input is no regular file."""
+        """Bytes left to read; None if the input is not a regular file."""
         status = os.fstat(self.file.fileno())
         return max(0, status.st_size - self.file.tell()) if stat.S_ISREG(status.st_mode) else None
 
@@ -93,7 +93,7 @@ def source_options(json_line: str) -> Callable[[F], F]:
         click.option(
             "--delimiter",
             type=cutting.Delimiter(),
-            help=r"What ends a record instead of a newline, such as '\0' or '\r\n'; it is no part of the entry.",
+            help=r"Delimiter of records instead of a newline, such as '\0' or '\r\n'; it is not part of the entry.",
         ),
         click.option(
             "--record-bytes",

@@ -1,4 +1,4 @@
-"""Reads input while the writer of what is read is watched: a pipe may stay open and never give another line."""
+"""Reads input while it watches the writer of the data: a pipe may stay open and never yield another line."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from io import BufferedReader, RawIOBase
 from typing import Any, BinaryIO
 
 LOOK_MILLISECONDS = 200
-"""How often `check` is called while the input gives nothing."""
+"""Interval of calls of `check` while the input yields nothing."""
 
 
 def watched(file: BinaryIO, check: Callable[[], object]) -> BinaryIO:
-    """The rest of `file`, of which nothing is buffered; while it gives nothing, what `check` raises ends the read."""
+    """The unread part of `file`, unbuffered; while the input yields nothing, an error of `check` ends the read."""
     return BufferedReader(_WatchedFile(file, check))
 
 
 class _WatchedFile(RawIOBase):
-    """Waits in `poll`, not in `read`. Does not close the file, which is its caller's."""
+    """Waits in `poll`, not in `read`. Does not close the file, which belongs to the caller."""
 
     def __init__(self, file: BinaryIO, check: Callable[[], object]) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Validates a replay's options before Spark starts: a JVM takes seconds, and reports errors worse."""
+"""Validates a replay's options before Spark starts, because a JVM takes seconds and reports errors poorly."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ FILE_SYSTEMS = (
     ),
     *("wasb", "wasbs"),
 )
-"""Schemes of Hadoop, and of jars commonly given to Spark; whether these are present only Spark knows."""
+"""Schemes of Hadoop, and of jars commonly added to Spark; only Spark knows which are present."""
 
 BRINGS_FILE_SYSTEMS = ("spark.jars", "spark.driver.extraClassPath", "spark.hadoop.fs.")
 SPARK_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
-"""If these are set, Spark may have more than this program knows."""
+"""If these are set, Spark may have file systems unknown to this program."""
 
-ANOTHER_PLACE = "choose a place that can be written to"
+ANOTHER_PLACE = "choose a writable place"
 
 ONLY_WITH = {
     ("--journal",): ("--edits", "--acceptors"),
@@ -74,11 +74,12 @@ def check_flags(given: Mapping[str, object]) -> None:
     for kind, others in NOT_WITH.items():
         if given[kind]:
             for flag in filter(given.get, others):
-                raise click.UsageError(f"{flag} and {kind} read two different things: take one of them")
+                raise click.UsageError(f"{flag} and {kind} read two different things: choose one")
 
 
 def check_replay(source: str, options: Mapping[str, str], output: str, conf: Mapping[str, str]) -> None:
-    """Checks all that can be known without Spark: the options, their files, the output, the cluster, its ledgers.
+    """Checks everything that can be known without Spark: the options, their files, the output, the cluster, its
+    ledgers.
 
     Raises UsageError, and errors of reading: LedgerError, MetadataError, ValueError, OSError.
     """
@@ -97,7 +98,7 @@ def check_output(output: str, conf: Mapping[str, str]) -> None:
         raise LedgerError(f"{output} already exists: choose another --output, or remove it")
     above = next(parent for parent in local.parents if os.path.lexists(parent))
     if not above.is_dir():
-        raise LedgerError(f"{output} cannot be made, for {above} is no directory: {ANOTHER_PLACE}")
+        raise LedgerError(f"{output} cannot be created, because {above} is not a directory: {ANOTHER_PLACE}")
     if not os.access(above, os.W_OK | os.X_OK):
         raise LedgerError(f"nothing can be written to {above}: {ANOTHER_PLACE}")
 
@@ -110,7 +111,7 @@ def _check_file_system(output: str, conf: Mapping[str, str]) -> None:
     if "://" in output and scheme not in FILE_SYSTEMS and not given and not elsewhere:
         raise click.UsageError(
             f"--output {output}: no file system is called {scheme}; there are {', '.join(FILE_SYSTEMS)}, and "
-            "what --conf spark.jars or spark.jars.packages brings"
+            "those that --conf spark.jars or spark.jars.packages adds"
         )
 
 
@@ -148,7 +149,7 @@ def _check_edits(given: Mapping[str, str]) -> None:
 
 
 def _check_log(given: Mapping[str, str]) -> None:
-    """Checks that the log is there, or the set, and has what is chosen."""
+    """Checks that the log or the set exists, and has records that are selected."""
     from spark.logs.options import LogOptions
     from spark.logs.parts import parts_of_batch
     from spark.planning.selection import BadSelection
@@ -161,11 +162,11 @@ def _check_log(given: Mapping[str, str]) -> None:
     with access.uri() as uri:
         check_is_cluster(uri)
         if not asyncio.run(parts_of_batch(uri, options, access.password)):
-            raise LedgerError(f"{options.chosen} has no record that is chosen: nothing would be read")
+            raise LedgerError(f"{options.chosen} has no selected record: nothing would be read")
 
 
 def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
-    """Checks that the journal exists without a gap, and so do its segments' ledgers."""
+    """Checks that the journal exists without a gap, and that its segments' ledgers exist."""
     from spark.planning.journal_segments import finalized_segments
     from spark.planning.selection import Selection
 

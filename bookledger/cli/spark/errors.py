@@ -20,10 +20,10 @@ HINTS = (
         r"FileSystem not found|No FileSystem for scheme|UnsupportedFileSystemException",
         "give Spark that file system's jar, as with --conf spark.jars.packages=org.apache.hadoop:hadoop-aws:VERSION",
     ),
-    (r"No space left on device", "make room where it is, or write to another place"),
+    (r"No space left on device", "free space there, or write to another place"),
     (
         r"Mkdirs failed|ParentNotDirectory|Permission denied|AccessControlException",
-        "choose a place that can be written to",
+        "choose a writable place",
     ),
     (
         r"Cannot run program",
@@ -33,15 +33,15 @@ HINTS = (
         r"No module named",
         "executors need bookledger's dependencies: install them there, and let PYSPARK_PYTHON name that Python",
     ),
-    (r"OutOfMemoryError", "give it more, as with --conf spark.driver.memory=4g"),
+    (r"OutOfMemoryError", "give it more memory, as with --conf spark.driver.memory=4g"),
 )
 """Advice by patterns in Spark's messages."""
 
 
 def in_one_line(error: BaseException | str) -> LedgerError:
-    """Our error with its class and its whole message, if there is one; else Spark's own most useful line.
+    """One of our errors with its class and its whole message, if there is one; else Spark's own most useful line.
 
-    Of several errors that were raised on the way it is the first of ours, not those of cleaning up after it.
+    If several errors were raised on the way, it is our first one, not an error of the cleanup after it.
     """
     text = str(error)
     said = _of_python(text) or _of_java(text)
@@ -140,7 +140,7 @@ _NOISE = re.compile(
 
 
 def _of_java(text: str) -> str:
-    """The innermost cause that we have advice for, or that has a message; else the first useful line."""
+    """The innermost cause for which there is advice, or that has a message; else the first useful line."""
     lines = [line for line in text.splitlines() if not _NOISE.match(line)]
     if any(line.startswith("Caused by: ") for line in lines) or text.startswith("An error occurred while"):
         causes = [f"{found[1]}: {found[2]}" for found in map(_JAVA_ERROR.match, lines) if found]

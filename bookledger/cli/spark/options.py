@@ -19,12 +19,12 @@ def master_given(_context: click.Context, _option: click.Parameter, value: str) 
     if not value.strip():
         raise click.BadParameter(f"name a Spark master: {MASTERS}")
     if not _MASTER.fullmatch(value):
-        raise click.BadParameter(f"{value!r} is no Spark master; a master is {MASTERS}")
+        raise click.BadParameter(f"{value!r} is not a Spark master; a master is {MASTERS}")
     return value
 
 
 def settings(texts: tuple[str, ...]) -> dict[str, str]:
-    """Spark's settings from `--conf`. Raises UsageError for those that Spark would ignore."""
+    """Spark's settings from `--conf`. Raises UsageError for settings that Spark would ignore."""
     found = pairs(texts, "--conf")
     for name in found:
         if not name.startswith("spark."):

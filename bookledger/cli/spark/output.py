@@ -25,10 +25,10 @@ PARTIAL = "partial"
 class NewOutput:
     """`--output`, which must not exist on any file system.
 
-    On a local one the job writes to a temporary directory beside it, which gets the name when all is written: two
-    commands with one output never touch each other's files, and an existing one is complete. What killed commands
-    with this output have left is removed. On others (s3a, hdfs) the job writes to the place itself, and Spark's own
-    abort removes what tasks wrote, if it lives to do so.
+    On a local file system the job writes to a temporary directory beside it, which gets the final name when everything
+    is written: two commands with the same output never touch each other's files, and an existing output is complete.
+    Leftovers of killed commands with this output are removed. On other file systems (s3a, hdfs) the job writes to the
+    output itself, and Spark's own abort removes the files of its tasks, if Spark is alive to do so.
     """
 
     def __init__(self, where: str) -> None:
@@ -39,7 +39,7 @@ class NewOutput:
         self._removing = ExitStack()
 
     def claim(self, session: SparkSession) -> str:
-        """Returns where the job shall write. Raises LedgerError if it exists already, or cannot be created.
+        """Returns where the job must write. Raises LedgerError if it exists already, or cannot be created.
 
         Raises Spark's error for an unknown file system.
         """
@@ -65,12 +65,12 @@ class NewOutput:
             os.rename(self._staging / "out", self._local)
         except OSError as error:
             raise LedgerError(
-                f"{self._where} was made by somebody else meanwhile ({error.strerror}): choose another --output"
+                f"{self._where} was created by another process meanwhile ({error.strerror}): choose another --output"
             ) from error
 
     @contextmanager
     def tidied_up(self) -> Iterator[None]:
-        """Cleans up after a failed job, and reports what could not be removed."""
+        """Cleans up after a failed job, and reports leftovers that could not be removed."""
         try:
             yield
         except Exception as error:
@@ -91,7 +91,7 @@ class NewOutput:
             self._staging = self._removing.enter_context(made)
         except OSError as error:
             raise LedgerError(
-                f"nothing can be written to {local.parent} ({error.strerror}): choose a place that can be written to"
+                f"nothing can be written to {local.parent} ({error.strerror}): choose a writable place"
             ) from error
         return self._staging
 

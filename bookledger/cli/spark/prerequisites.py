@@ -20,7 +20,7 @@ JAVA_SECONDS_MAX = 20
 
 
 def check_spark_can_start() -> None:
-    """Raises LedgerError that says what to install."""
+    """Raises LedgerError with what to install."""
     check_packages()
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit, Java runs already
         _check_java()
@@ -46,7 +46,7 @@ def _check_java() -> None:
     version = re.search(r'version "(?:1\.)?(\d+)', said)
     if version is None:
         raise LedgerError(
-            f"Spark needs Java, and {java} does not tell its version ({said.strip()}): {HOW_TO_GET_JAVA}"
+            f"Spark needs Java, and {java} does not print its version ({said.strip()}): {HOW_TO_GET_JAVA}"
         )
     if int(version[1]) < JAVA_VERSION_MIN:
         raise LedgerError(
@@ -55,14 +55,14 @@ def _check_java() -> None:
 
 
 def _java() -> str:
-    """The Java that Spark's own scripts use."""
+    """The Java that Spark's own scripts would use."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"
         if not java.is_file():
-            raise LedgerError(f"JAVA_HOME is {home}, where there is no bin/java: {HOW_TO_GET_JAVA}")
+            raise LedgerError(f"JAVA_HOME is {home}, which has no bin/java: {HOW_TO_GET_JAVA}")
         return str(java)
     found = shutil.which("java")
     if found is None:
-        raise LedgerError(f"Spark needs Java, and there is none: {HOW_TO_GET_JAVA}")
+        raise LedgerError(f"Spark needs Java, which was not found: {HOW_TO_GET_JAVA}")
     return found

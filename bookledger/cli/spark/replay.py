@@ -32,40 +32,46 @@ def _place_given(_context: click.Context, _option: click.Parameter, value: str) 
         "Ledgers": ("--ledgers", "--custom", "--recover"),
         "Logs": ("--log", "--set", "--first", "--last", "--since", "--until"),
         "Journals": ("--journal", "--edits", "--acceptors"),
-        "What is written": ("--output", "--columns"),
+        "Output": ("--output", "--columns"),
         "Spark": ("--master", "--conf", "--partition-bytes"),
     }
 )
 @metadata_option
-@click.option("--ledgers", metavar="IDS", help="Such as 7,9,20-30 or 7:100-200; default: all of no log.")
-@click.option("--log", metavar="NAME", help="The records of a log instead.")
-@click.option("--set", "log_set", metavar="NAME", help="The records of all logs of a set instead.")
-@click.option("--first", type=click.IntRange(0), help="With --log: position to begin with.")
-@click.option("--last", type=click.IntRange(0), help="With --log: position to end with.")
-@click.option("--since", type=Moment(), help="With --log or --set: what was appended at this time or later.")
-@click.option("--until", type=Moment(), help="With --log or --set: what was appended before this time.")
-@click.option("--journal", metavar="ID", help="The finalized segments of a journal instead.")
+@click.option(
+    "--ledgers",
+    metavar="IDS",
+    help="Ledgers, such as 7,9,20-30 or 7:100-200  [default: all that belong to no log]",
+)
+@click.option("--log", metavar="NAME", help="Replay the records of a log instead.")
+@click.option("--set", "log_set", metavar="NAME", help="Replay the records of all logs of a set instead.")
+@click.option("--first", type=click.IntRange(0), help="With --log: first position.")
+@click.option("--last", type=click.IntRange(0), help="With --log: last position.")
+@click.option(
+    "--since", type=Moment(), help="With --log or --set: only records appended at this time or later."
+)
+@click.option("--until", type=Moment(), help="With --log or --set: only records appended before this time.")
+@click.option("--journal", metavar="ID", help="Replay the finalized segments of a journal instead.")
 @click.option("--edits", is_flag=True, help="With --journal: one row for each edit, decoded.")
 @click.option("--acceptors", metavar="NAMES", help="Acceptors of a journal that has several: a,b,c.")
 @click.option("--custom", metavar="KEY=VALUE", multiple=True, help="Only ledgers with this custom metadata.")
-@click.option("--recover", is_flag=True, help="Fence and close ledgers that are open.")
+@click.option("--recover", is_flag=True, help="Fence, recover and close open ledgers first.")
 @click.option(
     "--columns",
     metavar="NAMES",
-    help="Columns of entries or records; default: ledger_id,entry_id,payload, and all of a record.",
+    help="Columns of entries or records  [default: ledger_id,entry_id,payload of entries, all of records]",
 )
 @click.option("--password-file", type=click.Path(exists=True, dir_okay=False), help="The ledgers' password.")
-@click.option("--partition-bytes", type=click.IntRange(1), help="Payload of one task.  [default: 64 MiB]")
 @click.option(
-    "--master", default="local[*]", show_default=True, callback=master_given, help="Any Spark master."
+    "--partition-bytes", type=click.IntRange(1), help="Bytes of payload per task  [default: 64 MiB]"
 )
-@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark's.")
+@click.option("--master", default="local[*]", show_default=True, callback=master_given, help="Spark master.")
+@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting; may be given several times.")
 @click.option(
     "--output",
     required=True,
     metavar="DIR",
     callback=_place_given,
-    help="Where the Parquet files go: a new directory, any file system.",
+    help="New directory for the Parquet files, on any file system.",
 )
 @json_option
 def replay(
@@ -90,7 +96,7 @@ def replay(
     output: str,
     as_json: bool,
 ) -> None:
-    """Replay closed ledgers, or logs, to Parquet; every digest is verified, nothing is skipped.
+    """Replay closed ledgers, logs or a journal to Parquet; every digest is verified, and no entry is skipped.
 
     Examples:
         bookledger replay --ledgers 7,9,20-30 --output /srv/entries.parquet

@@ -57,10 +57,10 @@ FAILURES_SHOWN_MAX = 10
     show_default=True,
     callback=master_given,
     metavar="MASTER",
-    help="Any master.",
+    help="Spark master.",
 )
-@click.option("--seeds", default=10_000, show_default=True, type=click.IntRange(1), help="How many.")
-@click.option("--first-seed", type=click.IntRange(0, FIRST_SEED_MAX), help="Where to begin [anywhere].")
+@click.option("--seeds", default=10_000, show_default=True, type=click.IntRange(1), help="Number of seeds.")
+@click.option("--first-seed", type=click.IntRange(0, FIRST_SEED_MAX), help="First seed  [default: random]")
 @click.option("--layer", default="cores", show_default=True, type=click.Choice(list(LAYERS)))
 @click.option(
     "--seeds-a-task",
@@ -73,12 +73,10 @@ FAILURES_SHOWN_MAX = 10
     default=SEED_SECONDS_MAX,
     show_default=True,
     type=Finite(0, min_open=True),
-    help="A seed that takes longer has failed.",
+    help="Seconds after which a seed has failed.",
 )
-@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="A setting of Spark's.")
-@click.option(
-    "--output", required=True, metavar="DIR", help="Where the outcomes go, as Parquet: a new directory."
-)
+@click.option("--conf", metavar="KEY=VALUE", multiple=True, help="Spark setting; may be given several times.")
+@click.option("--output", required=True, metavar="DIR", help="New directory for the outcomes, as Parquet.")
 @json_option
 def sim(
     master: str,
@@ -99,7 +97,7 @@ def sim(
     """
     if seeds > seeds_a_task * TASKS_MAX:
         raise click.UsageError(
-            f"--seeds {seeds}, {seeds_a_task} a task, are over {TASKS_MAX} tasks: take fewer, or raise --seeds-a-task"
+            f"--seeds {seeds}, {seeds_a_task} a task, are over {TASKS_MAX} tasks: use fewer, or raise --seeds-a-task"
         )
     first = secrets.randbelow(RANDOM_FIRST_SEED_MAX) if first_seed is None else first_seed
     where = OnSpark(master, "bookledger sim", settings(conf), extra_packages=("tests",))
@@ -126,7 +124,7 @@ def sim(
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """The outcomes: first failures, counts, rare paths never reached; seconds without Spark's start."""
+    """The outcomes: first failures, counts, and rare paths never reached; the seconds exclude Spark's start."""
 
     shown: list[tuple[int, str]]
     violations: int
@@ -136,7 +134,7 @@ class _Found:
 
 
 def _judge(found: _Found, seeds: int, output: str) -> None:
-    """Raises LedgerError unless all is well."""
+    """Raises LedgerError unless every seed passed."""
     if found.violations or found.seeds != seeds:
         raise LedgerError(
             f"{found.violations} of {found.seeds} seeds broke a promise; all outcomes are in {output}"
@@ -170,7 +168,7 @@ def _run(where: OnSpark, layer: str, numbers: tuple[int, int, int, float], outpu
 
 @contextmanager
 def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
-    """Names the seeds of a lost task: no seed can end its task, but something else may."""
+    """Names the seeds of a lost task: a seed cannot end its task, but other causes can."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

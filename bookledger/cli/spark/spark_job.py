@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STOP_SECONDS_MAX = 15.0
-"""How long a command that is stopped waits for its jobs to end."""
+"""How long a stopped command waits for its jobs to end."""
 
 CANCEL_AGAIN_SECONDS = 0.5
 
@@ -109,7 +109,7 @@ class _Running(Generic[T]):
             logging.getLogger(__name__).info("Spark's JVM is gone, and its jobs with it: %s", gone)
 
     def stop_soon(self) -> None:
-        """Terminates the Java process of a local session, which takes a second; cancelling jobs takes ten."""
+        """Terminates the Java process of a local session, which takes a second; cancelling jobs would take ten."""
         from spark.session import is_local
 
         if not is_local(self._where.master):

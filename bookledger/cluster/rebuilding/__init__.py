@@ -1,1 +1,1 @@
-"""Makes metadata that was lost again, from what the bookies hold and what ledgers say of themselves."""
+"""Rebuilds lost metadata from the entries that bookies hold and the descriptions in ledgers."""

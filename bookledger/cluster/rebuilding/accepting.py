@@ -1,4 +1,4 @@
-"""Brings logs, sets and journals up to their ledgers where older metadata is accepted."""
+"""Brings logs, sets and journals up to their ledgers when older metadata is accepted."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .logs_behind import forks_behind, log_behind, set_behind
 
 
 async def behind(store: MetadataStore, noted: Iterable[LedgerRecord] = ()) -> AsyncIterator[Behind]:
-    """All that are, by the ledgers that the store has, and those that bookies have noted better; sets come after their
-    logs. To be asked while the metadata is held back: where writers are at work, they make ledgers that no record
-    names yet. Raises MetadataError."""
+    """Yields all logs, sets and journals that are behind, according to the ledgers in the store and those that bookies
+    have noted better; sets come after their logs. Call it while the metadata is held back, because active writers
+    create ledgers that no record names yet. Raises MetadataError."""
     of_logs: dict[bytes, list[LedgerRecord]] = defaultdict(list)
     of_acceptors: dict[tuple[str, str], list[LedgerRecord]] = defaultdict(list)
     of_sets: dict[bytes, list[LogRecord]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Brings a journal's acceptor up to its ledgers: metadata that went back does not name the later ones."""
+"""Brings a journal's acceptor up to its ledgers, because metadata that went back does not name the later ones."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ async def _has(
 
 
 async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: RebuiltAcceptor) -> None:
-    """First the finalized segments, then the state that names them: safe to repeat."""
+    """Writes the finalized segments first, then the state that names them, so that it is safe to repeat."""
     for one in rebuilt.finalized:
         found = await records.read_segment(one.start_txid)
         if found is None or found.segment.ledger_id != one.ledger_id:
             await records.put_segment(one, None if found is None else found.version)
     state = rebuilt.state if standing is None else _merged(standing.state, rebuilt.state)
     if await records.swap_state(state, None if standing is None else standing.version) is None:
-        raise StoreUnavailable("somebody changed a journal at the same time: run the command again")
+        raise StoreUnavailable("a journal was changed at the same time: run the command again")
 
 
 def _merged(known: JournalState, later: JournalState) -> JournalState:
-    """No promise is taken back, and what was purged or dropped stays so."""
+    """Merges the states: no promise is withdrawn, and purged or dropped segments stay so."""
     if known.storage != later.storage:  # it was formatted since
         return replace(later, last_promised_epoch=max(known.latest_epoch + 1, later.last_promised_epoch))
     in_progress = {one.start_txid for one in later.segments}

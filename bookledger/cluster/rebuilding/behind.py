@@ -1,4 +1,4 @@
-"""What metadata that went back does not know of a log, a set or a journal, and how that is mended."""
+"""Describes logs, sets and journals that metadata which went back does not know fully, and their repair."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 TOLD = (
-    "where cursors stood, how sets grew, and what was changed since of retention, legal holds and journals' formats, "
-    "no ledger tells"
+    "no ledger records positions of cursors, growth of sets, or later changes of retention, legal holds and journals' "
+    "formats"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """A log, a set or an acceptor of which ledgers show more than its record: `missing`, and what could not be known,
-    in words. `make` brings the record up by compare-and-swap; it raises MetadataError, also where somebody changed it
-    meanwhile."""
+    """A log, a set or an acceptor whose record is behind its ledgers: `missing` describes the difference, and `doubts`
+    what is unknown. `make` updates the record by compare-and-swap; it raises MetadataError, also if the record was
+    changed meanwhile."""
 
     about: str
     missing: str

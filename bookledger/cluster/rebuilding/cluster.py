@@ -1,4 +1,4 @@
-"""All keys of a cluster whose metadata was lost, made again from what its bookies hold."""
+"""Rebuilds all keys of a cluster whose metadata was lost from the data on its bookies."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from .ledgers import rebuilt_ledger
 from .logs import EPOCHS_LEFT, RebuiltLog, forks_of, rebuilt_log
 
 DOUBTS_MAX = 1000
-"""Doubts that are told one by one; of further ones only how many there are."""
+"""Doubts that are listed; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A bookie, alive or its directory, and what it holds, by ledger and first entry."""
+    """A bookie, alive or as a directory, and the ledgers that it holds, by ledger and first entry."""
 
     cookie: Cookie
     notes: AsyncGenerator[HeldNote, None]
@@ -49,7 +49,7 @@ OBJECT_STORE = BookieRef("object-store", "none")
 
 
 def _noted_of(copies: Sequence[LedgerRecord]) -> dict[int, list[NotedBy]]:
-    """As if a bookie had noted it that has dropped the ledger."""
+    """Treats a copy in an object store like the note of a bookie that has dropped the ledger."""
     return {
         one.ledger_id: [NotedBy(OBJECT_STORE, FragmentNote.of(one, fragment)) for fragment in one.fragments]
         for one in copies
@@ -58,7 +58,7 @@ def _noted_of(copies: Sequence[LedgerRecord]) -> dict[int, list[NotedBy]]:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What could not be known, of a ledger, a log, a journal or a bookie."""
+    """An unknown about a ledger, a log, a journal or a bookie."""
 
     about: str
     doubt: str
@@ -66,7 +66,7 @@ class Doubt:
 
 @dataclass(slots=True)
 class Rebuilding:
-    """Yields the keys, and counts what they say. `items` is called once."""
+    """Yields the keys, and counts their contents. `items` is called once."""
 
     sources: Sequence[Source]
     copies: Sequence[LedgerRecord] = ()
@@ -76,7 +76,7 @@ class Rebuilding:
     journals: int = 0
     logs: int = 0
     unknown: int = 0
-    """Ledgers of which there are entries, and no note."""
+    """Ledgers with entries but without a note."""
     doubts: list[Doubt] = field(default_factory=list)
     doubts_untold: int = 0
     _last_id: int = 0
@@ -87,14 +87,14 @@ class Rebuilding:
 
     @property
     def cluster_id(self) -> str:
-        """Raises ValueError where the bookies are not of one cluster."""
+        """Raises ValueError if the bookies are not of one cluster."""
         found = {one.cookie.cluster_id for one in self.sources}
         if len(found) != 1:
             raise ValueError(f"these bookies are of several clusters: {', '.join(sorted(found))}")
         return found.pop()
 
     async def items(self) -> AsyncGenerator[Item, None]:
-        """Raises ValueError for bookies that do not belong together, and what reading them raises."""
+        """Raises ValueError for bookies that do not belong together, and errors of reading them."""
         cookies = _cookies(self.sources)
         layout = Item(keys.LAYOUT, encode_layout(self.cluster_id))
         copies = _noted_of(self.copies)
@@ -129,15 +129,15 @@ class Rebuilding:
                 if held.note:
                     noted.append(NotedBy(by, fragment_note.decode(held.note)))
             except BadRecord as error:
-                self._doubt(f"ledger {ledger_id}", f"what bookie {by} noted cannot be read: {error}")
+                self._doubt(f"ledger {ledger_id}", f"the note of bookie {by} cannot be read: {error}")
         if not noted:
             self.unknown += 1
-            self._doubt(f"ledger {ledger_id}", "there are entries of it, and nobody noted whose they are")
+            self._doubt(f"ledger {ledger_id}", "it has entries, but no bookie has a note of it")
             return None
         try:
             rebuilt = rebuilt_ledger(noted)
         except ValueError as error:
-            self._doubt(f"ledger {ledger_id}", f"what was noted does not fit together: {error}")
+            self._doubt(f"ledger {ledger_id}", f"its notes contradict each other: {error}")
             return None
         for doubt in rebuilt.doubts:
             self._doubt(f"ledger {ledger_id}", doubt)
@@ -159,7 +159,7 @@ class Rebuilding:
             about = f"acceptor {name} of journal {journal_id}"
             rebuilt = rebuilt_acceptor(ledgers)
             if rebuilt is None or not (keys.is_name(journal_id) and keys.is_name(name)):
-                self._doubt(about, "its ledgers do not say whose edits it holds")
+                self._doubt(about, "its ledgers do not name the namespace of its edits")
                 continue
             self.journals += 1
             for doubt in rebuilt.doubts:
@@ -171,8 +171,8 @@ class Rebuilding:
                 yield Item(key, journal_record.encode_finalized(one, new_nonce()))
 
     def _logs(self, *, is_whole: bool) -> Iterator[Item]:
-        """Where some of it may be missing, a log is put under legal hold: what no log needs is deleted otherwise, and a
-        bookie that comes back later may bring it."""
+        """Puts a log under legal hold if a part of it may be missing, because ledgers that no log needs are deleted
+        otherwise, and a bookie that comes back later may have that part."""
         names: set[str] = set()
         of_sets: dict[bytes, list[LogRecord]] = defaultdict(list)
         latest_first = sorted(
@@ -185,7 +185,8 @@ class Rebuilding:
             if name in names:
                 name = f"{name[:100]}.{rebuilt.record.identity.hex()[:16]}"
                 self._doubt(
-                    f"log {rebuilt.record.name}", f"another one is younger, and it is called {name} now"
+                    f"log {rebuilt.record.name}",
+                    f"another log of this name is younger, so this one is now called {name}",
                 )
             names.add(name)
             self.logs += 1
@@ -196,7 +197,7 @@ class Rebuilding:
                 self._terms[record.election] = max(self._terms[record.election], record.token)
             is_held = not is_whole or bool(rebuilt.doubts) or record.legal_hold
             if is_held and not record.legal_hold:
-                self._doubt(f"log {name}", "it is under legal hold now, for a part of it may be missing")
+                self._doubt(f"log {name}", "it is under legal hold now, because a part of it may be missing")
             yield from _items_of_log(
                 rebuilt, replace(record, name=name, legal_hold=is_held, forks=forks.get(record.identity, ()))
             )
@@ -206,16 +207,18 @@ class Rebuilding:
             yield Item(keys.log_set(log_set.model.name), log_set_record.encode(log_set))
 
     def _elections(self) -> Iterator[Item]:
-        """Those that logs know of: the next term is above all that have written to these (rule L7)."""
+        """The elections that logs name: the next term is above all that have written to these (rule L7)."""
         for name, token in sorted(self._terms.items()):
             nobody = TermRecord(token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{name}/lost")
             yield Item(keys.election(name), election_record.encode(nobody))
 
     def _named_only(self, cookies: dict[str, Cookie]) -> Iterator[Cookie]:
-        """Bookies that ledgers name, and that were not asked: they may start again."""
+        """Bookies that ledgers name but that were not asked; they may start again."""
         for name, (_, ref) in sorted(self._named.items()):
             if name not in cookies:
-                self._doubt(f"bookie {name}", "it was not asked; what only it knows is told when it is back")
+                self._doubt(
+                    f"bookie {name}", "it was not asked; it reports what only it knows when it is back"
+                )
                 yield Cookie(self.cluster_id, name, ref.incarnation)
 
     def _doubt(self, about: str, doubt: str) -> None:
@@ -226,14 +229,15 @@ class Rebuilding:
 
 
 def _cookies(sources: Sequence[Source]) -> dict[str, Cookie]:
-    """By name; of two disks of one name the one that took the other's place. Raises ValueError where none did."""
+    """The cookies by name; of two disks with one name, the one that replaced the other. Raises ValueError if neither
+    did."""
     found: dict[str, Cookie] = {}
     for one in (source.cookie for source in sources):
         known = found.setdefault(one.bookie_id, one)
         if known.incarnation in one.predecessors:
             found[one.bookie_id] = one
         elif known is not one and one.incarnation not in known.predecessors:
-            raise ValueError(f"two of these are called {one.bookie_id}, and neither took the other's place")
+            raise ValueError(f"two of these are called {one.bookie_id}, and neither replaced the other")
     return found
 
 
@@ -251,7 +255,7 @@ def _items_of_log(rebuilt: RebuiltLog, record: LogRecord) -> Iterator[Item]:
 async def _by_ledger(
     sources: Sequence[Source],
 ) -> AsyncGenerator[tuple[int, list[tuple[BookieRef, HeldNote]]], None]:
-    """What all tell of one ledger, and then of the next; each tells of its ledgers in order."""
+    """Yields all notes of one ledger, and then of the next; each bookie lists its ledgers in order."""
     async with AsyncExitStack() as stack:
         heads: dict[int, HeldNote] = {}
         notes = [await stack.enter_async_context(aclosing(source.notes)) for source in sources]

@@ -1,4 +1,4 @@
-"""An acceptor's state and finalized segments, made again from what the ledgers of a journal say."""
+"""Rebuilds an acceptor's state and finalized segments from the descriptions in a journal's ledgers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .logs import EPOCHS_LEFT
 
 @dataclass(frozen=True, slots=True)
 class RebuiltAcceptor:
-    """One acceptor of a journal, and what could not be known of it."""
+    """One acceptor of a journal, and its unknowns."""
 
     state: JournalState
     finalized: tuple[FinalizedSegment, ...] = ()
@@ -31,7 +31,7 @@ class RebuiltAcceptor:
 
 @dataclass(frozen=True, slots=True)
 class _Of:
-    """A ledger, the state that it tells, and the segment that it says it is."""
+    """A ledger, the state that it describes, and the segment that it claims to be."""
 
     state: JournalState
     segment: SegmentRecord
@@ -39,18 +39,18 @@ class _Of:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Of ledgers for the same segment the one of the latest writer counts, and of copies the last."""
+        """Order of ledgers for the same segment: the one of the latest writer counts, and among copies the last."""
         return self.segment.writer_epoch, self.ledger.ledger_id
 
     @property
     def as_finalized(self) -> FinalizedSegment:
-        """How it would be finalized; one that is in progress ends far away."""
+        """The segment as finalized; one that is in progress ends far away."""
         end = TXID_MAX if self.segment.end_txid is None else self.segment.end_txid
         return replace(self.segment, end_txid=end, finalized=True).as_finalized(self.state.generation)
 
 
 def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
-    """The journal and the acceptor of which a ledger is a segment; None for any other ledger."""
+    """The journal and the acceptor to which a segment's ledger belongs; None for any other ledger."""
     said = ledger.custom_metadata
     if JOURNAL not in said or ACCEPTOR_OF_LEDGER not in said:
         return None
@@ -60,10 +60,10 @@ def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
 def rebuilt_acceptor(
     ledgers: Iterable[LedgerRecord], known: JournalState | None = None
 ) -> RebuiltAcceptor | None:
-    """The acceptor of these ledgers; None where none tells whose edits it holds.
+    """The acceptor of these ledgers; None if none names the namespace of its edits.
 
-    Its epochs are above all that are known, so that every writer begins anew, and ends the segment in progress. What
-    was dropped by a state that is `known` stays so.
+    Its epochs are above all known ones, so that every writer starts over and finalizes the segment in progress.
+    Segments that a `known` state has dropped stay dropped.
     """
     found = [one for ledger in ledgers if (one := _told(ledger)) is not None]
     if known is not None:
@@ -100,7 +100,7 @@ def _told(ledger: LedgerRecord) -> _Of | None:
 
 
 def _begun(found: Iterable[_Of], purged_below: int) -> list[_Of]:
-    """One ledger for each segment, in order: without those that hold nothing, or only what was purged."""
+    """One ledger for each segment, in order, without empty ones and those with only purged edits."""
     by_start: dict[int, _Of] = {}
     for one in sorted(found, key=lambda one: one.rank):
         if one.ledger.last_entry != -1:
@@ -112,7 +112,7 @@ def _begun(found: Iterable[_Of], purged_below: int) -> list[_Of]:
 
 
 def _ended(begun: Sequence[_Of]) -> tuple[list[SegmentRecord], list[str]]:
-    """Each segment with its end: a segment begins only where the one before it was finalized (rule J5)."""
+    """Each segment with its end: a segment begins only after the one before it was finalized (rule J5)."""
     segments, doubts = [], []
     for one, following in zip(begun, [*begun[1:], None], strict=False):
         segment = one.segment
@@ -120,7 +120,7 @@ def _ended(begun: Sequence[_Of]) -> tuple[list[SegmentRecord], list[str]]:
             before_next = following.segment.start_txid - 1
             end = before_next if segment.end_txid is None else segment.end_txid
             if end != before_next:
-                doubts.append(f"nobody noted the segments with txids {end + 1} to {before_next}")
+                doubts.append(f"no bookie noted the segments with txids {end + 1} to {before_next}")
             if not one.ledger.is_closed:
                 doubts.append(f"ledger {one.ledger.ledger_id} has to be recovered: it ends with txid {end}")
             segment = replace(segment, end_txid=end, finalized=True)

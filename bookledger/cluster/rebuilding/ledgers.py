@@ -1,4 +1,4 @@
-"""A ledger's record, made again from what bookies noted of its fragments, and what they could not tell."""
+"""Rebuilds a ledger's record from the bookies' notes of its fragments, with what they leave unknown."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from metadata.records.notes.reconciling import NotedBy, of_one_ledger, reconcile
 
 @dataclass(frozen=True, slots=True)
 class RebuiltLedger:
-    """A record, and what could not be known of the ledger."""
+    """A record, and its unknowns."""
 
     record: LedgerRecord
     doubts: tuple[str, ...] = ()
 
 
 def rebuilt_ledger(noted: Sequence[NotedBy]) -> RebuiltLedger:
-    """The record of one ledger, from all that was noted under its id. Raises ValueError where it fits nothing."""
+    """The record of one ledger, from all notes under its id. Raises ValueError if they do not fit together."""
     record = reconciled(None, noted)
     assert record is not None
     ours = of_one_ledger(record, noted)
@@ -28,13 +28,13 @@ def rebuilt_ledger(noted: Sequence[NotedBy]) -> RebuiltLedger:
 def _missing(noted: Sequence[NotedBy]) -> Iterator[str]:
     first = min(one.note.fragment.first_entry for one in noted)
     if first > 0:
-        yield f"nobody noted where the entries before {first} are"
+        yield f"no bookie noted the location of the entries before {first}"
     numbers = {one.note.fragment.number for one in noted}
     lost = sorted({*range(1, max(numbers) + 1)} - numbers) if min(numbers) == 1 else []
     if lost:
-        yield f"nobody noted fragment {', '.join(map(str, lost))} of it, where some of the entries may be"
+        yield f"no bookie noted its fragment {', '.join(map(str, lost))}, which may have some of the entries"
 
 
 def _others(noted: Sequence[NotedBy], ours: Sequence[NotedBy]) -> Iterator[str]:
-    if len(ours) < len(noted):  # the store went back earlier, and gave the id twice (rule W8)
+    if len(ours) < len(noted):  # the store went back earlier, and assigned the id twice (rule W8)
         yield "another ledger has the same id, and is left out"

@@ -1,4 +1,4 @@
-"""A log's record, made again from what the ledgers of its segments say."""
+"""Rebuilds a log's record from the descriptions in its segments' ledgers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metadata.records.logs.segment import POSITION_MAX, Segment
 from metadata.records.logs.sharing import Fork
 
 EPOCHS_LEFT = 1000
-"""How far above all epochs that are known the next one is: take-overs that began no segment have left no trace."""
+"""How far the next epoch is above all known ones, because take-overs that began no segment have left no trace."""
 
 
 NO_OTHERS: Mapping[bytes, Sequence[LedgerRecord]] = {}
@@ -20,7 +20,7 @@ NO_OTHERS: Mapping[bytes, Sequence[LedgerRecord]] = {}
 
 @dataclass(frozen=True, slots=True)
 class RebuiltLog:
-    """A record, its pages of earlier segments, and what could not be known of the log."""
+    """A record, its pages of earlier segments, and the log's unknowns."""
 
     record: LogRecord
     pages: tuple[tuple[Segment, ...], ...] = ()
@@ -29,14 +29,14 @@ class RebuiltLog:
 
 @dataclass(frozen=True, slots=True)
 class _Of:
-    """A ledger, and which segment it says it is."""
+    """A ledger, and the segment that it claims to be."""
 
     said: SegmentOf
     ledger: LedgerRecord
     log: int = 0
-    """Which of the logs whose ledgers a fork has: each has epochs of its own."""
+    """Which of the logs that share ledgers with a fork; each has its own epochs."""
     stop: int = POSITION_MAX
-    """A fork shares a ledger up to here."""
+    """End position up to which a fork shares a ledger."""
 
     @property
     def end_position(self) -> int | None:
@@ -46,7 +46,7 @@ class _Of:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Of ledgers for the same position the one of the latest writer counts."""
+        """Order of ledgers for the same position: the one of the latest writer counts."""
         return self.log, self.said.epoch, self.ledger.ledger_id
 
 
@@ -55,10 +55,10 @@ def rebuilt_log(
     paged_us: int = 0,
     others: Mapping[bytes, Sequence[LedgerRecord]] = NO_OTHERS,
 ) -> RebuiltLog:
-    """The log of these ledgers, which are all of its segments that are known, but for those in pages that end by
-    `paged_us`. `others`: the ledgers of other logs, of which a fork has some. Raises ValueError where they fit to none.
+    """The log of these ledgers, which are all known segments, except those in pages that end by `paged_us`. `others`:
+    the ledgers of other logs, some of which a fork shares. Raises ValueError if they match none.
 
-    What a take-over of the log recovers is its last segment, as ever.
+    As always, a take-over of the log recovers its last segment.
     """
     own = [_Of(said, one) for one in ledgers if (said := segment_of(one.custom_metadata)) is not None]
     known = _header(own)
@@ -76,7 +76,7 @@ def rebuilt_log(
 
 
 def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) -> Iterator[_Of]:
-    """The ledgers of other logs that a fork has (rule L13)."""
+    """The ledgers of other logs that a fork shares (rule L13)."""
     for number, maker in enumerate(known.makers):
         for one in others.get(maker.identity, ()):
             said = segment_of(one.custom_metadata)
@@ -85,7 +85,7 @@ def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) ->
 
 
 def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
-    """The forks that each log's record has to name, by its identity, where these are all logs that are left."""
+    """The forks that each log's record must name, by its identity, if these are all logs that are left."""
     found: dict[bytes, tuple[Fork, ...]] = {}
     for log in logs:
         start = log.first_position
@@ -100,7 +100,7 @@ def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
 
 
 def _header(found: Sequence[_Of]) -> LogRecord:
-    """The record without its segments, as the latest ledger of the log has it."""
+    """The record without its segments, according to the latest ledger of the log."""
     latest = max(found, key=lambda one: (one.rank, one.said.first_position))
     epoch = latest.said.epoch + EPOCHS_LEFT
     told = [(one.rank, log) for one in found if (log := log_of(one.ledger.custom_metadata)) is not None]
@@ -111,8 +111,8 @@ def _header(found: Sequence[_Of]) -> LogRecord:
 
 
 def _chained(found: Iterable[_Of]) -> list[_Of]:
-    """Those that follow each other: without ledgers with nothing, and without those that a writer made before this one,
-    or before this segment, and nobody needed: their tail ended earlier than it was to."""
+    """The ledgers that follow each other: without empty ones, and without unneeded ones of an earlier writer, which
+    continue a tail that ended earlier than they assume."""
     chain: list[_Of] = []
     for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
         if one.end_position == one.said.first_position:
@@ -125,12 +125,12 @@ def _chained(found: Iterable[_Of]) -> list[_Of]:
 
 
 def _is_dead(one: _Of, known: LogRecord) -> bool:
-    """Whether it was truncated, and comes back since its ledger was not collected yet."""
+    """Whether the segment was truncated, and reappears because its ledger was not collected yet."""
     return one.end_position is not None and one.end_position <= known.first_position
 
 
 def _segments_of(chain: Sequence[_Of], time_us: int) -> tuple[list[Segment], list[str]]:
-    """`time_us`: none begins earlier, for by times what comes before it is looked for in pages."""
+    """`time_us`: no segment begins earlier, because earlier ones are looked up in pages by time."""
     segments: list[Segment] = []
     doubts = []
     for one, following in zip(chain, [*chain[1:], None], strict=False):
@@ -148,15 +148,15 @@ def _segments_of(chain: Sequence[_Of], time_us: int) -> tuple[list[Segment], lis
 
 
 def _ended_us(one: _Of, following: _Of | None) -> int:
-    """Not before its last record, by clocks that are right: when its ledger was closed; where nobody noted that, when
-    the next one was made."""
+    """A time not before its last record, if clocks are right: when its ledger was closed, or, if no bookie noted that,
+    when the next one was created."""
     if not one.ledger.closed_ms and following is not None:
         return following.ledger.created_ms * 1000
     return one.ledger.closed_ms * 1000 + 999
 
 
 def _runs(segments: Iterable[Segment]) -> list[tuple[Segment, ...]]:
-    """Segments of which each begins where the one before it ended, in as many runs as there must be."""
+    """Splits segments into as few runs as possible, in each of which a segment begins where the one before it ended."""
     runs: list[list[Segment]] = []
     for segment in segments:
         if runs and runs[-1][-1].end_position == segment.first_position:
@@ -189,4 +189,4 @@ def _paged(run: tuple[Segment, ...]) -> Iterator[tuple[Segment, ...]]:
 def _gaps(runs: Sequence[Sequence[Segment]]) -> Iterator[str]:
     for one, following in zip(runs, runs[1:], strict=False):
         end = one[-1].end_position
-        yield f"nobody noted the segments with positions {end} to {following[0].first_position - 1}"
+        yield f"no bookie noted the segments with positions {end} to {following[0].first_position - 1}"

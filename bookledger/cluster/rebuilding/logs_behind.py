@@ -1,4 +1,4 @@
-"""Brings logs and sets up to their ledgers: metadata that went back does not name the later ones."""
+"""Brings logs and sets up to their ledgers, because metadata that went back does not name the later ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .logs import EPOCHS_LEFT, RebuiltLog, rebuilt_log
 async def log_behind(
     logs: LogStore, identity: bytes, of_logs: Mapping[bytes, Sequence[LedgerRecord]]
 ) -> tuple[LogRecord, Behind | None]:
-    """The log of this identity as it should be, and if it is not, what is missing. `of_logs`: the ledgers of each log.
-    Raises MetadataError."""
+    """The log of this identity as it should be, and the difference, if any. `of_logs`: the ledgers of each log. Raises
+    MetadataError."""
     standing, ledgers = await logs.read(identity), of_logs[identity]
     known = None if standing is None else standing.record
     later = [one for one in ledgers if known is None or _is_later(one, known)]
@@ -33,7 +33,7 @@ async def log_behind(
     chain = set() if known is None else {segment.ledger_id for segment in known.segments}
     paged_us = known.paged_us if known is not None and known.segments else 0
     others = of_logs
-    if known is not None:  # what it shares is in its chain
+    if known is not None:  # shared segments are in its chain
         of_makers = {one.identity: of_logs.get(one.identity, ()) for one in known.makers}
         others = {maker: [one for one in held if one.ledger_id in chain] for maker, held in of_makers.items()}
     rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)], paged_us, others)
@@ -44,7 +44,7 @@ async def log_behind(
     doubts = (*rebuilt.doubts, *_gap(record if known is None else known, record, rebuilt))
     if doubts:
         record = replace(record, legal_hold=True)
-        doubts = (*doubts, "it is under legal hold then, for a part of it may be missing")
+        doubts = (*doubts, "it is then under legal hold, because a part of it may be missing")
     missing = f"ledgers {', '.join(map(str, sorted(named - chain)))}"
     missing = f"the log, and its {missing}" if known is None else f"its {missing}"
     return record, Behind(
@@ -53,7 +53,7 @@ async def log_behind(
 
 
 async def forks_behind(logs: LogStore, identity: bytes, forks: Sequence[Fork]) -> Behind | None:
-    """The record of a log that does not name all its forks, once it and they are put right (rule L13)."""
+    """The difference, if a log's record does not name all its forks; `make` updates it and the forks (rule L13)."""
 
     async def name_them() -> None:
         found = await logs.read(identity)
@@ -78,8 +78,8 @@ def _unnamed(log: LogRecord, forks: Sequence[Fork]) -> list[Fork]:
 
 
 async def set_behind(store: MetadataStore, members: Sequence[LogRecord]) -> Behind | None:
-    """The set of these logs, if it is not there, or grew since. Whoever opens it completes the growth: until then
-    records that came after it count as before it. Raises MetadataError."""
+    """The difference, if the set of these logs is missing or has grown since. The next client that opens it completes
+    the growth; until then records that came after it count as before it. Raises MetadataError."""
     sets, told = LogSetStore(store), made_again(members)
     name, standing = told.model.name, await sets.read(told.model.name)
     if standing is None:
@@ -102,7 +102,7 @@ def _is_later(one: LedgerRecord, known: LogRecord) -> bool:
 
 
 def _merged(known: LogRecord, later: LogRecord) -> LogRecord:
-    """What the log's record had, and what its later ledgers say: neither the epoch nor the first position goes back."""
+    """Merges the log's record with its later ledgers: neither the epoch nor the first position goes back."""
     return replace(
         later,
         epoch=max(known.epoch + 1, later.epoch),
@@ -114,17 +114,18 @@ def _merged(known: LogRecord, later: LogRecord) -> LogRecord:
 
 
 def _gap(known: LogRecord, record: LogRecord, rebuilt: RebuiltLog) -> Iterator[str]:
-    """Where the earliest segment that was found does not begin where the log's pages end."""
+    """A doubt if the earliest found segment does not begin where the log's pages end."""
     first = next((one for page in (*rebuilt.pages, record.segments) for one in page), None)
     begin = max(known.paged_through if known is not record else 0, record.first_position)
     if first is not None and first.first_position > begin:
-        yield f"nobody noted the segments with positions {begin} to {first.first_position - 1}"
+        yield f"no bookie noted the segments with positions {begin} to {first.first_position - 1}"
 
 
 async def _put_log(
     logs: LogStore, standing: VersionedLog | None, record: LogRecord, rebuilt: RebuiltLog
 ) -> None:
-    """First the name, then pages, then the record: safe to repeat, since it stands as it was until the end."""
+    """Writes the name first, then pages, then the record; safe to repeat, because the old record is in place until the
+    end."""
     name = record.name
     if not await logs.give_name(name, record.identity):
         name = standing.record.name if standing else f"{name[:100]}.{record.identity.hex()[:16]}"
@@ -140,7 +141,7 @@ async def _put_log(
 
 
 async def _raise_term(store: MetadataStore, record: LogRecord) -> None:
-    """The next term of the log's election is above the one that wrote to it last (rule L7)."""
+    """Raises the next term of the log's election above the one that wrote to it last (rule L7)."""
     if not record.token:
         return
     nobody = TermRecord(record.token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{record.election}/lost")

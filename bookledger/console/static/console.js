@@ -1,4 +1,4 @@
-// Looks again when the server says so, and puts in place what has changed. Without this file every page works, too.
+// Refreshes the page when the server sends an event, and replaces the parts that have changed. Every page also works without this file.
 "use strict";
 
 const LOOK_AGAIN_MS = 10000;
@@ -24,7 +24,7 @@ function putInPlace(text) {
     document.title = next.title;
     return;
   }
-  document.querySelectorAll(".more").forEach((one) => one.remove()); // no part differs for that
+  document.querySelectorAll(".more").forEach((one) => one.remove()); // so that they do not count as changes
   for (const part of document.querySelectorAll("[data-live]")) {
     const fresh = next.querySelector(`[data-live="${CSS.escape(part.dataset.live)}"]`);
     if (part.innerHTML === fresh.innerHTML || isBeingUsed(part)) continue;
@@ -34,7 +34,7 @@ function putInPlace(text) {
   }
 }
 
-// Below each table that is wider than the screen: that there is more.
+// Adds a hint below each table that is wider than the screen.
 function sayWhereThereIsMore() {
   document.querySelectorAll(".more").forEach((one) => one.remove());
   for (const table of document.querySelectorAll(".scroll")) {
@@ -46,9 +46,9 @@ function sayWhereThereIsMore() {
   }
 }
 
-// What the page that is shown says of the cluster: it may be of the past.
+// The condition of the page that is shown, whose data may be old.
 function tell() {
-  if (document.querySelector("[data-away]")) show("out of sight", "bad");
+  if (document.querySelector("[data-away]")) show("unavailable", "bad");
   else show("live", "good");
 }
 

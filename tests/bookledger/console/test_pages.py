@@ -83,10 +83,10 @@ async def test_while_the_metadata_is_away_pages_show_their_last_state_and_say_so
         with monkeypatch.context() as patch:
             patch.setattr(MemoryStore, "get", away)
             page = await text_of(session, "/bookies", 503)
-            assert "data-away" in page and "The cluster is out of sight" in page and "etcd is away" in page
-            assert "What is below was so at" in page and ">b4<" in page
+            assert "data-away" in page and "The metadata is unavailable" in page and "etcd is away" in page
+            assert "The values below are from" in page and ">b4<" in page
             page = await text_of(session, "/ledgers", 503)
-            assert "data-away" in page and "What is below" not in page, "it was not looked at before"
+            assert "data-away" in page and "The values below" not in page, "it was not looked at before"
         assert "data-away" not in await text_of(session, "/bookies")
 
 
@@ -152,4 +152,4 @@ async def test_an_open_ledger_says_why_it_is_not_known_how_far_it_is_confirmed()
     await LedgerStore(await open_store(uri)).create(a_record(1, verifier=b"v", **still))
     async with shown(uri) as session:
         page = await text_of(session, "/ledgers/1")
-    assert "not closed; unknown: it has a password, which is not known here" in page
+    assert "not closed; unknown: the ledger has a password, which is unknown here" in page

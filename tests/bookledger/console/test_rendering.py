@@ -49,13 +49,13 @@ LOST = {"condition": "lost", "bookie_id": "b4"}
 @pytest.mark.parametrize(
     ("counted_seconds_ago", "to_copy_bytes", "away", "copies", "told"),
     [
-        (None, None, [], [], ("–", "not known", "being counted")),
-        (4.0, None, [], [], ("–", "not known", "being counted")),  # others live now
-        (4.0, 0, [], [LOST], ("–", "not known", "being counted")),
+        (None, None, [], [], ("–", "unknown", "being counted")),
+        (4.0, None, [], [], ("–", "unknown", "being counted")),  # others live now
+        (4.0, 0, [], [LOST], ("–", "unknown", "being counted")),
         (2.0, 0, [], [LOST], ("0 B", "nothing to do", "estimated from the metadata")),
         (4.0, 0, [], [], ("0 B", "nothing to do", "estimated from the metadata")),
-        (4.0, 0, [AWAY], [], ("0 B", "not known", "the absent may come back")),
-        (4.0, 1536, [], [LOST], ("1.5 KiB", "not known", "nothing is copied at this moment")),
+        (4.0, 0, [AWAY], [], ("0 B", "unknown", "absent bookies may come back")),
+        (4.0, 1536, [], [LOST], ("1.5 KiB", "unknown", "nothing is copied at this moment")),
     ],
 )
 def test_healing_does_not_say_that_there_is_nothing_to_do_before_that_was_counted(
@@ -88,7 +88,7 @@ def test_healing_does_not_say_that_there_is_nothing_to_do_before_that_was_counte
     size, left, note = told
     assert f"<dt>To be copied</dt>\n  <dd>{size}</dd>" in shown
     assert f"<dt>Time left</dt>\n  <dd>{left}</dd>" in shown
-    assert ("nothing is known to lack a copy" in shown) is False
+    assert ("no missing copy is known" in shown) is False
     assert ("copied once they are absent for 10 min 0 s" in shown and ">b4<" in shown) is bool(away)
     assert note in shown and ("being counted" in shown) is (note == "being counted")
 

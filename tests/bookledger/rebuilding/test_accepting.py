@@ -100,7 +100,7 @@ async def test_a_log_whose_earlier_segments_nobody_noted_is_held_and_said_to_be_
 ) -> None:
     log = LogRecord(b"o" * 16, "orders")
     (found,) = await made(store, segment(1, 20, log=log))
-    assert found.doubts[0] == "nobody noted the segments with positions 0 to 19"
+    assert found.doubts[0] == "no bookie noted the segments with positions 0 to 19"
     standing = await LogStore(store).read(log.identity)
     assert standing is not None and standing.record.legal_hold
 

@@ -77,9 +77,7 @@ async def test_a_ledger_of_which_only_entries_are_there_keeps_its_id_and_is_told
     found = await made(rebuilding)
     assert keys.ledger(70) not in found and rebuilding.unknown == 1
     assert found[keys.NEXT_LEDGER_ID][:4] == encode(71)[:4]
-    assert rebuilding.doubts == [
-        Doubt("ledger 70", "there are entries of it, and nobody noted whose they are")
-    ]
+    assert rebuilding.doubts == [Doubt("ledger 70", "it has entries, but no bookie has a note of it")]
 
 
 async def test_a_note_that_cannot_be_read_is_told_and_others_of_the_ledger_count() -> None:
@@ -154,6 +152,6 @@ async def test_of_a_log_that_may_miss_something_nothing_is_deleted() -> None:
         rebuilding = Rebuilding([source(COOKIES[0], records)])
         assert log_codec.decode("", (await made(rebuilding))[keys.log(log.identity)]).legal_hold
         assert (
-            Doubt("log orders", "it is under legal hold now, for a part of it may be missing")
+            Doubt("log orders", "it is under legal hold now, because a part of it may be missing")
             in rebuilding.doubts
         )

@@ -76,7 +76,7 @@ def test_of_several_ledgers_for_a_segment_that_of_the_latest_writer_counts_and_n
 def test_a_copy_says_where_it_ends_and_what_is_missing_behind_it_is_told() -> None:
     rebuilt = made(ledger(1, 1, end=8), ledger(2, 11, end=20))
     assert [one.end_txid for one in rebuilt.finalized] == [8, 20] and rebuilt.state.segments == ()
-    assert rebuilt.doubts == ("nobody noted the segments with txids 9 to 10",)
+    assert rebuilt.doubts == ("no bookie noted the segments with txids 9 to 10",)
 
 
 def test_a_ledger_whose_end_nobody_was_told_has_to_be_recovered() -> None:

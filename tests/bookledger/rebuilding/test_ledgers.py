@@ -35,9 +35,11 @@ def test_one_bookie_of_each_fragment_is_enough() -> None:
 
 
 def test_what_nobody_noted_is_told() -> None:
-    assert rebuilt_ledger(told(TWICE, BK5)).doubts == ("nobody noted where the entries before 20 are",)
+    assert rebuilt_ledger(told(TWICE, BK5)).doubts == (
+        "no bookie noted the location of the entries before 20",
+    )
     rebuilt = rebuilt_ledger([*told(NEW, BK3), *told(TWICE, BK5)])
-    assert rebuilt.doubts == ("nobody noted fragment 2 of it, where some of the entries may be",)
+    assert rebuilt.doubts == ("no bookie noted its fragment 2, which may have some of the entries",)
 
 
 def test_of_two_ledgers_under_one_id_the_one_is_made_that_is_younger() -> None:

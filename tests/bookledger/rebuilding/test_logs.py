@@ -96,7 +96,7 @@ def test_a_segment_that_nobody_noted_leaves_a_gap_and_what_is_before_it() -> Non
     rebuilt = rebuilt_log([ledger(1, 0, 10), ledger(3, 20, None)])
     assert positions(rebuilt) == [(1, 0, 10), (3, 20, None)]
     assert rebuilt.record.paged_through == 20 and rebuilt.record.first_position == 0
-    assert rebuilt.doubts == ("nobody noted the segments with positions 10 to 19",)
+    assert rebuilt.doubts == ("no bookie noted the segments with positions 10 to 19",)
 
 
 def test_a_segment_whose_end_nobody_was_told_ends_where_the_next_begins() -> None:
@@ -147,7 +147,7 @@ def test_a_fork_has_what_it_shares_again_and_each_log_names_its_forks() -> None:
 def test_a_fork_whose_shared_ledgers_are_gone_says_what_is_missing() -> None:
     fork = replace(BEGUN, identity=B, makers=(Maker(A, 14),))
     rebuilt = rebuilt_log([ledger(4, 14, 20, log=fork)], others={A: [ledger(1, 0, 10)]})
-    assert rebuilt.doubts == ("nobody noted the segments with positions 10 to 13",)
+    assert rebuilt.doubts == ("no bookie noted the segments with positions 10 to 13",)
 
 
 def test_an_open_ledger_is_shared_up_to_where_the_fork_begins() -> None:

@@ -66,9 +66,9 @@ def java(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
             "--columns and --journal read two different things",
         ),
         (("--journal=ns1", "--columns=payload"), 2, "--columns and --journal read two different things"),
-        (("--master=local[0]",), 2, "'local[0]' is no Spark master"),
+        (("--master=local[0]",), 2, "'local[0]' is not a Spark master"),
         (("--master=foo",), 2, "a master is local[*], spark://HOST:PORT, yarn or k8s://"),
-        (("--master=local[x]",), 2, "'local[x]' is no Spark master"),
+        (("--master=local[x]",), 2, "'local[x]' is not a Spark master"),
         (("--master=",), 2, "name a Spark master"),
         (("--conf=executor.memory=1g",), 2, "Spark's settings begin with spark."),
         (("--conf=spark.executor.memory",), 2, "is not KEY=VALUE"),
@@ -133,7 +133,7 @@ def test_an_output_that_is_there_or_cannot_be_made_is_said(
         (f"file://{tmp_path}/mine", "already exists"),
         (f"file:{tmp_path}/mine", "already exists"),
         (f"{tmp_path}/dangling", "already exists"),
-        (f"{tmp_path}/file/out", "is no directory: choose a place that can be written to"),
+        (f"{tmp_path}/file/out", "is not a directory: choose a writable place"),
         *((f"{tmp_path}/locked/out", f"nothing can be written to {tmp_path}/locked: choose"),)[
             os.geteuid() == 0 :
         ],

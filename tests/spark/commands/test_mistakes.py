@@ -26,7 +26,7 @@ def test_a_java_home_without_java_is_named(
     assert call(capsys, *replay(cluster), f"--output={tmp_path}/out") == (
         1,
         "",
-        [f"bookledger: JAVA_HOME is {tmp_path}, where there is no bin/java: {INSTALL}"],
+        [f"bookledger: JAVA_HOME is {tmp_path}, which has no bin/java: {INSTALL}"],
     )
 
 
@@ -36,7 +36,7 @@ def test_a_machine_without_java_is_told_to_get_one(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     code, _, lines = call(capsys, "sim", f"--output={tmp_path}/out")
-    assert (code, lines) == (1, [f"bookledger: Spark needs Java, and there is none: {INSTALL}"])
+    assert (code, lines) == (1, [f"bookledger: Spark needs Java, which was not found: {INSTALL}"])
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_machine_without_java_is_told_to_get_one(
     [
         ("echo 'openjdk version \"1.8.0_392\"' >&2", "Spark needs Java 17, and {} is 8: "),
         ("echo 'openjdk version \"11.0.21\" 2023-10-17' >&2", "Spark needs Java 17, and {} is 11: "),
-        ("echo broken >&2", "Spark needs Java, and {} does not tell its version (broken): "),
+        ("echo broken >&2", "Spark needs Java, and {} does not print its version (broken): "),
     ],
 )
 def test_a_java_that_is_too_old_is_named(

@@ -103,5 +103,5 @@ def test_a_log_is_replayed_beside_its_writer_and_is_no_matter_for_a_replay_of_al
     code, _, lines = call(capsys, "replay", meta, "--log=orders", "--first=20", f"--output={tmp_path}/none")
     assert (code, lines) == (
         1,
-        ["bookledger: log orders has no record that is chosen: nothing would be read"],
+        ["bookledger: log orders has no selected record: nothing would be read"],
     )
