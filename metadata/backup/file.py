@@ -22,7 +22,7 @@ FORMAT = "metadata backup"
 FORMAT_VERSION = 1
 
 LINE_BYTES_MAX = 2 * VALUE_BYTES_MAX
-"""Length of a key's line: its value in base64, and a little."""
+"""Maximum length of a key's line: its value in base64, and some space for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Item:
 
 
 class BackupWriter:
-    """Writes a backup to an open file: the header at once, `end` at last. The caller syncs and names it."""
+    """Writes a backup to an open file: the header first, `end` last. The caller syncs and names the file."""
 
     def __init__(self, file: IO[bytes], header: Header) -> None:
         self._file = file
@@ -64,7 +64,8 @@ class BackupWriter:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """Reads the header, from any position in the file. Raises BackupUnusable for anything that is no backup of ours."""
+    """Reads the header, from any position in the file. Raises BackupUnusable for any file that is not one of our
+    backups."""
     file.seek(0)
     fields = _fields(file.readline(LINE_BYTES_MAX), 1)
     if fields.get("bookledger") != FORMAT:
@@ -77,8 +78,8 @@ def read_header(file: IO[bytes]) -> Header:
 
 
 def read_items(file: IO[bytes]) -> Iterator[Item]:
-    """Yields every key, from the beginning of the file. Raises BackupUnusable, at the latest at the end: a caller that
-    acts on the keys reads them all once before."""
+    """Yields every key, from the beginning of the file. Raises BackupUnusable, possibly only at the end: a caller that
+    acts on the keys first reads all of them once."""
     read_header(file)
     file.seek(0)
     counted = hashlib.sha256(file.readline(LINE_BYTES_MAX))

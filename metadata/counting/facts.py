@@ -1,7 +1,7 @@
-"""The facts by which daemons and clusters are judged, each declared once, and what was found of them.
+"""The facts by which daemons and clusters are judged, each declared once, and the findings about them.
 
-Every face draws from this list: `/readyz` and gRPC's health check, `cluster status` and its exit code, the API, the
-console, metrics and alerts. docs/metrics.md has the table, made from it.
+Every interface uses this list: `/readyz` and gRPC's health check, `cluster status` and its exit code, the API, the
+console, metrics and alerts. The table in docs/metrics.md is generated from it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..store import StoreHealth
 
 
 class Verdict(StrEnum):
-    """What is known of a fact. UNKNOWN is neither of the others: nobody has measured it, or can at the moment."""
+    """Result of a check. UNKNOWN is neither of the others: the fact has not been measured, or cannot be at the moment."""
 
     WELL = "well"
     AMISS = "amiss"
@@ -28,10 +28,11 @@ UNLESS_WELL = frozenset({Verdict.AMISS, Verdict.UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """`told` is what holds while it is well; `by` and `age`: who measures it, and how old that may be.
+    """A fact. `told` states what is true while the verdict is WELL. `by` and `age`: who measures it, and the maximum
+    age of a measurement.
 
-    `not_ready`: with which verdicts clients should not come to the daemon; `not_whole`: with which the cluster is not
-    whole, or not known to be. `alerts` are those of docs/running/alerts.yaml that watch it.
+    `not_ready`: verdicts for which clients should not use the daemon. `not_whole`: verdicts for which the cluster is
+    not whole, or not known to be. `alerts`: the alerts of docs/running/alerts.yaml that watch it.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Fact:
     alerts: tuple[str, ...] = ()
 
     def found(self, why: str, *, age_seconds: float = 0.0, of: str = "") -> Finding:
-        """Amiss where there is a `why`, else well."""
+        """AMISS if `why` is not empty, else WELL."""
         return Finding(self, Verdict.AMISS if why else Verdict.WELL, why, age_seconds, of)
 
     def unknown(self, why: str, *, of: str = "") -> Finding:
@@ -52,9 +53,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of a fact, so long ago. `why`: what is wrong and what to do, or why it is not known.
+    """The verdict on a fact, `age_seconds` ago. `why`: the problem and its remedy, or the reason why it is not known.
 
-    `of`: which bookie, of a process that may run several.
+    `of`: the bookie, if a process may run several.
     """
 
     fact: Fact
@@ -73,7 +74,7 @@ class Finding:
 
 
 def of_store(seen: StoreHealth | None, *, age_seconds: float = 0.0) -> Finding:
-    """Of the metadata, from what it said of itself last; None where it did not answer."""
+    """The metadata store's finding, from its last reported health; None if it did not answer."""
     if seen is None:
         return METADATA.unknown("the metadata has not said how it is")
     if not seen.is_told:
@@ -82,14 +83,14 @@ def of_store(seen: StoreHealth | None, *, age_seconds: float = 0.0) -> Finding:
 
 
 def why_not_ready(findings: Iterable[Finding]) -> str:
-    """Why clients should not come to a daemon; "" where they should."""
+    """Why clients should not use a daemon; "" if they should."""
     return "; ".join(
         f"{one.of}: {one.why}" if one.of else one.why for one in findings if one.keeps_from_ready
     )
 
 
 def whole(findings: Iterable[Finding]) -> Verdict:
-    """Of a whole cluster: what is amiss outweighs what is not known."""
+    """The verdict on a whole cluster: AMISS takes precedence over UNKNOWN."""
     verdicts = {one.verdict for one in findings if one.keeps_from_whole}
     return next((one for one in (Verdict.AMISS, Verdict.UNKNOWN) if one in verdicts), Verdict.WELL)
 
@@ -150,7 +151,7 @@ CERTIFICATE_TWO_WEEKS = Fact(
     alerts=("CertificateRunsOut",),
 )
 CERTIFICATE_DAYS = {CERTIFICATE: 0, CERTIFICATE_TWO_DAYS: 2, CERTIFICATE_TWO_WEEKS: 14}
-"""How long a certificate is good at least while each of these is well."""
+"""For each of these facts, the days for which a certificate is valid at least while the fact is well."""
 METADATA = Fact(
     "metadata",
     "The metadata takes changes.",
@@ -324,4 +325,4 @@ OF_A_CLUSTER = (
 )
 FACTS = tuple(dict.fromkeys((STARTED, *OF_A_BOOKIE, *OF_A_CLUSTER)))
 PUBLISHED = (*CERTIFICATE_DAYS, READABLE)
-"""Those of a bookie that nobody else can measure: what is amiss stands in its registration."""
+"""Facts that only the bookie itself can measure: it publishes those that are amiss in its registration."""

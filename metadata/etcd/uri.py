@@ -49,7 +49,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
 
 def _endpoint(text: str) -> str:
     parts = urlsplit(f"//{text}")
-    # `port` raises ValueError where it is no number between 0 and 65535.
+    # `port` raises ValueError if it is not a number between 0 and 65535.
     if not parts.hostname or parts.port == 0:
         raise ValueError(f"{text!r} is not HOST:PORT")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
