@@ -71,7 +71,7 @@ def read_bounded(path: str | Path, *, private: bool = False) -> bytes:
             _check_private(path, os.fstat(file.fileno()))
         content = file.read(SECRET_BYTES_MAX + 1)
     if len(content) > SECRET_BYTES_MAX:
-        raise ValueError(f"{path} is over {SECRET_BYTES_MAX} bytes: it is no certificate, key or password")
+        raise ValueError(f"{path} is over {SECRET_BYTES_MAX} bytes: it is not a certificate, key or password")
     return content
 
 
@@ -102,6 +102,6 @@ def tell_at_hangup(holder: Rereads) -> None:
 
 def read_all_again() -> None:
     """Notifies all holders of this process."""
-    log.warning("SIGHUP: passwords and certificates are read again where they are used next")
+    log.warning("SIGHUP: passwords and certificates are read again at their next use")
     for one in list(_holders):
         one.read_again()

@@ -91,12 +91,12 @@ def read_items(file: IO[bytes]) -> Iterator[Item]:
             if fields.get("sha256") != counted.hexdigest() or fields.get("keys") != keys:
                 raise BackupUnusable("it is damaged (checksum mismatch): take another one")
             if file.read(1):
-                raise BackupUnusable(f"something follows its end, in line {number + 1}")
+                raise BackupUnusable(f"the file continues after its end, in line {number + 1}")
             return
         counted.update(line)
         keys += 1
         yield _item(fields, number)
-    raise BackupUnusable(f"it is cut off behind line {number}. Take another one")
+    raise BackupUnusable(f"it is cut off after line {number}. Take another one")
 
 
 def _item(fields: dict[str, Any], number: int) -> Item:
@@ -118,7 +118,7 @@ def _fields(line: bytes, number: int) -> dict[str, Any]:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BackupUnusable(f"line {number} is no JSON: it is damaged, or no backup") from error
+        raise BackupUnusable(f"line {number} is not JSON: the file is damaged, or is not a backup") from error
     if not isinstance(fields, dict):
-        raise BackupUnusable(f"line {number} is no JSON object: it is damaged, or no backup")
+        raise BackupUnusable(f"line {number} is not a JSON object: the file is damaged, or is not a backup")
     return fields

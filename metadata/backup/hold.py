@@ -24,12 +24,12 @@ BEING_RESTORED = (
     "a backup was being restored here: finish that first, with the same file (`bookledger metadata restore`)"
 )
 
-BEING_REBUILT = "the metadata was being made again here: do that once more (`bookledger metadata rebuild`)"
+BEING_REBUILT = "the metadata was being rebuilt here: start the rebuild again (`bookledger metadata rebuild`)"
 
 EMPTIED = (
     "the metadata of the cluster that was here is gone, as its bookies have noticed: stop all bookies and clients, put "
     "a backup in its place (`bookledger metadata restore`), and start the bookies again; without a backup, let the "
-    "bookies run, and make it again from what they hold (`bookledger metadata rebuild`)"
+    "bookies run, and rebuild it from their data (`bookledger metadata rebuild`)"
 )
 
 LEDGERS_NAMED_MAX = 100
@@ -49,8 +49,8 @@ class Noticed:
     def __str__(self) -> str:
         if not self.expected:
             return f"bookie {self.bookie_id} found {self.compared}"
-        at_least = f"{self.expected} or more was expected"
-        return f"bookie {self.bookie_id} found {self.compared} at {self.found}, where {at_least}"
+        at_least = f"{self.expected} or more"
+        return f"bookie {self.bookie_id} found {self.compared} at {self.found}, but expected {at_least}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: N
         await settled_writes.create_unless_there(store, keys.RESTORED, _begun(backup_ms, now_ms, noticed))
     except StoreRefused as error:
         raise StoreRefused(
-            f"nothing can be held back, for the key {keys.RESTORED!r} may not be written ({error}): grant what "
+            f"the hold cannot be set, because the key {keys.RESTORED!r} may not be written ({error}): run the commands that "
             "`bookledger metadata roles` prints"
         ) from error
 

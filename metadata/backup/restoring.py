@@ -62,7 +62,7 @@ async def check_may_be_rebuilt(store: MetadataStore) -> None:
     """Raises BackupUnusable if there is a cluster, half a backup, or any other key that no bookie has written."""
     if await store.get(keys.LAYOUT) is not None:
         raise BackupUnusable(
-            "there is a cluster here; only what is lost is made again, in an empty prefix or file"
+            "there is a cluster here; only lost metadata is rebuilt, in an empty prefix or file"
         )
     begun = await hold.read(store)
     if begun is not None and begun.is_rebuilt:
@@ -87,7 +87,7 @@ async def put_rebuilt(
     await hold.begin(store, backup_ms=0, now_ms=now_ms)
     begun = await hold.read(store)
     if begun is None:
-        raise BackupUnusable("somebody else writes here: stop that, and do it again")
+        raise BackupUnusable("another client writes here: stop it, and try again")
     await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version, is_rebuilt=True)
     async for item in list_all(store, ""):
         if item.key != keys.RESTORED and not item.key.startswith((*PROCESSES, keys.LIVES)):
@@ -117,7 +117,7 @@ async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
         return await _check_nobody_runs(store)
     if begun is not None and begun.backup_ms:
         raise BackupUnusable(
-            "another backup was being restored here; finish that one, or take an empty prefix or file"
+            "another backup was being restored here; finish that one, or use an empty prefix or file"
         )
     await _clear_notes(store)
     with suppress(KeyConflict):  # the other value is read below
@@ -126,7 +126,7 @@ async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
         else:
             await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version)
     if (now := await hold.read(store)) is None or now.backup_ms != backup_ms:
-        raise BackupUnusable("bookies wrote here meanwhile: stop all of them first, and restore it again")
+        raise BackupUnusable("bookies wrote here during the restore: stop all of them first, and restore it again")
 
 
 async def _clear_notes(store: MetadataStore) -> None:

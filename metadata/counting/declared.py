@@ -42,7 +42,8 @@ Family = CounterMetricFamily | GaugeMetricFamily
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One metric. `base`: its name without the suffix of its type; `bookkeeper`: BookKeeper's name of the same metric."""
+    """One metric. `base`: its name without the suffix of its type; `bookkeeper`: BookKeeper's name of the same
+    metric."""
 
     base: str
     kind: MetricKind

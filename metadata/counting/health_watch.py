@@ -25,7 +25,7 @@ async def watch_health(store: CountingStore) -> NoReturn:
         try:
             refuses = (await store.health()).refuses
         except MetadataError as error:
-            log.log(weight(error), "the metadata does not tell how it is: %s", error)
+            log.log(weight(error), "the metadata does not report its health: %s", error)
         else:
             if refuses and not told:
                 log.error("%s", refuses)

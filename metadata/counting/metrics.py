@@ -12,8 +12,8 @@ from .declared import Declaration, MetricTable
 
 METRICS = MetricTable("metadata", "The metadata")
 
-CALLS_TOLD = "Calls to the metadata store, by name and by `done` or the name of the error."
-SECONDS_TOLD = "Time that the calls of this name took, all together."
+CALLS_TOLD = "Calls to the metadata store, by name and outcome: `done`, or the name of the error."
+SECONDS_TOLD = "Total duration of the calls of this name."
 
 CALLS = METRICS.counter("calls", CALLS_TOLD, "call", "outcome")
 SECONDS = METRICS.counter("call_seconds", SECONDS_TOLD, "call")

@@ -83,7 +83,7 @@ class EtcdConfig:
             return read_password(self.password_file).decode()
         except UnicodeDecodeError:
             raise ValueError(
-                f"{self.password_file} is no text in UTF-8: it holds no password of etcd"
+                f"{self.password_file} is not UTF-8 text: it holds no password of etcd"
             ) from None
 
     def read_credentials(self) -> grpc.ChannelCredentials | None:

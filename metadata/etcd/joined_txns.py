@@ -87,8 +87,8 @@ class JoinedTxns:
             _end(txn, reply)
 
     async def _together(self, txns: list[_Txn]) -> list[pb.TxnResponse] | None:
-        """The replies; None if nothing was done because a condition does not hold or etcd refuses: one of them may
-        lack a right, or the answer may be too large."""
+        """The replies; None if nothing was done because a condition does not hold or etcd refuses: one of them may lack
+        a right, or the answer may be too large."""
         request = pb.TxnRequest()
         for txn in txns:
             request.compare.extend(txn.request.compare)

@@ -25,7 +25,7 @@ defragments (#14685), in 3.4.20, 3.4.21 and 3.5.5 one that joins a cluster with 
 _ALARM = re.compile(r"\balarm:(\w+)")
 _ALARMS = {
     "NOSPACE": f"etcd is out of space, and refuses changes: {WHAT_TO_DO_FULL}",
-    "CORRUPT": "etcd has found its copies to differ, and refuses everything: "
+    "CORRUPT": "etcd has found that its copies differ, and refuses everything: "
     "https://etcd.io/docs/v3.5/op-guide/data_corruption/",
 }
 """The meaning of each etcd alarm for the metadata, and the remedy."""
@@ -63,7 +63,7 @@ async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.St
         return await attempt(channel, metadata, seconds)
     except grpc.aio.AioRpcError as error:
         if error.code() in _REFUSES:
-            return "alive; does not tell more"
+            return "alive; reports nothing else"
         return f"{error.details()} ({error.code().name})"
     except EtcdRefused as refused:
         return f"alive; refuses us: {refused.details}"

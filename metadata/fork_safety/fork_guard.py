@@ -27,7 +27,7 @@ class NotPickled:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a client, and what it has opened, cannot be pickled: pass the metadata URI on, and make a client there"
+            "a client, and its handles, cannot be pickled: pass the metadata URI on, and make a client there"
         )
 
 

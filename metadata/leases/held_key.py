@@ -147,7 +147,8 @@ class HeldKey:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[bool]:
-        """Takes the key, keeps it inside the block, and releases it at the end; yields False if another holder has it."""
+        """Takes the key, keeps it inside the block, and releases it at the end; yields False if another holder has
+        it."""
         keeping = None
         try:
             is_ours = await self.take()
@@ -168,7 +169,7 @@ class HeldKey:
             async with asyncio.timeout(GIVE_UP_SECONDS_MAX):
                 await self._store.revoke_lease(lease)
         except (MetadataError, TimeoutError) as error:
-            log.log(weight(error), "could not give up %s, it will run out: %r", self._what, error)
+            log.log(weight(error), "could not release %s, its lease will run out: %r", self._what, error)
 
     @property
     def _seconds_left(self) -> float:

@@ -1,4 +1,5 @@
-"""A name that one process has at a time: a key under a lease, which the process takes again after losing it (rule M2)."""
+"""A name that one process has at a time: a key under a lease, which the process takes again after losing it (rule
+M2)."""
 
 from __future__ import annotations
 

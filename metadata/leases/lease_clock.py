@@ -7,6 +7,7 @@ import time
 
 
 def now() -> float:
-    """Seconds by the running loop's clock, which a simulation sets, plus the time for which the machine was suspended."""
+    """Seconds by the running loop's clock, which a simulation sets, plus the time for which the machine was
+    suspended."""
     suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
     return asyncio.get_running_loop().time() + round(suspended, 3)  # the rest passed between the two readings

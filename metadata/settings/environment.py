@@ -37,7 +37,8 @@ def from_environment(kind: type, table: str) -> dict[str, Any]:
 
 
 def _value(name: str, one: Tunable, text: str) -> Any:
-    """Converts the text to the setting's type. Text that is no flag or choice is left as it is, and `taken` refuses it."""
+    """Converts the text to the setting's type. Text that is no flag or choice is left as it is, and `taken` refuses
+    it."""
     if one.kind is bool:
         return _flag(text)
     if issubclass(one.kind, Enum | str):

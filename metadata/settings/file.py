@@ -102,14 +102,14 @@ def read(path: str | Path) -> SettingsFile:
     except OSError as error:
         raise BadSettings(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > FILE_BYTES_MAX:
-        raise BadSettings(f"{path} has more than {FILE_BYTES_MAX} bytes: it is no file of settings")
+        raise BadSettings(f"{path} has more than {FILE_BYTES_MAX} bytes: it is not a settings file")
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode()
         found = SettingsFile(str(path), text, tomllib.loads(text))
     except UnicodeDecodeError as error:
-        raise BadSettings(f"{path} is no text in UTF-8: byte {error.start + 1} cannot be read") from None
+        raise BadSettings(f"{path} is not UTF-8 text: byte {error.start + 1} cannot be read") from None
     except ValueError as error:
-        raise BadSettings(f"{path} is no TOML: {error}") from None
+        raise BadSettings(f"{path} is not TOML: {error}") from None
     faults = Faults()
     for name in COMMON:
         if not isinstance(found.content.get(name, ""), str):
@@ -123,15 +123,15 @@ def check_name(name: str, known: Iterable[str], where: str) -> None:
     known = sorted(known)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; is it {near[0]}?" if near else f"; there are: {', '.join(known)}"
-        raise BadSettings(f"{where} {name}: nobody knows that{hint}")
+        hint = f"; did you mean {near[0]}?" if near else f"; known names: {', '.join(known)}"
+        raise BadSettings(f"{where} {name}: unknown name{hint}")
 
 
 def table_in(value: Any, file: SettingsFile, *keys: str) -> Mapping[str, Any]:
     """Returns the table. Raises BadSettings if the value is not a table."""
     if not isinstance(value, dict):
         name = ".".join(keys)
-        raise BadSettings(f"{file.at(*keys)}: {name} is a table of settings, [{name}], and no value")
+        raise BadSettings(f"{file.at(*keys)}: {name} is a table of settings, [{name}], and not a value")
     return value
 
 
@@ -178,7 +178,7 @@ def of_program(path: str | Path, kind: type[T], name: str, **more: Any) -> T:
     for other in file.content.keys() - {name, *COMMON}:
         meant = difflib.get_close_matches(other, [name, *COMMON], n=1, cutoff=LIKENESS)
         if meant:
-            raise BadSettings(f"{file.at(other)}: {other}: nobody knows that; is it {meant[0]}?")
+            raise BadSettings(f"{file.at(other)}: {other}: unknown name; did you mean {meant[0]}?")
     faults = Faults()
     found = section(kind, table_in(file.content.get(name, {}), file, name), file, name, faults)
     faults.end()
@@ -202,7 +202,7 @@ def metadata_uri_of(path: str | Path) -> str:
     if not uri:
         variable = COMMON["metadata"]
         raise BadSettings(
-            f'{path} does not say where the metadata is: write metadata = "etcd://HOST:PORT/PREFIX" or '
+            f'{path} does not name the metadata: write metadata = "etcd://HOST:PORT/PREFIX" or '
             f'"sqlite:///PATH" at its top, or set {variable}'
         )
     return uri

@@ -133,10 +133,10 @@ class SqliteConnection:
         """
         found = _identity_of(self._path)
         if found is None:
-            raise StoreUnavailable(f"metadata file {self._path} is away: put it back in its place")
+            raise StoreUnavailable(f"metadata file {self._path} is missing: put it back in its place")
         if found != self._opened:
             log.warning(
-                "metadata file %s is another one than was opened: using that one from now on", self._path
+                "metadata file %s was replaced by another file: using that one from now on", self._path
             )
             with gate.inside():
                 self._disconnect()

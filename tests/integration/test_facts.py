@@ -186,7 +186,7 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (CLOSED, left_open, "1 ledgers are not closed, and seem to have nobody who does it"),
     (METADATA, as_it_is, FULL),
     (AUDITOR, nobody_elected, "nobody is the auditor"),
-    (ACCEPTED, went_back, "nobody has accepted (bookie b1 found its key at 3, where 7 or more was expected)"),
+    (ACCEPTED, went_back, "nobody has accepted (bookie b1 found its key at 3, but expected 7 or more)"),
     (REGISTERED, one_is_away, "not registered: b4; what is there is copied elsewhere after 600 s of absence"),
     (BRAKE, most_are_away, "b2, b3, b4 are absent: nothing is copied while so many are; of those"),
     (FORGOTTEN, given_up_and_named, "given up, and ledgers still refer to it: b4"),
