@@ -89,28 +89,28 @@ def read_items(file: IO[bytes]) -> Iterator[Item]:
         fields = _fields(line, number)
         if fields.get("end"):
             if fields.get("sha256") != counted.hexdigest() or fields.get("keys") != keys:
-                raise BackupUnusable("it is damaged (checksum mismatch): take another one")
+                raise BackupUnusable("it is damaged (checksum mismatch): use another backup")
             if file.read(1):
                 raise BackupUnusable(f"the file continues after its end, in line {number + 1}")
             return
         counted.update(line)
         keys += 1
         yield _item(fields, number)
-    raise BackupUnusable(f"it is cut off after line {number}. Take another one")
+    raise BackupUnusable(f"it is cut off after line {number}. Use another backup")
 
 
 def _item(fields: dict[str, Any], number: int) -> Item:
     try:
         value = base64.b64decode(_of(fields, "value", str, number), validate=True)
     except ValueError as error:
-        raise BackupUnusable(f"line {number} is damaged: {error}. Take another one") from error
+        raise BackupUnusable(f"line {number} is damaged: {error}. Use another backup") from error
     return Item(_of(fields, "key", str, number), value)
 
 
 def _of(fields: dict[str, Any], name: str, kind: type, number: int) -> Any:
     found = fields.get(name)
     if not isinstance(found, kind):
-        raise BackupUnusable(f"line {number} is damaged: it has no {name}. Take another one")
+        raise BackupUnusable(f"line {number} is damaged: it has no {name}. Use another backup")
     return found
 
 

@@ -161,8 +161,8 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: N
         await settled_writes.create_unless_there(store, keys.RESTORED, _begun(backup_ms, now_ms, noticed))
     except StoreRefused as error:
         raise StoreRefused(
-            f"the hold cannot be set, because the key {keys.RESTORED!r} may not be written ({error}): run the commands that "
-            "`bookledger metadata roles` prints"
+            f"the hold cannot be set, because the key {keys.RESTORED!r} may not be written ({error}): run the commands "
+            "that `bookledger metadata roles` prints"
         ) from error
 
 

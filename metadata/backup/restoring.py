@@ -37,7 +37,7 @@ def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) ->
         on_read(file.tell() - read_bytes)
         read_bytes = file.tell()
     if not has_layout:
-        raise BackupUnusable("it has no cluster's layout. Take another one")
+        raise BackupUnusable("it has no cluster's layout. Use another backup")
     return header, count
 
 
@@ -126,7 +126,9 @@ async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
         else:
             await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version)
     if (now := await hold.read(store)) is None or now.backup_ms != backup_ms:
-        raise BackupUnusable("bookies wrote here during the restore: stop all of them first, and restore it again")
+        raise BackupUnusable(
+            "bookies wrote here during the restore: stop all of them first, and restore it again"
+        )
 
 
 async def _clear_notes(store: MetadataStore) -> None:

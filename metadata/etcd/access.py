@@ -113,7 +113,9 @@ def etcdctl_commands(metadata_uri: str) -> Iterator[str]:
     """Yields etcdctl commands that create the roles `PREFIX-ROLE` for a cluster. Raises ValueError."""
     parts = split(metadata_uri)
     if parts.scheme not in ("etcd", "etcds"):
-        raise ValueError(f"roles are for etcd, and {metadata_uri} is not an etcd URI: write etcd://HOST:PORT/PREFIX")
+        raise ValueError(
+            f"roles are for etcd, and {metadata_uri} is not an etcd URI: write etcd://HOST:PORT/PREFIX"
+        )
     prefix = config_in(parts).prefix
     for role, access in ACCESS.items():
         name = f"{prefix}-{role}"

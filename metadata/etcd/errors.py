@@ -59,7 +59,9 @@ class EtcdRefused(StoreRefused):
         self.details = details
 
 
-WHAT_TO_DO_FULL = 'make room and disarm its alarm, as docs/operators.md describes under "etcd is out of space"'
+WHAT_TO_DO_FULL = (
+    'make room and disarm its alarm, as docs/operators.md describes under "etcd is out of space"'
+)
 
 
 class EtcdFull(StoreFull):

@@ -138,7 +138,7 @@ def test_everything_that_is_wrong_is_named_at_once_a_line_each(tmp_path: Path, r
     assert len(lines) == len(set(lines)) == len(FOUND), err
     for line in lines:
         assert re.search(r"bookledger\.toml:\d+: ", line), "each with the line of the file"
-    (prot,) = [line for line in lines if "prot: nobody knows" in line]
+    (prot,) = [line for line in lines if "prot: unknown name" in line]
     number = IMPOSSIBLE.splitlines().index("prot = 1") + 1
     assert f"bookledger.toml:{number}: [bookie.run] prot" in prot
 

@@ -147,7 +147,7 @@ def test_a_file_that_is_cut_off_or_changed_anywhere_is_refused() -> None:
         damaged[at] ^= 1
         with pytest.raises(BackupUnusable):
             list(read_items(io.BytesIO(bytes(damaged))))
-    with pytest.raises(BackupUnusable, match="follows its end"):
+    with pytest.raises(BackupUnusable, match="continues after its end"):
         list(read_items(io.BytesIO(whole + whole)))
 
 

@@ -139,7 +139,8 @@ class Cleaner:
             await ProducerStore(self._logs.store, record.identity).drop_before(begins)
 
     async def _clean_pages(self, record: LogRecord) -> bool:
-        """Deletes pages without remaining records, and their ledgers; deletes only ledgers if a page has remaining records."""
+        """Deletes pages without remaining records, and their ledgers; deletes only ledgers if a page has remaining
+        records."""
         async for page in self._logs.pages(record.identity):
             dead = [s.ledger_id for s in page.segments if record.gave_up(s)]
             if not await self._delete_all(dead, page.segments):

@@ -52,9 +52,7 @@ class LogSettings:
         if not (0 < self.roll_bytes < 2**63 and 0 < self.roll_records < 2**63):
             raise ValueError("a segment has at least 1 byte and 1 record when it ends")
         if not 0.001 <= self.roll_seconds < 2**40:
-            raise ValueError(
-                f"a segment cannot end every {self.roll_seconds} seconds: use 0.001 or more"
-            )
+            raise ValueError(f"a segment cannot end every {self.roll_seconds} seconds: use 0.001 or more")
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,8 @@ class LogSetRecord:
             raise ValueError(f"the set grows to {self.growing_to} logs already")
         if not self.logs < logs <= LOGS_MAX or logs % self.logs:
             raise ValueError(
-                f"{self.logs} logs grow to a multiple of that, {LOGS_MAX} at most, and not to {logs}, so that the keys of "
-                "each new log come from one log"
+                f"{self.logs} logs grow to a multiple of that, {LOGS_MAX} at most, and not to {logs}, so that the keys "
+                "of each new log come from one log"
             )
         return self if self.growing_to else replace(self, growing_to=logs, generation=self.generation + 1)
 
