@@ -27,8 +27,8 @@ from __future__ import annotations
 from .picklable_errors import AccessDenied, AlreadyExists, NotFound, PicklableError
 
 CONFLICTS_MAX = 1000
-"""Consecutive conflicts of one change after which it fails. So many are a fault, not contention, because each conflict
-means that another client has succeeded."""
+"""Consecutive conflicts of one change after which it fails. That many mean a fault, not contention, because each
+conflict means that another client has succeeded."""
 
 
 class MetadataError(PicklableError):

@@ -291,7 +291,7 @@ class MemoryStore:
         self._data.revoke(lease.lease_id, self._now())
 
     async def health(self) -> StoreHealth:
-        self._now()  # raises where it is closed
+        self._now()  # raises if it is closed
         return StoreHealth("memory", "", 0)
 
     async def close(self) -> None:

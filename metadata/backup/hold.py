@@ -234,7 +234,7 @@ async def waiting(store: MetadataStore) -> list[BookieRef]:
 
 async def accept(store: MetadataStore, heard: Collection[BookieRef] = ()) -> bool:
     """Ends the hold, and records the acceptance and the bookies that were `heard`; returns whether there was a hold. If
-    there was none, `heard` is added to the last acceptance. Raises MetadataError."""
+    there was none, adds `heard` to the last acceptance if that names bookies. Raises MetadataError."""
     found = await store.get(keys.RESTORED)
     if found is None:
         if heard and (one := await accepted(store)) is not None and one.heard:

@@ -67,7 +67,7 @@ async def drop(store: MetadataStore, ledger_id: int, done: Iterable[Move]) -> No
 async def cancel(store: MetadataStore) -> int:
     """Removes all planned moves; returns the number of ledgers that had some. Raises MetadataError."""
     count = 0
-    async for item in list_all(store, keys.MOVES):  # what has changed since is being executed
+    async for item in list_all(store, keys.MOVES):  # a plan that has changed since is being executed
         count += await settled_writes.delete_unless_changed(store, item.key, item.version)
     return count
 

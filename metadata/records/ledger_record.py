@@ -112,8 +112,8 @@ class LedgerRecord:
     can claim it, by compare-and-swap. `identity`: random, made with the ledger. A store that went back to an older copy
     of itself gives an id once more, and the identity distinguishes the two ledgers (rule W8). `accepted_loss`: how it
     was closed without proof of its end; None for all others, and it stays for ever. `also_at`: bookies outside the last
-    ensemble that reported, after the store had gone back, that they hold more than this record lists: the ledger is not
-    closed by it until an operator accepts a loss. Empty in a closed one. `written_at`: the version at which the
+    ensemble that reported, after the store had gone back, that they hold more than this record lists: only an operator
+    who accepts a loss closes the ledger by this record. Empty in a closed one. `written_at`: the version at which the
     ledger's writer left it, if another process has changed it since; 0 if none has, or if it is not known. `cold`: its
     copy in an object store, or one that is being uploaded. Once it is stored the ensembles may be empty: then no bookie
     has the ledger (rule O2).

@@ -61,7 +61,7 @@ class LogShares:
         self.key = keys.log_shares(log_set, group)
 
     async def share(self, members: Sequence[str], logs: int) -> Shares | None:
-        """Shares the logs among these members, unless they are shared so; None if another client was faster: read
+        """Shares the logs among these members, unless that is done; None if another client was faster: read
         again."""
         found = await self._store.get(self.key)
         before = Shares((), logs) if found is None else decode(self.key, found.value)

@@ -81,7 +81,7 @@ class Cleaner:
         own = (*(segment.ledger_id for segment in record.segments), *record.obsolete)
         if not (await self._clean_pages(record) and await self._delete_all(own)):
             return False
-        if record.forks:  # before its name goes: from here on the last fork ends its record
+        if record.forks:  # before its name is deleted: from here on the last fork deletes its record
             await self._end(found)
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()

@@ -124,7 +124,8 @@ def encode_of(record: LedgerRecord, fragment: Fragment) -> bytes:
 
 
 def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> None:
-    """Raises BadRecord if a note is of another ledger, or is not a note; NewerNote. Decoding checks the rest."""
+    """Raises BadRecord if a note is of another ledger, or is not a note; NewerNote for a newer program's. Decoding
+    checks the rest."""
     try:
         message = pb.FragmentNote.FromString(value)
     except DecodeError as error:
