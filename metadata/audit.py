@@ -1,10 +1,10 @@
-"""Audit log: who did what, or was refused; a line of JSON each, for the logger "bookledger.audit".
+"""Audit log: who did something, or was refused, as one JSON object per line on the logger "bookledger.audit".
 
 {"at": "2026-11-23T22:50:01.123Z", "what": "fence", "outcome": "done", "who": "client:app", "from": "10.0.0.7", …}
 
-The log is off until that logger gets a handler; `bookledger --audit-log FILE` adds one. A line has numbers, names
-and reasons, and never a payload, a password or a key. Refusals are rate-limited, as strangers can cause any number:
-past REFUSALS_A_SECOND_MAX they are only counted, in the next line.
+The log is off until that logger gets a handler; `bookledger --audit-log FILE` adds one. A line contains numbers, names
+and reasons, and never a payload, a password or a key. Refusals are rate-limited, because strangers can cause any number
+of them: refusals beyond REFUSALS_A_SECOND_MAX are only counted, and the next line has the count.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Act(StrEnum):
 
 
 class _Flood:
-    """Rate limit of refusals: counts those that are left out."""
+    """Rate limit of refusals. Counts the refusals that are not logged."""
 
     def __init__(self) -> None:
         self._second = 0
@@ -70,7 +70,7 @@ _refusals = _Flood()
 
 
 def tell(act: Act, outcome: str = DONE, *, who: str = "", where: str = "", **about: int | str | None) -> None:
-    """Logs an action and its outcome. `about`: ledger ids, names, numbers; None is left out."""
+    """Logs an action and its outcome. `about`: ledger ids, names, numbers; None values are left out."""
     if not AUDIT.isEnabledFor(logging.INFO):
         return
     if act is Act.REFUSED and not _refusals.lets_through():

@@ -1,25 +1,25 @@
 """Errors of the metadata stores.
 
     MetadataError
-    ├── KeyConflict          the key is not as the caller knew it; nothing was changed
+    ├── KeyConflict          the key differs from the caller's copy; nothing was changed
     │   ├── KeyExists        create: the key exists already
-    │   ├── NoSuchKey        replace or delete: the key is gone
+    │   ├── NoSuchKey        replace or delete: the key does not exist
     │   └── VersionConflict  replace or delete: another client changed the key first
     ├── KeepsChanging        other clients changed the key first, again and again
     ├── ValueTooLarge        the value is over VALUE_BYTES_MAX; nothing was sent
-    ├── LeaseLost            the lease ran out; its keys are gone or going
-    ├── WatchCompacted       the history a watch asked for is no longer kept
+    ├── LeaseLost            the lease ran out; its keys are deleted, or soon will be
+    ├── WatchCompacted       the store no longer keeps the history that a watch asked for
     ├── StoreUnavailable     the call did not happen, or it only read
-    │   ├── StoreRefused     it refused (credentials, permission): a retry does not help
+    │   ├── StoreRefused     the store refused (credentials, permission): a retry does not help
     │   └── OutcomeUnknown   ambiguous: the write was sent and its answer lost; it may yet be applied
-    │       └── StoreFull    it has no space left; whether this write was made, a read tells
+    │       └── StoreFull    the store has no space left; a read shows whether this write was made
     ├── StoreTooOld          the store's version is not supported
-    ├── BadMetadataUri       the address cannot be understood
-    ├── BackupUnusable       a file is no backup, is damaged, or does not belong here
-    ├── MetadataRestored     it came from a backup, and is not accepted yet
+    ├── BadMetadataUri       the URI cannot be parsed
+    ├── BackupUnusable       a file is not a backup, is damaged, or does not belong here
+    ├── MetadataRestored     the metadata came from a backup, and is not accepted yet
     └── BadRecord            a stored record cannot be decoded
 
-Every class keeps its facts as fields and forms its own sentence.
+Every class has its details as fields and formats its own message.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from __future__ import annotations
 from .picklable_errors import AccessDenied, AlreadyExists, NotFound, PicklableError
 
 CONFLICTS_MAX = 1000
-"""Conflicts in a row of one change, after which it is not contention but a fault: after each of them somebody else has
-come further."""
+"""Consecutive conflicts of one change after which it fails. That many mean a fault, not contention, because each
+conflict means that another client has succeeded."""
 
 
 class MetadataError(PicklableError):
-    """Base class of everything a metadata store raises."""
+    """Base class of all errors that a metadata store raises."""
 
 
 class KeyConflict(MetadataError):
-    """The key is not as the caller knew it, and nothing was changed. Read again and decide again; never overwrite."""
+    """The key differs from the caller's copy, and nothing was changed. Read again and decide again; never overwrite."""
 
 
 class KeyExists(AlreadyExists, KeyConflict):
@@ -56,7 +56,7 @@ class NoSuchKey(NotFound, KeyConflict):
 
 
 class VersionConflict(KeyConflict):
-    """The key's version is not the one named."""
+    """The key is not at the given version."""
 
     def __init__(self, key: str, expected: int) -> None:
         super().__init__(f"metadata key {key!r} is no longer at version {expected}")
@@ -93,8 +93,8 @@ class LeaseLost(MetadataError):
 
 
 class WatchCompacted(MetadataError):
-    """Events were missed for good, or the store went back to an older copy, which has not come so far. List the prefix
-    again and watch from that listing's revision."""
+    """Events were missed for good, or the store went back to an older copy that does not contain that revision. List
+    the prefix again and watch from that listing's revision."""
 
     def __init__(self, from_revision: int) -> None:
         super().__init__(f"the history after revision {from_revision} is no longer kept, or not there yet")
@@ -104,7 +104,7 @@ class WatchCompacted(MetadataError):
 class StoreUnavailable(MetadataError):
     """The store did not answer, and nothing was changed. Try again later.
 
-    `what_to_do`: advice for a first start, where there is some.
+    `what_to_do`: advice for a first start, if there is any.
     """
 
     def __init__(self, message: str = "", *, what_to_do: str = "") -> None:
@@ -113,7 +113,7 @@ class StoreUnavailable(MetadataError):
 
 
 class StoreRefused(AccessDenied, StoreUnavailable):
-    """The store answered and refused, or is closed; nothing was changed, and trying again is of no use."""
+    """The store answered and refused, or is closed. Nothing was changed, and a retry does not help."""
 
 
 class OutcomeUnknown(StoreUnavailable):
@@ -125,9 +125,10 @@ class OutcomeUnknown(StoreUnavailable):
 
 
 class StoreFull(OutcomeUnknown):
-    """The store has no space left, and refuses changes until an operator makes some.
+    """The store has no space left, and refuses changes until an operator frees some.
 
-    The one change that crossed the limit was made all the same. Which one it is has been decided: a read tells.
+    The one change that crossed the limit was made all the same. Whether this was the one is already decided: read the
+    key to find out.
     """
 
 
@@ -152,13 +153,14 @@ class BadRecord(MetadataError):
 
 
 class BackupUnusable(MetadataError):
-    """A file that is no complete backup, or does not belong where it was to be restored."""
+    """A file is not a complete backup, or does not belong where it was to be restored."""
 
 
 class MetadataRestored(MetadataError):
     """The metadata came from a backup, and is not accepted yet. Nothing was changed.
 
-    A ledger of which the backup knows an older ensemble could be closed too early. An operator looks, and accepts it.
+    A ledger whose ensemble is older in the backup could be closed too early. An operator checks the metadata and
+    accepts it.
     """
 
     def __init__(

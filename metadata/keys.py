@@ -2,38 +2,38 @@
 
 layout                     the cluster's id and format version
 ids/ledger                 the next ledger id
-ids/retired                the end of the ids of which no tombstone is left
+ids/retired                the end of the ids whose tombstones have all been deleted
 ledgers/<id>               one record per ledger, id as 16 hex digits
 cookies/<bookie>           the identity a bookie was formatted with
-decommissioned/<uuid>      that an operator took the cookie of this incarnation away
+decommissioned/<uuid>      an operator has removed the cookie of this incarnation
 lives/<bookie>             generation of the bookie's directory: how often it has started
 bookies/live/<bookie>      registration of a live bookie (under its lease)
-collected/<bookie>         up to which revision it has dropped what was deleted
+collected/<bookie>         the revision up to which it has dropped deleted ledgers
 underreplicated/<id>       a ledger that has fewer copies than it should, and since when
 healing/<id>               the bookie that re-replicates it (under a lease)
 moves/<id>                 planned moves of its copies, to balance disk usage
 absent/<bookie>            since when a bookie that was formatted has not been registered
 orders/<bookie>            an operator's request for a bookie: drain, maintenance, give up
-offloader                  what the offloader of ledgers to an object store has found in its last round
+offloader                  results of the last round of the offloader to an object store
 auditor                    the elected auditor (under a lease)
 coldremovals/<key>         objects to delete from an object store, unless their ledger's record names them
-restored                   says that the metadata came from a backup, and is not accepted yet
-accepted                   the same of metadata that was older, and was accepted last
-misfits/<bookie>           what a bookie holds that does not match the backup
-journals/<journal>/<acceptor>/state             what an acceptor of a journal has promised, and its latest segments
+restored                   the hold: the metadata came from a backup, and is not accepted yet
+accepted                   the last acceptance of older metadata
+misfits/<bookie>           a bookie's entries that do not match the backup
+journals/<journal>/<acceptor>/state             the promises of a journal's acceptor, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
-logs/<identity>            one record per log: its writer's epoch, its latest segments, what is left of it
-lognames/<name>            the identity of the log of this name, if its record says so
+logs/<identity>            one record per log: its writer's epoch, its latest segments, its first position
+lognames/<name>            the identity of the log of this name, if its record confirms it
 logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
-logproducers/<identity>/<position>   what is known of the producers of a log's records before it
+logproducers/<identity>/<position>   the known producers of a log's records before it
 elections/<name>           the latest term of an election
-cursors/<identity>/<name>  how far a reader of the log has come
-silences/<identity>        for how long cursors have stood still that keep records of the log
-logsets/<name>             how many logs a set has, and where each stood when it grew
+cursors/<identity>/<name>  the position of a reader of the log
+silences/<identity>        for how long the cursors that retain records of the log have not moved
+logsets/<name>             the number of logs of a set, and where each log ended when the set grew
 logshares/<set>/<group>    which member of a group of consumers has which log of the set
-candidates/<key>/<nonce>   who leads, or waits to lead, by what the record under <key> says (under its lease)
+candidates/<key>/<nonce>   a program that leads, or waits to lead, by the record under <key> (under its lease)
 """
 
 from __future__ import annotations
@@ -85,7 +85,8 @@ _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_CHARACTERS_MAX - 1}}}")
 
 
 def is_name(name: str) -> bool:
-    """Whether it is a name: letters, digits, `.`, `_`, `-`, so that it can be part of a key or a path; not too long."""
+    """Whether it is a valid name: letters, digits, `.`, `_`, `-`, so that it can be part of a key or a path; not too
+    long."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
@@ -202,7 +203,7 @@ def log_times(identity: bytes) -> str:
 
 
 def log_time(identity: bytes, ended_us: int, end_position: int | None = None) -> str:
-    """The key that finds a page by time; without a position, what is smaller than all keys of this time or later."""
+    """The key that finds a page by time. Without a position, a string smaller than all keys of this time or later."""
     assert 0 <= ended_us <= LEDGER_ID_MAX
     behind = "" if end_position is None else f"{end_position:016x}"
     return f"{log_times(identity)}{ended_us:016x}{behind}"
@@ -213,7 +214,7 @@ def log_producers(identity: bytes) -> str:
 
 
 def log_producers_at(identity: bytes, position: int) -> str:
-    """The key of what is known at a position; fixed width, so that key order is the order of positions."""
+    """The key of the producers known at a position; fixed width, so that key order is the order of positions."""
     assert 0 <= position <= LEDGER_ID_MAX
     return f"{log_producers(identity)}{position:016x}"
 
@@ -248,7 +249,7 @@ def log_shares(log_set: str, group: str) -> str:
 
 
 def candidates(led: str) -> str:
-    """The prefix of those that want to lead by what the record under this key says."""
+    """The prefix of the candidates that want to lead by the record under this key."""
     return f"{CANDIDATES}{led}/"
 
 

@@ -1,9 +1,8 @@
 """In-memory metadata store: the reference model for the other stores.
 
-`MemoryData` is the model, a pure machine: the time comes in as an argument and nothing is awaited.
-`MemoryStore` is a handle on it: it asks the running event loop for the time and waits for changes,
-so leases follow virtual time in a simulation. Several handles may share one `MemoryData`, also
-from event loops in different threads.
+`MemoryData` is the model, a pure machine: the time comes in as an argument and nothing is awaited. `MemoryStore` is a
+handle on it: it asks the running event loop for the time and waits for changes, so leases follow virtual time in a
+simulation. Several handles may share one `MemoryData`, also from event loops in different threads.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ class MemoryData:
             return Page(items, items[-1].key if len(keys) > limit else None, self._revision)
 
     def events_after(self, prefix: str, after: int, now: float) -> tuple[list[WatchEvent], int]:
-        """The kept events under `prefix` with a revision > `after`, and the revision they reach to."""
+        """The kept events under `prefix` with a revision > `after`, and the last revision that they cover."""
         with self._lock:
             self._expire(now)
             oldest = self._revision - len(self._events) + 1
@@ -292,7 +291,7 @@ class MemoryStore:
         self._data.revoke(lease.lease_id, self._now())
 
     async def health(self) -> StoreHealth:
-        self._now()  # raises where it is closed
+        self._now()  # raises if it is closed
         return StoreHealth("memory", "", 0)
 
     async def close(self) -> None:

@@ -34,11 +34,11 @@ HOW_TO_WRITE_IT = "write etcd://HOST:PORT[,HOST:PORT...]/PREFIX or sqlite:///PAT
 
 
 async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
-    """Opens the store that `uri` names; `close` it when done. Raises BadMetadataUri naming the problem.
+    """Opens the store that `uri` names; the caller closes it. Raises BadMetadataUri, which names the problem.
 
-    An SQLite file is opened at once, and must be there unless `create` is given: a mistyped path must
-    not look like a cluster without ledgers. etcd is not contacted before the first call, so a cluster
-    that is down for the moment is no error here.
+    An SQLite file is opened at once, and must exist unless `create` is given: a mistyped path must not look like a
+    cluster without ledgers. etcd is not contacted before the first call, so a cluster that is briefly down is no error
+    here.
     """
     with _told_of(uri):
         store = _maker(split(uri), create=create)()
@@ -49,7 +49,7 @@ async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
 
 @asynccontextmanager
 async def opened_store(uri: str, *, create: bool = False) -> AsyncIterator[MetadataStore]:
-    """The same, closed at the end of the block."""
+    """Opens a store as `open_store` does, and closes it at the end of the block."""
     store = await open_store(uri, create=create)
     try:
         yield store
@@ -58,9 +58,10 @@ async def opened_store(uri: str, *, create: bool = False) -> AsyncIterator[Metad
 
 
 def uri_in(given: UriOrPath | None) -> str:
-    """The metadata URI that a caller gave: a path is that of an SQLite file, None what BOOKLEDGER_METADATA says.
+    """The metadata URI that a caller gave. A path is that of an SQLite file. For None it is the value of
+    BOOKLEDGER_METADATA.
 
-    Raises BadMetadataUri where nothing says it, TypeError.
+    Raises BadMetadataUri if there is none, TypeError.
     """
     if given is None and not (given := os.environ.get(VARIABLE)):
         raise BadMetadataUri("", f"none was given, and {VARIABLE} is not set; {HOW_TO_WRITE_IT}")

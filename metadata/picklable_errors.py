@@ -1,5 +1,5 @@
-"""Picklable errors: raised in one process, and raised again, with all fields, in another; and what errors of several
-packages have in common, for handlers that need not know from which they come."""
+"""Picklable errors: raised in one process, and raised again with all fields in another. Also the base classes that
+errors of several packages share, for handlers that need not know the package."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ class PicklableError(Exception):
 
 
 class NotFound(PicklableError):
-    """What was asked for is not there, or no longer: check its id."""
+    """The requested object does not exist, or no longer exists: check its id."""
 
 
 class OutOfRange(NotFound):
-    """It is beyond the end of a ledger or log, or before 0: look at the end again, or ask for less."""
+    """The position is beyond the end of a ledger or log, or before 0: check the end again, or ask for less."""
 
 
 class AlreadyExists(PicklableError):
-    """What was to be made is there already. Nothing was changed: choose another id, or use what is there."""
+    """The object to be created exists already. Nothing was changed: choose another id, or use the existing object."""
 
 
 class AccessDenied(PicklableError):
-    """The caller lacks the password, the key or the role for this. Trying again is of no use."""
+    """The caller lacks the password, the key or the role for this. A retry does not help."""
 
 
 class TakenOver(PicklableError):
-    """Another writer has taken over what this one was writing: this one must stop."""
+    """Another writer has taken over the object that this one was writing: this one must stop."""
 
 
 class Unavailable(PicklableError):
-    """Something that the call needs did not answer, or too few did. The same may succeed when it is back."""
+    """A service that the call needs did not answer, or too few did. The same call may succeed when it is back."""
 
 
 def _comparable(value: Any) -> Any:

@@ -19,7 +19,7 @@ from .records.registration import Registration
 T = TypeVar("T")
 
 Rank = tuple[int, int]
-"""How many other copies share a bookie's fault domain, and its host: the lower the better."""
+"""How many other copies share a bookie's fault domain, and its host; lower is better."""
 
 
 def host_of(registration: Registration) -> str:
@@ -50,9 +50,9 @@ def choose(
 ) -> list[Registration]:
     """Chooses up to `count` bookies, on as many fault domains, then hosts, as there are, `beside` those given.
 
-    Bookies in `avoid` (which failed lately) are taken only when nothing else is left. Of equals the one that is `near`
-    to the caller is taken first, others at random, weighted by free space. Returns fewer than `count` where there are
-    too few candidates; the caller says what that means.
+    Bookies in `avoid` (which failed lately) are taken only if no others are left. Among equals the bookie that is
+    `near` to the caller is taken first, others at random, weighted by free space. Returns fewer than `count` if there
+    are too few candidates; the caller decides whether that is an error.
     """
     remaining, copies = _shuffled(candidates, rng), _Copies(beside)
     chosen: list[Registration] = []
@@ -98,7 +98,7 @@ def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Re
 
 
 def fewest_domains(ensemble: Sequence[Registration | None], write_quorum: int) -> int:
-    """Number of fault domains of the write set that has the fewest; None is an absent bookie, and in no domain."""
+    """Number of fault domains of the write set that has the fewest. None is an absent bookie, which is in no domain."""
     domains = [None if one is None else one.fault_domain for one in ensemble]
     return min(_domains_of_write_sets(domains, write_quorum))
 
@@ -112,7 +112,7 @@ def neighbours(position: int, ensemble_size: int, write_quorum: int) -> list[int
 def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registration]:
     """Orders the bookies so that every write set is on as many fault domains as possible.
 
-    Keeps the given order where that is as good.
+    Keeps the given order if it is as good.
     """
     found = list(chosen)
     if write_quorum >= len(found):
@@ -134,7 +134,7 @@ def gaps_max(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
 
 
 def with_gaps(living: Sequence[T], absent: Sequence[T], ensemble_size: int) -> list[T]:
-    """Fills an ensemble with the living, in their order, and with absent ones at positions spread evenly.
+    """Fills an ensemble with the living bookies, in their order, and with absent ones at positions spread evenly.
 
     Any run of n positions then has at most n * absent / ensemble size of them, rounded up.
     """
@@ -144,7 +144,8 @@ def with_gaps(living: Sequence[T], absent: Sequence[T], ensemble_size: int) -> l
 
 
 def _dealt(chosen: Sequence[Registration]) -> list[Registration]:
-    """Largest domains first, on every second position: so none is its own neighbour as long as possible."""
+    """Deals the largest domains first, to every second position, so that no domain is next to itself as long as
+    possible."""
     counts = Counter(one.fault_domain for one in chosen)
     by_size = sorted(chosen, key=lambda one: (-counts[one.fault_domain], one.fault_domain))
     places = [*range(0, len(by_size), 2), *range(1, len(by_size), 2)]

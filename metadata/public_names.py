@@ -1,6 +1,6 @@
-"""The public names of a package: those that it imports under `if TYPE_CHECKING`, each imported when it is first used.
+"""The public names of a package: the names that it imports under `if TYPE_CHECKING`. Each is imported at its first use.
 
-So a name is written once, where type checkers find it, too.
+So each name is written once, at a place where type checkers find it, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 def lazily(
     package: str, require: Callable[[str, str], None] = lambda _home, _name: None
 ) -> Callable[[str], Any]:
-    """Returns the `__getattr__` of a package, which knows `__all__`, too. Before a name is imported from its home,
+    """Returns the `__getattr__` of a package, which also supports `__all__`. Before a name is imported from its home,
     `require` may raise ImportError."""
 
     def get(name: str) -> Any:
@@ -37,7 +37,7 @@ def lazily(
 
 @cache
 def homes_of(package: str) -> dict[str, str]:
-    """The module of each public name of an imported package. Raises ImportError where its source is not installed."""
+    """The module of each public name of an imported package. Raises ImportError if its source is not installed."""
     spec = sys.modules[package].__spec__
     read = getattr(spec and spec.loader, "get_source", None)
     if spec is None or read is None or (source := read(package)) is None:

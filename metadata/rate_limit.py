@@ -7,21 +7,22 @@ import math
 from aiolimiter import AsyncLimiter
 
 PERIOD_SECONDS = 0.25
-"""Burst: the amount of this time may come at once, which leaves disk and processor to others in between."""
+"""Burst: the amount for this time may come at once. That leaves the disk and the processor free in between."""
 
 LEDGERS_PER_SECOND = 1000.0
-"""Ledgers that a collection, or a comparison with the metadata, looks at: more would be felt in the metadata store."""
+"""Ledgers per second that a collection, or a comparison with the metadata, reads. More would noticeably load the
+metadata store."""
 
 
 class RateLimit:
-    """A rate limit, in units a second, for all who share it."""
+    """A rate limit, in units a second, shared by all its users."""
 
     def __init__(self, per_second: float) -> None:
         self._most = max(1.0, per_second * PERIOD_SECONDS)
         self._limiter = AsyncLimiter(self._most, PERIOD_SECONDS)
 
     async def keep(self, units: float) -> None:
-        """Waits until so many units fit the rate; splits more than fit at once."""
+        """Waits until `units` fit the rate; splits them if they are more than fit at once."""
         while units > 0:
             step = min(units, self._most)
             await self._limiter.acquire(step)
@@ -29,7 +30,7 @@ class RateLimit:
 
 
 class LogRateLimit:
-    """Says when a log line may be written, and counts those that were suppressed. Belongs to one thread; `now` is any
+    """Decides whether a log line may be written, and counts suppressed lines. Belongs to one thread; `now` is any
     monotonic clock."""
 
     def __init__(self, seconds_min: float) -> None:
@@ -39,7 +40,7 @@ class LogRateLimit:
         self._untold = 0
 
     def untold(self, now: float) -> int | None:
-        """How many were suppressed since the last line, if another may be logged; None if not."""
+        """Number of lines suppressed since the last one, if another may be logged; None if not."""
         if now - self._told_at < self._seconds_min:
             self._untold += 1
             return None

@@ -1,6 +1,6 @@
 """Reads passwords and keys from files: bounded in size, and refused if other users of the host can read them.
 
-What holds one may ask to be told when it is to be read again: by SIGHUP, at a daemon.
+The holder of a secret may register to be notified when it has to read the file again: at SIGHUP, in a daemon.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SECRET_BYTES_MAX = 1024 * 1024
 
 
 KEY_FILE_VARIABLE = "BOOKLEDGER_KEY_FILE"
-"""Environment variable for the file with the key that encrypts entries, where a client is given none."""
+"""Environment variable for the file with the key that encrypts entries, for clients that are given no key."""
 
 AES_256_KEY_BYTES = 32
 
@@ -27,9 +27,8 @@ AES_256_KEY_BYTES = 32
 def read_password(path: str | Path) -> bytes:
     """Reads a password, without one newline at its end.
 
-    Raises ValueError for a file of ours that others can read, for an empty one and for one over
-    SECRET_BYTES_MAX, and OSError for one that cannot be read. As with the keys of ssh, a file of another
-    user is that user's concern.
+    Raises ValueError if the file is ours and others can read it, if it is empty or over SECRET_BYTES_MAX, and OSError
+    if it cannot be read. As with the keys of ssh, a file of another user is that user's concern.
     """
     password = read_bounded(path, private=True)
     for newline in (b"\r\n", b"\n"):
@@ -42,7 +41,7 @@ def read_password(path: str | Path) -> bytes:
 
 
 def key_of_environment() -> bytes | None:
-    """Reads the key in the file that BOOKLEDGER_KEY_FILE names, None where it names none. Raises as `read_key`."""
+    """Reads the key in the file that BOOKLEDGER_KEY_FILE names; None if it is not set. Raises as `read_key`."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     return read_key(path) if path else None
 
@@ -72,7 +71,7 @@ def read_bounded(path: str | Path, *, private: bool = False) -> bytes:
             _check_private(path, os.fstat(file.fileno()))
         content = file.read(SECRET_BYTES_MAX + 1)
     if len(content) > SECRET_BYTES_MAX:
-        raise ValueError(f"{path} is over {SECRET_BYTES_MAX} bytes: it is no certificate, key or password")
+        raise ValueError(f"{path} is over {SECRET_BYTES_MAX} bytes: it is not a certificate, key or password")
     return content
 
 
@@ -87,7 +86,7 @@ def _check_private(path: str | Path, status: os.stat_result) -> None:
 
 
 class Rereads(Protocol):
-    """Part of the interface of what holds a secret."""
+    """Part of the interface of a holder of a secret."""
 
     def read_again(self) -> None:
         """Has the next use read the file."""
@@ -97,12 +96,12 @@ _holders: WeakSet[Rereads] = WeakSet()
 
 
 def tell_at_hangup(holder: Rereads) -> None:
-    """Tells it from now on, for as long as it lives."""
+    """Notifies the holder from now on, for as long as it lives."""
     _holders.add(holder)
 
 
 def read_all_again() -> None:
-    """Tells all of this process."""
-    log.warning("SIGHUP: passwords and certificates are read again where they are used next")
+    """Notifies all holders of this process."""
+    log.warning("SIGHUP: passwords and certificates are read again at their next use")
     for one in list(_holders):
         one.read_again()

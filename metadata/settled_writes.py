@@ -1,11 +1,11 @@
-"""Changes keys by compare-and-swap (rule M1): settles writes whose answer was lost, and decides anew after a conflict.
+"""Changes keys by compare-and-swap (rule M1): settles writes whose answer was lost, and decides again after a conflict.
 
-A write whose answer was lost may have happened, or may happen later, when a slow store catches up. So the same
-bytes, which carry a nonce of their own, are written again at the same version: if either attempt lands, reading back
-shows exactly those bytes and the change is known to be ours. Anything else under the key is another client's change,
-and the change is decided again, on what stands then.
+A write whose answer was lost may have happened, or may happen later, when a slow store catches up. So the same bytes,
+which have their own nonce, are written again at the same version. If either attempt succeeds, reading the key back
+returns exactly those bytes, which shows that the change is ours. Any other value under the key is another client's
+change, and the change is decided again, based on that value.
 
-A store that is full has answered: it has made the change or never will, and reading back tells which.
+A full store has answered: it has made the change or never will, and reading the key back shows which.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ F = TypeVar("F")
 R = TypeVar("R")
 
 SETTLE_SECONDS_MAX = 30.0
-"""Time limit for settling an unknown outcome; then the caller gets the error."""
+"""Time limit for settling an unknown outcome; after it the caller gets the error."""
 
 NONCE_BYTES = 16
 
@@ -61,11 +61,11 @@ async def create(
     unless: str | None = None,
     seconds_max: float = SETTLE_SECONDS_MAX,
 ) -> int:
-    """Creates the key once, whatever answers are lost on the way; returns its version.
+    """Creates the key once, even if answers are lost; returns its version.
 
-    `value` must carry a nonce. Raises KeyExists when the key has another value, MetadataRestored where the key `unless`
-    exists, which holds changes back; OutcomeUnknown or StoreUnavailable when the store stayed silent for `seconds_max`,
-    StoreRefused when it is full.
+    `value` must contain a nonce. Raises KeyExists if the key has another value, MetadataRestored if the key `unless`,
+    which holds changes back, exists, OutcomeUnknown or StoreUnavailable if the store was silent for `seconds_max`,
+    StoreRefused if it is full.
     """
 
     def write() -> Awaitable[int]:
@@ -75,7 +75,7 @@ async def create(
 
 
 async def create_unless_there(store: MetadataStore, key: str, value: bytes) -> None:
-    """`create`, but for a key that exists, which stays as it is."""
+    """Creates the key as `create` does. A key that exists stays unchanged."""
     with suppress(KeyExists):
         await create(store, key, value)
 
@@ -90,11 +90,11 @@ async def replace(
     begins: bytes = b"",
     seconds_max: float = SETTLE_SECONDS_MAX,
 ) -> int:
-    """Replaces the value at `version` once, whatever answers are lost; returns the new version.
+    """Replaces the value at `version` once, even if answers are lost; returns the new version.
 
-    `value` must carry a nonce. Raises VersionConflict or NoSuchKey when another client changed the key first, or its
-    value does not begin with `begins` and go on, MetadataRestored where the key `unless` exists, OutcomeUnknown or
-    StoreUnavailable when the store stayed silent for `seconds_max`, StoreRefused when it is full.
+    `value` must contain a nonce. Raises VersionConflict or NoSuchKey if another client changed the key first, or if its
+    value does not begin with `begins` followed by more bytes, MetadataRestored if the key `unless` exists,
+    OutcomeUnknown or StoreUnavailable if the store was silent for `seconds_max`, StoreRefused if it is full.
     """
 
     def write() -> Awaitable[int]:
@@ -112,14 +112,14 @@ async def write(
     unless: str | None = None,
     seconds_max: float = SETTLE_SECONDS_MAX,
 ) -> int:
-    """`create` where the caller found no key, `replace` where it stood at this version. Raises what these do."""
+    """Calls `create` if `version` is None because the caller found no key, else `replace`. Raises as these do."""
     if version is None:
         return await create(store, key, value, unless=unless, seconds_max=seconds_max)
     return await replace(store, key, value, version, unless=unless, seconds_max=seconds_max)
 
 
 class Changed(NamedTuple, Generic[T]):
-    """What stood under a key before a change, and what stands since; None where there was, or is, no such key."""
+    """The value of a key before and after a change; None if there was, or is, no such key."""
 
     before: T | None
     after: T | None
@@ -134,12 +134,12 @@ async def change(
     *,
     unless: str | None = None,
 ) -> Changed[T]:
-    """Makes one change of a key, by a pure function of what stands there: after a conflict it is asked again.
+    """Changes a key once by `step`, a pure function of its value, which is called again after each conflict.
 
-    `step` is given None where there is no key, and returns None where there is to be none. Where it returns what it was
-    given nothing is changed, and where it raises neither. `encode` adds a nonce.
+    `step` gets None if there is no key, and returns None to delete the key. Nothing is changed if it returns its
+    argument or raises. `encode` adds a nonce.
 
-    Raises KeepsChanging, and what `create`, `replace` and `decode` raise, but for conflicts.
+    Raises KeepsChanging, and all errors of `create`, `replace` and `decode` except conflicts.
     """
 
     async def attempt(found: Versioned | None) -> Changed[T]:
@@ -157,17 +157,17 @@ async def change(
 
 
 async def put(store: MetadataStore, key: str, value: bytes) -> None:
-    """Has the key hold this value, whatever it held. Raises as `change` does."""
+    """Sets the key to this value, whatever its present value. Raises as `change` does."""
     await change(store, key, lambda _: value, _as_it_is, bytes)
 
 
 async def delete(store: MetadataStore, key: str) -> bool:
-    """Deletes the key, whatever it holds; returns whether there was one. Raises as `change` does."""
+    """Deletes the key, whatever its value; returns whether it existed. Raises as `change` does."""
     return (await change(store, key, lambda _: None, _as_it_is, bytes)).before is not None
 
 
 async def delete_unless_changed(store: MetadataStore, key: str, version: int) -> bool:
-    """Deletes this version of the key, unless another client was faster; whether it has. Raises MetadataError."""
+    """Deletes this version of the key; False if another client changed the key first. Raises MetadataError."""
     try:
         await store.delete(key, version)
     except KeyConflict:
@@ -182,10 +182,11 @@ def _as_it_is(_: str, value: bytes) -> bytes:
 async def until_changed(
     what: str, found: F, attempt: Callable[[F | R], Awaitable[T]], read: Callable[[], Awaitable[R]]
 ) -> T:
-    """Attempts a change of what was `found`, and of what is `read` after each conflict; returns what the attempt does.
+    """Attempts a change, first with `found`, then with the result of `read` after each conflict. Returns the attempt's
+    result.
 
     For changes that need more than `change`: further reads or writes, or a record that is known already. The attempt
-    raises KeyConflict where another client was faster. Raises KeepsChanging, and names `what` in it.
+    raises KeyConflict if another client was faster. Raises KeepsChanging with `what` in its message.
     """
     now: F | R = found
     for _ in range(CONFLICTS_MAX):
@@ -197,7 +198,7 @@ async def until_changed(
 
 
 async def _until_known(settling: _Settling, seconds_max: float) -> int:
-    """Writes until it is known that this has, or has not, happened. Nearly every first try succeeds: it is made without
+    """Writes until it is known whether the write has happened. Nearly every first try succeeds, so it is made without
     tenacity, which takes half as long as the call."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds_max
@@ -219,7 +220,7 @@ async def _until_known(settling: _Settling, seconds_max: float) -> int:
 
 @dataclass
 class _Settling:
-    """One write, of which it is known whether an answer to it was lost."""
+    """One write. Records whether an answer to it was lost."""
 
     store: MetadataStore
     key: str
@@ -248,8 +249,8 @@ class _Settling:
 async def _made_by_full_store(
     store: MetadataStore, key: str, value: bytes, unsettled: OutcomeUnknown | None, full: StoreFull
 ) -> int:
-    """The version of a change that crossed the store's limit. Raises StoreRefused where it was not made; after a lost
-    answer that one, which may be applied once there is room."""
+    """The version of a change that crossed the store's limit. Raises StoreRefused if the change was not made. After a
+    lost answer it raises that OutcomeUnknown instead, because the write may be applied once there is room."""
     found = await _read_back(store, key, unsettled or full)
     if found is not None and found[0] == value:
         return found[1]

@@ -1,12 +1,11 @@
 """The contract of a metadata store: versioned keys, compare-and-swap, leases, watches.
 
-Every shared decision of the system is one compare-and-swap on one key's version (rule M1).
-A store that cannot do that is not a store, so nothing here has a default body. The contract
-suite `tests/contracts/metadata_store.py` is run by every implementation.
+Every shared decision of the system is one compare-and-swap on one key's version (rule M1). A store that cannot do that
+is not a store, so nothing here has a default body. Every implementation runs the contract suite
+`tests/contracts/metadata_store.py`.
 
-Versions and revisions: a store has one revision counter that rises with every change. A key's
-version is the revision of its last change, so versions are comparable across keys, and a watch
-resumes "after revision r".
+Versions and revisions: a store has one revision counter that rises with every change. A key's version is the revision
+of its last change, so versions are comparable across keys, and a watch resumes "after revision r".
 """
 
 from __future__ import annotations
@@ -27,15 +26,16 @@ KEY_END = b"\xff"
 """Greater than every key: no UTF-8 text holds this byte."""
 
 PAGE_KEYS_MAX = 1000
-"""Most keys one page of a listing carries."""
+"""Maximum number of keys in one page of a listing."""
 
 PAGES_WITHOUT_REST = 8
-"""A listing of more pages leaves the store to others for as long as it takes."""
+"""A listing of more pages pauses after each further page, for as long as that page took, so that others can use the
+store."""
 
 
 @dataclass(frozen=True, slots=True)
 class Versioned:
-    """A key's value and the version it stood at when it was read."""
+    """A key's value and its version when it was read."""
 
     key: str
     value: bytes
@@ -46,9 +46,8 @@ class Versioned:
 class Page:
     """One page of a listing, keys in ascending order.
 
-    `next_after` is the `after` of the next page, or None when this was the last. `revision` is
-    the store's revision the page was read at: list, then watch from the *first* page's revision,
-    and no change is missed.
+    `next_after` is the `after` of the next page, or None if this was the last. `revision` is the store's revision at
+    which the page was read: list, then watch from the *first* page's revision, and no change is missed.
     """
 
     items: tuple[Versioned, ...]
@@ -57,7 +56,7 @@ class Page:
 
 
 class EventKind(StrEnum):
-    """What happened to a key: PUT covers creation and replacement."""
+    """Kind of a change of a key. PUT covers creation and replacement."""
 
     PUT = "put"
     DELETE = "delete"
@@ -75,7 +74,7 @@ class WatchEvent:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease: keys created under it are deleted when it is not renewed for `ttl_seconds`."""
+    """A lease: the keys created under it are deleted if it is not renewed for `ttl_seconds`."""
 
     lease_id: int
     ttl_seconds: float
@@ -84,11 +83,12 @@ class Lease:
 RENEWALS_PER_LEASE = 3
 
 RETRIES_PER_LEASE = 12
-"""A renewal that failed is tried again sooner: a store that is back before the lease has run out hears of it."""
+"""A failed renewal is retried this many times per lease, so that it succeeds if the store is back before the lease has
+run out."""
 
 
 def renewal_seconds(lease_seconds: float, *, has_failed: bool = False) -> float:
-    """How long the holder of a lease waits until it renews the lease, or until it tries again."""
+    """How long the holder of a lease waits before it renews the lease, or tries again."""
     return lease_seconds / (RETRIES_PER_LEASE if has_failed else RENEWALS_PER_LEASE)
 
 
@@ -96,9 +96,8 @@ def renewal_seconds(lease_seconds: float, *, has_failed: bool = False) -> float:
 class StoreHealth:
     """A store's status. `members`: state of each endpoint, or its error.
 
-    `doubt`: why it may lose confirmed writes, and what to do; "" if it is not known to.
-    `refuses`: why it takes no changes, though it answers, and what to do; "" if it is not known to.
-    `is_told`: whether anybody could say that.
+    `doubt`: why it may lose confirmed writes, and the remedy; "" if it is not known to. `refuses`: why it answers but
+    takes no changes, and the remedy; "" if it is not known to. `is_told`: whether any member could report that.
     """
 
     kind: str
@@ -113,8 +112,8 @@ class StoreHealth:
 class MetadataStore(Protocol):
     """Versioned keys with compare-and-swap. One instance belongs to one event loop.
 
-    Any method may raise StoreUnavailable; a changing method whose answer was lost raises its
-    subclass OutcomeUnknown, and then the change may have happened.
+    Any method may raise StoreUnavailable. A changing method whose answer was lost raises its subclass OutcomeUnknown;
+    in that case the change may have happened.
     """
 
     async def get(self, key: str) -> Versioned | None:
@@ -126,43 +125,43 @@ class MetadataStore(Protocol):
     ) -> int:
         """Creates the key and returns its version. Raises KeyExists, ValueTooLarge, LeaseLost.
 
-        Where the key `unless` exists nothing is created: KeyExists names it. Both are checked atomically.
+        If the key `unless` exists, nothing is created and KeyExists names it. Both are checked atomically.
         """
         ...
 
     async def replace(
         self, key: str, value: bytes, version: int, *, unless: str | None = None, begins: bytes = b""
     ) -> int:
-        """Replaces the value if the key stands at `version`; returns the new version.
+        """Replaces the value if the key is at `version`; returns the new version.
 
-        Where the key `unless` exists nothing is changed: KeyExists names it. With `begins` the value there must begin
-        so and have more bytes (`goes_on_after`), or it is a VersionConflict. All is checked atomically.
+        If the key `unless` exists, nothing is changed and KeyExists names it. With `begins` the present value must
+        begin with these bytes and have more (`goes_on_after`), else it raises VersionConflict. All conditions are
+        checked atomically.
 
-        A lease the key was created under stays attached. Raises VersionConflict, NoSuchKey,
-        ValueTooLarge; then nothing was changed.
+        A lease the key was created under stays attached. Raises VersionConflict, NoSuchKey, ValueTooLarge; in these
+        cases nothing was changed.
         """
         ...
 
     async def delete(self, key: str, version: int) -> None:
-        """Deletes the key if it stands at `version`. Raises VersionConflict, NoSuchKey."""
+        """Deletes the key if it is at `version`. Raises VersionConflict, NoSuchKey."""
         ...
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
-        """Keys that start with `prefix`, ascending, those greater than `after` only.
+        """Keys that start with `prefix` and are greater than `after`, ascending.
 
-        At most `limit` of them, and fewer where their values are large, though more may follow (`list_some`).
-        A key that exists during the whole listing is returned exactly once. A listing that fails
-        part-way raises; it never just ends (rule B3 depends on it).
+        At most `limit` of them, and fewer if their values are large, though more may follow (`list_some`). A key that
+        exists during the whole listing is returned exactly once. A listing that fails part-way raises; it never just
+        ends (rule B3 depends on it).
         """
         ...
 
     def watch(self, prefix: str, *, after_revision: int | None = None) -> AsyncGenerator[WatchEvent, None]:
         """Every change under `prefix` with revision > `after_revision` (None: from now), in order.
 
-        Reconnects by itself without gap or repeat. Raises WatchCompacted when the history is
-        gone, or the store went back and has no such revision: list again and watch from there.
-        The watch is in place when the first `__anext__` is awaited; close the iterator (`aclose`)
-        when done.
+        Reconnects automatically without gap or repeat. Raises WatchCompacted if the history is gone, or the store went
+        back and has no such revision: list again and watch from there. The watch is in place when the first `__anext__`
+        is awaited; close the iterator (`aclose`) when done.
         """
         ...
 
@@ -171,7 +170,7 @@ class MetadataStore(Protocol):
         ...
 
     async def keep_lease(self, lease: Lease) -> None:
-        """Renews the lease once for its whole time. Raises LeaseLost when it is dead already."""
+        """Renews the lease once for its whole time. Raises LeaseLost if it has expired already."""
         ...
 
     async def lease_left(self, key: str) -> float | None:
@@ -179,11 +178,11 @@ class MetadataStore(Protocol):
         ...
 
     async def revoke_lease(self, lease: Lease) -> None:
-        """Ends the lease and deletes its keys at once. A dead lease is no error."""
+        """Ends the lease and deletes its keys at once. An expired lease is no error."""
         ...
 
     async def health(self) -> StoreHealth:
-        """Checks its status. Raises StoreTooOld; members that do not answer are reported, and no error."""
+        """Checks the store's status. Raises StoreTooOld. Members that do not answer are reported, and are no error."""
         ...
 
     async def close(self) -> None:
@@ -196,7 +195,8 @@ async def list_all(
 ) -> AsyncGenerator[Versioned, None]:
     """Every key that starts with `prefix` and is greater than `after`, ascending, page by page of at most `limit` keys.
 
-    A listing that fails part-way raises; it never just ends. A long one rests after each page as long as that took.
+    A listing that fails part-way raises; it never just ends. A long one pauses after each page for as long as that page
+    took.
     """
     seconds = asyncio.get_running_loop().time
     for number in itertools.count(1):
@@ -215,7 +215,7 @@ async def list_all(
 async def list_some(
     store: MetadataStore, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
 ) -> Page:
-    """The first `limit` keys of a listing, in as many pages as they take; the revision is the first page's."""
+    """The first `limit` keys of a listing, from as many pages as necessary; the revision is the first page's."""
     page = await store.list_page(prefix, after=after, limit=limit)
     while page.next_after is not None and len(page.items) < limit:
         rest = await store.list_page(prefix, after=page.next_after, limit=limit - len(page.items))
@@ -230,7 +230,7 @@ def check_value(key: str, value: bytes) -> None:
 
 
 def goes_on_after(begins: bytes, value: bytes) -> bool:
-    """Whether the value begins so and has more bytes; without `begins`, any value does."""
+    """Whether the value begins with `begins` and has more bytes; with an empty `begins`, any value does."""
     return not begins or (value.startswith(begins) and len(value) > len(begins))
 
 

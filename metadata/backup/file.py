@@ -22,7 +22,7 @@ FORMAT = "metadata backup"
 FORMAT_VERSION = 1
 
 LINE_BYTES_MAX = 2 * VALUE_BYTES_MAX
-"""Length of a key's line: its value in base64, and a little."""
+"""Maximum length of a key's line: its value in base64, and some space for the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Item:
 
 
 class BackupWriter:
-    """Writes a backup to an open file: the header at once, `end` at last. The caller syncs and names it."""
+    """Writes a backup to an open file: the header first, `end` last. The caller syncs and names the file."""
 
     def __init__(self, file: IO[bytes], header: Header) -> None:
         self._file = file
@@ -64,7 +64,8 @@ class BackupWriter:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """Reads the header, from any position in the file. Raises BackupUnusable for anything that is no backup of ours."""
+    """Reads the header, from any position in the file. Raises BackupUnusable for any file that is not one of our
+    backups."""
     file.seek(0)
     fields = _fields(file.readline(LINE_BYTES_MAX), 1)
     if fields.get("bookledger") != FORMAT:
@@ -77,8 +78,8 @@ def read_header(file: IO[bytes]) -> Header:
 
 
 def read_items(file: IO[bytes]) -> Iterator[Item]:
-    """Yields every key, from the beginning of the file. Raises BackupUnusable, at the latest at the end: a caller that
-    acts on the keys reads them all once before."""
+    """Yields every key, from the beginning of the file. Raises BackupUnusable, possibly only at the end: a caller that
+    acts on the keys first reads all of them once."""
     read_header(file)
     file.seek(0)
     counted = hashlib.sha256(file.readline(LINE_BYTES_MAX))
@@ -88,28 +89,28 @@ def read_items(file: IO[bytes]) -> Iterator[Item]:
         fields = _fields(line, number)
         if fields.get("end"):
             if fields.get("sha256") != counted.hexdigest() or fields.get("keys") != keys:
-                raise BackupUnusable("it is damaged (checksum mismatch): take another one")
+                raise BackupUnusable("it is damaged (checksum mismatch): use another backup")
             if file.read(1):
-                raise BackupUnusable(f"something follows its end, in line {number + 1}")
+                raise BackupUnusable(f"the file continues after its end, in line {number + 1}")
             return
         counted.update(line)
         keys += 1
         yield _item(fields, number)
-    raise BackupUnusable(f"it is cut off behind line {number}. Take another one")
+    raise BackupUnusable(f"it is cut off after line {number}. Use another backup")
 
 
 def _item(fields: dict[str, Any], number: int) -> Item:
     try:
         value = base64.b64decode(_of(fields, "value", str, number), validate=True)
     except ValueError as error:
-        raise BackupUnusable(f"line {number} is damaged: {error}. Take another one") from error
+        raise BackupUnusable(f"line {number} is damaged: {error}. Use another backup") from error
     return Item(_of(fields, "key", str, number), value)
 
 
 def _of(fields: dict[str, Any], name: str, kind: type, number: int) -> Any:
     found = fields.get(name)
     if not isinstance(found, kind):
-        raise BackupUnusable(f"line {number} is damaged: it has no {name}. Take another one")
+        raise BackupUnusable(f"line {number} is damaged: it has no {name}. Use another backup")
     return found
 
 
@@ -117,7 +118,7 @@ def _fields(line: bytes, number: int) -> dict[str, Any]:
     try:
         fields = json.loads(line)
     except (ValueError, RecursionError) as error:
-        raise BackupUnusable(f"line {number} is no JSON: it is damaged, or no backup") from error
+        raise BackupUnusable(f"line {number} is not JSON: the file is damaged, or is not a backup") from error
     if not isinstance(fields, dict):
-        raise BackupUnusable(f"line {number} is no JSON object: it is damaged, or no backup")
+        raise BackupUnusable(f"line {number} is not a JSON object: the file is damaged, or is not a backup")
     return fields

@@ -1,8 +1,8 @@
 """Hold on restored metadata: until an operator accepts it, nothing is created, recovered, re-replicated or collected.
 
-A backup is older than what the bookies hold. Ledgers made since are unknown to it; of others it names bookies that
-were replaced since, and would have the copies of their replacements collected. So each bookie reports here which of
-its entries do not match.
+A backup is older than the bookies' data. It lacks ledgers that were created since. For other ledgers it names bookies
+that have since been replaced, and so would have the copies of their replacements collected. So each bookie reports here
+which of its entries do not match.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ BEING_RESTORED = (
     "a backup was being restored here: finish that first, with the same file (`bookledger metadata restore`)"
 )
 
-BEING_REBUILT = "the metadata was being made again here: do that once more (`bookledger metadata rebuild`)"
+BEING_REBUILT = "the metadata was being rebuilt here: start the rebuild again (`bookledger metadata rebuild`)"
 
 EMPTIED = (
     "the metadata of the cluster that was here is gone, as its bookies have noticed: stop all bookies and clients, put "
     "a backup in its place (`bookledger metadata restore`), and start the bookies again; without a backup, let the "
-    "bookies run, and make it again from what they hold (`bookledger metadata rebuild`)"
+    "bookies run, and rebuild it from their data (`bookledger metadata rebuild`)"
 )
 
 LEDGERS_NAMED_MAX = 100
@@ -38,8 +38,8 @@ LEDGERS_NAMED_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """What showed a bookie that the metadata went back: of what it `compared`, in words, it `found` one number and
-    `expected` at least the other; both are 0 where the words say all."""
+    """How a bookie noticed that the metadata went back. `compared`: the value that it compared, in words. It `found`
+    one number and `expected` at least the other. Both are 0 if the words need no numbers."""
 
     bookie_id: str
     compared: str
@@ -49,15 +49,15 @@ class Noticed:
     def __str__(self) -> str:
         if not self.expected:
             return f"bookie {self.bookie_id} found {self.compared}"
-        at_least = f"{self.expected} or more was expected"
-        return f"bookie {self.bookie_id} found {self.compared} at {self.found}, where {at_least}"
+        at_least = f"{self.expected} or more"
+        return f"bookie {self.bookie_id} found {self.compared} at {self.found}, but expected {at_least}"
 
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """When the backup was made, 0 if bookies have noticed it, and when it was restored. `nonce` identifies the restore,
-    `version` is the key's. `noticed`: which bookie did, and how; None after a restore, or if it was not recorded.
-    `is_rebuilt`: it was no backup, but what the bookies hold."""
+    """A hold: when the backup was made (0 if bookies noticed a rollback), and when it was restored. `nonce` identifies
+    the restore, `version` is the key's. `noticed`: which bookie noticed the rollback, and how; None after a restore, or
+    if it was not recorded. `is_rebuilt`: the metadata came from the bookies' data instead of a backup."""
 
     backup_ms: int
     restored_ms: int
@@ -68,7 +68,7 @@ class Restored:
 
     @property
     def why_no_cluster(self) -> str:
-        """Why there is a hold without a cluster's layout, and what to do."""
+        """Why there is a hold without a cluster's layout, and how to proceed."""
         if self.is_rebuilt:
             return BEING_REBUILT
         return BEING_RESTORED if self.backup_ms else EMPTIED
@@ -76,7 +76,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class HoldKind:
-    """Number of ledgers with a kind of mismatch, and the first of them."""
+    """Number of ledgers with one kind of mismatch, and the first of them."""
 
     ledgers: int = 0
     first: tuple[int, ...] = ()
@@ -90,12 +90,13 @@ class HoldKind:
 class Misfits:
     """Mismatches between one bookie's entries and the restored metadata.
 
-    `unknown`: ledgers newer than the backup; they are kept, and cannot be read. `open_elsewhere`: ledgers that are
-    not closed, of which it holds entries that are placed elsewhere; a recovery could miss these. `closed_elsewhere`:
-    the same of closed ones; another bookie should hold them, or did before it was replaced. `lacking`: ledgers of
-    which it lacks entries that are placed here; the records of closed ones say so, too. Of an open one nothing at
-    all is here: it may be empty, or was deleted after the backup, and would come back as empty. `cut_short`: ledgers
-    that were closed before entries that it proves to be confirmed; it keeps what it has of them.
+    `unknown`: ledgers newer than the backup; they are kept, and cannot be read. `open_elsewhere`: ledgers that are not
+    closed and of which the bookie holds entries that are placed elsewhere; a recovery could miss these.
+    `closed_elsewhere`: the same for closed ledgers; another bookie should hold the entries, or did before it was
+    replaced. `lacking`: ledgers that lack entries on the bookie that are placed there; the records of closed ones list
+    these entries as lacking, too. An open one has no entries here at all: it may be empty, or it was deleted after the
+    backup and would come back as empty. `cut_short`: ledgers that were closed before entries that the bookie proves to
+    be confirmed; it keeps its entries of them.
     """
 
     bookie: BookieRef
@@ -153,22 +154,22 @@ async def check_accepted(store: MetadataStore) -> None:
 
 
 async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: Noticed | None = None) -> None:
-    """Sets the hold, unless there is one. Raises MetadataError; StoreRefused where the caller may not."""
+    """Sets the hold, unless there is one. Raises MetadataError; StoreRefused if the caller lacks the permission."""
     if await store.get(keys.RESTORED) is not None:
         return
     try:
         await settled_writes.create_unless_there(store, keys.RESTORED, _begun(backup_ms, now_ms, noticed))
     except StoreRefused as error:
         raise StoreRefused(
-            f"nothing can be held back, for the key {keys.RESTORED!r} may not be written ({error}): grant what "
-            "`bookledger metadata roles` prints"
+            f"the hold cannot be set, because the key {keys.RESTORED!r} may not be written ({error}): run the commands "
+            "that `bookledger metadata roles` prints"
         ) from error
 
 
 async def begin_again(
     store: MetadataStore, *, backup_ms: int, now_ms: int, version: int, is_rebuilt: bool = False
 ) -> None:
-    """Sets the hold in place of one at this version. Raises KeyConflict, MetadataError."""
+    """Replaces the hold at this version. Raises KeyConflict, MetadataError."""
     value = _begun(backup_ms, now_ms, is_rebuilt=is_rebuilt)
     await settled_writes.replace(store, keys.RESTORED, value, version)
 
@@ -195,8 +196,8 @@ def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None, *, is_re
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The last acceptance of older metadata, and the bookies that were there: what they know stands in it. Nobody is
-    named where no bookie was."""
+    """The last acceptance of older metadata, and the bookies that were present: the metadata includes their reports.
+    `heard` is empty if no bookie was present."""
 
     nonce: bytes
     heard: frozenset[BookieRef]
@@ -207,12 +208,13 @@ class Accepted:
 
     @property
     def number(self) -> int:
-        """Tells this acceptance from others; not 0."""
+        """Identifies this acceptance; not 0."""
         return int.from_bytes(self.nonce[:8]) | 1
 
 
 async def accepted(store: MetadataStore) -> Accepted | None:
-    """Raises MetadataError, and BadRecord for an acceptance by a newer program."""
+    """Reads the last acceptance; None if there is none. Raises MetadataError, and BadRecord for an acceptance by a
+    newer program."""
     found = await store.get(keys.ACCEPTED)
     if found is None:
         return None
@@ -223,7 +225,7 @@ async def accepted(store: MetadataStore) -> Accepted | None:
 
 
 async def waiting(store: MetadataStore) -> list[BookieRef]:
-    """Bookies that were away at the last acceptance, are back, and were not heard since: they keep copies that are
+    """Bookies that were away at the last acceptance, are back, and have not been heard since: they keep copies that are
     placed elsewhere. Raises MetadataError."""
     if (one := await accepted(store)) is None:
         return []
@@ -231,8 +233,8 @@ async def waiting(store: MetadataStore) -> list[BookieRef]:
 
 
 async def accept(store: MetadataStore, heard: Collection[BookieRef] = ()) -> bool:
-    """Ends the hold, and notes that there was one, and who of the bookies was `heard`; returns whether there was. Where
-    there was none, more have been heard since it was accepted. Raises MetadataError."""
+    """Ends the hold, and records the acceptance and the bookies that were `heard`; returns whether there was a hold. If
+    there was none, adds `heard` to the last acceptance if that names bookies. Raises MetadataError."""
     found = await store.get(keys.RESTORED)
     if found is None:
         if heard and (one := await accepted(store)) is not None and one.heard:
@@ -261,7 +263,7 @@ def _with_heard(value: bytes, heard: Collection[BookieRef]) -> bytes:
 
 
 async def may_be_older(store: MetadataStore) -> bool:
-    """Whether the metadata may be older than a bookie: it is held back, or was once, and accepted. Raises
+    """Whether the metadata may be older than a bookie: there is a hold, or an earlier one was accepted. Raises
     MetadataError."""
     for key in (keys.RESTORED, keys.ACCEPTED):
         if await store.get(key) is not None:
@@ -270,7 +272,7 @@ async def may_be_older(store: MetadataStore) -> bool:
 
 
 async def tell(store: MetadataStore, misfits: Misfits) -> None:
-    """Writes the bookie's findings over those of an earlier restore. Raises MetadataError."""
+    """Writes the bookie's findings, replacing those for an earlier restore. Raises MetadataError."""
     await settled_writes.put(store, keys.misfits(misfits.bookie.bookie_id), _encode(misfits))
 
 

@@ -1,4 +1,4 @@
-"""Says why there is no cluster where one is looked for, and what to do."""
+"""Explains why no cluster was found, and how to proceed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ NO_CLUSTER = "no cluster here: `bookledger bookie format` makes one; is the pref
 
 
 async def why_no_cluster(store: MetadataStore) -> str:
-    """Of a store without a cluster's layout. Raises MetadataError."""
+    """Returns the reason for a store without a cluster's layout. Raises MetadataError."""
     begun = await hold.read(store)
     return NO_CLUSTER if begun is None else begun.why_no_cluster

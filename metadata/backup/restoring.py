@@ -1,4 +1,5 @@
-"""Restores a backup into an empty store; writes the key that makes it a cluster last, so that it can be repeated."""
+"""Restores a backup into an empty store. Writes the key that makes it a cluster last, so that a restore can be
+repeated."""
 
 from __future__ import annotations
 
@@ -21,11 +22,11 @@ PROCESSES = (keys.BOOKIES, keys.JOURNAL_NODES)
 
 NOTED = (keys.RESTORED, keys.NEXT_LEDGER_ID, keys.AUDITOR)
 NOTED_BELOW = (keys.MISFITS, keys.LIVES, keys.ABSENT, keys.UNDERREPLICATED, keys.HEALING, keys.MOVES)
-"""Keys, and prefixes of keys, that bookies write by themselves into a store that lost its cluster under them."""
+"""Keys, and prefixes of keys, that running bookies write even into a store that lost its cluster."""
 
 
 def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) -> tuple[Header, int]:
-    """Verifies a backup in one pass; returns its header and number of keys. `on_read` is told of bytes read.
+    """Verifies a backup in one pass; returns its header and number of keys. `on_read` gets the number of bytes read.
 
     Raises BackupUnusable.
     """
@@ -36,7 +37,7 @@ def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) ->
         on_read(file.tell() - read_bytes)
         read_bytes = file.tell()
     if not has_layout:
-        raise BackupUnusable("it has no cluster's layout. Take another one")
+        raise BackupUnusable("it has no cluster's layout. Use another backup")
     return header, count
 
 
@@ -45,9 +46,9 @@ async def restore(
 ) -> Header:
     """Writes the keys of a verified backup to a store without a cluster.
 
-    It may have been emptied under living bookies: what they have noted in it since is deleted. Raises BackupUnusable
-    where there is a cluster, or a process is registered, or something else is there; and MetadataError where the store
-    fails: then there is no cluster yet, and the same file can be restored again.
+    The store may have been emptied while bookies ran: notes that they have written since are deleted. Raises
+    BackupUnusable if there is a cluster, a registered process or any other key; and MetadataError if the store fails.
+    In the latter case there is no cluster yet, and the same file can be restored again.
     """
     header = read_header(file)
     if await store.get(keys.LAYOUT) is not None:
@@ -58,10 +59,10 @@ async def restore(
 
 
 async def check_may_be_rebuilt(store: MetadataStore) -> None:
-    """Raises BackupUnusable where there is a cluster, or half a backup, or something else that no bookie has noted."""
+    """Raises BackupUnusable if there is a cluster, half a backup, or any other key that no bookie has written."""
     if await store.get(keys.LAYOUT) is not None:
         raise BackupUnusable(
-            "there is a cluster here; only what is lost is made again, in an empty prefix or file"
+            "there is a cluster here; only lost metadata is rebuilt, in an empty prefix or file"
         )
     begun = await hold.read(store)
     if begun is not None and begun.is_rebuilt:
@@ -76,17 +77,17 @@ async def check_may_be_rebuilt(store: MetadataStore) -> None:
 async def put_rebuilt(
     store: MetadataStore, file: IO[bytes], now_ms: int, on_key: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Writes the keys of a cluster that were made again, to a store without one. Its bookies may live on meanwhile.
+    """Writes the rebuilt keys of a cluster to a store without one. Its bookies may keep running.
 
-    What was written by an earlier attempt is replaced. Raises BackupUnusable, and MetadataError where the store fails:
-    then there is no cluster yet, and it can be done again.
+    Replaces the keys of an earlier attempt. Raises BackupUnusable, and MetadataError if the store fails. In the latter
+    case there is no cluster yet, and the rebuild can be repeated.
     """
     await check_may_be_rebuilt(store)
     backup_ms = read_header(file).created_ms
     await hold.begin(store, backup_ms=0, now_ms=now_ms)
     begun = await hold.read(store)
     if begun is None:
-        raise BackupUnusable("somebody else writes here: stop that, and do it again")
+        raise BackupUnusable("another client writes here: stop it, and try again")
     await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version, is_rebuilt=True)
     async for item in list_all(store, ""):
         if item.key != keys.RESTORED and not item.key.startswith((*PROCESSES, keys.LIVES)):
@@ -110,28 +111,30 @@ async def _put_all(store: MetadataStore, file: IO[bytes], on_key: Callable[[int]
 
 
 async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
-    """Sets the hold in a store that is empty, or has only notes of bookies, or in which this was begun before."""
+    """Sets the hold in a store that is empty, or has only notes of bookies, or in which a restore was begun before."""
     begun = await hold.read(store)
     if begun is not None and begun.backup_ms == backup_ms:
         return await _check_nobody_runs(store)
     if begun is not None and begun.backup_ms:
         raise BackupUnusable(
-            "another backup was being restored here; finish that one, or take an empty prefix or file"
+            "another backup was being restored here; finish that one, or use an empty prefix or file"
         )
     await _clear_notes(store)
-    with suppress(KeyConflict):  # what stands instead is read below
+    with suppress(KeyConflict):  # the other value is read below
         if begun is None:
             await hold.begin(store, backup_ms=backup_ms, now_ms=now_ms)
         else:
             await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version)
     if (now := await hold.read(store)) is None or now.backup_ms != backup_ms:
-        raise BackupUnusable("bookies wrote here meanwhile: stop all of them first, and restore it again")
+        raise BackupUnusable(
+            "bookies wrote here during the restore: stop all of them first, and restore it again"
+        )
 
 
 async def _clear_notes(store: MetadataStore) -> None:
-    """Deletes what bookies have noted in a store that lost its cluster under them, but for the hold.
+    """Deletes the notes that bookies wrote into a store that lost its cluster, except the hold.
 
-    Raises BackupUnusable, and changes nothing, where processes are registered, or there is anything else.
+    Raises BackupUnusable, and changes nothing, if processes are registered or there is any other key.
     """
     noted = []
     async for item in list_all(store, ""):
@@ -177,7 +180,7 @@ async def _put_one(store: MetadataStore, item: Item) -> None:
     except KeyExists:
         found = await store.get(item.key)
         if found is not None and item.key.startswith(keys.LIVES):
-            return  # a bookie that hung has written it since: it is newer than the backup
+            return  # a bookie that was hanging has written it since: it is newer than the backup
         if found is None or found.value != item.value:
             raise BackupUnusable(
                 f"there is another value under {item.key} already; restore into a prefix or a file that is empty"

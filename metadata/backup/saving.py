@@ -1,8 +1,8 @@
 """Reads all of a cluster's metadata for a consistent backup, while the cluster is in use.
 
 Ledger records are independent, so each may be of another moment. The records of journals and logs name their ledgers:
-they are read before the ledgers and once more behind them, and if any has changed meanwhile all is read again. The id
-counter is read last, so that it is beyond every ledger.
+they are read before the ledgers and once more after them. If any of them has changed in between, everything is read
+again. The id counter is read last, so that it is beyond every ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMING_LEDGERS = (
     keys.LOG_TIMES,
     keys.LOG_PRODUCERS,
 )
-"""Prefixes whose records name ledgers, or belong to those that do: these stand still while a backup is made."""
+"""Prefixes whose records name ledgers, or belong to records that do. They must not change during a backup."""
 
 KEPT = (
     keys.COOKIES,
@@ -36,7 +36,8 @@ KEPT = (
     keys.LOG_SETS,
     keys.COLD_REMOVALS,
 )
-"""Prefixes that are saved besides ledgers and what names them. Elections behind logs: no log knows a later term."""
+"""Prefixes that are saved besides ledgers and the records that name them. Elections are read after logs, so that no log
+knows a later term."""
 
 NOT_KEPT = (
     keys.BOOKIES,
@@ -55,7 +56,7 @@ NOT_KEPT = (
     keys.SILENCES,
     keys.OFFLOADER,
 )
-"""Prefixes that are not saved: processes that run write them anew."""
+"""Prefixes that are not saved, because running processes write them again."""
 
 TRIES_MAX = 10
 
@@ -63,8 +64,8 @@ TRIES_MAX = 10
 async def save(
     store: MetadataStore, file: BackupWriter, on_key: Callable[[int], object] = lambda _: None
 ) -> bool:
-    """Writes all keys that a cluster needs; False where journals or logs changed meanwhile: try again. `on_key`
-    is told of keys written.
+    """Writes all keys that a cluster needs; False if journals or logs changed in between: try again. `on_key` gets the
+    number of keys written.
 
     Raises MetadataError.
     """

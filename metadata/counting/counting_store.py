@@ -16,7 +16,7 @@ from .outage import Outage
 T = TypeVar("T")
 
 DONE = "done"
-"""Outcome of a call that was answered; for others it is the name of the error."""
+"""Outcome of a call that was answered. The outcome of other calls is the name of the error."""
 
 
 class Counts:
@@ -33,19 +33,19 @@ class Counts:
             self._seconds[call] = self._seconds.get(call, 0.0) + seconds
 
     def calls(self) -> dict[tuple[str, str], int]:
-        """By the call's name, and DONE or the name of the error. A lost race (VersionConflict, KeyExists) is an answer
-        like any other, and no fault."""
+        """Calls by name and outcome: DONE or the name of the error. A lost race (VersionConflict, KeyExists) is an
+        answer like any other, and no fault."""
         with self._lock:
             return dict(self._calls)
 
     def seconds(self) -> dict[str, float]:
-        """Total seconds by the call's name; a watch counts when it begins, and takes nothing."""
+        """Total seconds by the call's name. A watch is counted when it begins, and takes no time."""
         with self._lock:
             return dict(self._seconds)
 
 
 def _name_of(error: MetadataError) -> str:
-    """The error's name among those of all stores: alerts look for it."""
+    """The error's name among those that all stores share, because alerts look for it."""
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == MetadataError.__module__)
 
 
@@ -98,7 +98,7 @@ class CountingStore:
         await self._counted("revoke_lease", self._store.revoke_lease(lease))
 
     async def health(self) -> StoreHealth:
-        """Says nothing of an outage: etcd's is told where no member answers, too."""
+        """Neither begins nor ends an outage, because etcd's status is returned even if no member answers."""
         try:
             self.health_seen = await self._timed("health", self._store.health())
         except MetadataError:
@@ -108,7 +108,7 @@ class CountingStore:
         return self.health_seen
 
     def finding(self) -> Finding:
-        """Whether it takes changes, as of the last call of `health`."""
+        """Whether the store takes changes, as of the last call of `health`."""
         return of_store(self.health_seen, age_seconds=time.monotonic() - self._health_at)
 
     async def close(self) -> None:

@@ -1,6 +1,7 @@
-"""Metrics as they are declared: each once, with its type, labels and meaning, and what BookKeeper calls the same.
+"""Declarations of metrics: each once, with its type, labels, meaning and BookKeeper's equivalent.
 
-What a process shows Prometheus is filled in from these declarations, and docs/metrics.md is written from them.
+The metrics that a process exports to Prometheus are filled in from these declarations, and docs/metrics.md is written
+from them.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from prometheus_client.utils import floatToGoString
 PREFIX = "bookledger"
 
 UNITS = ("seconds", "bytes")
-"""Those that a metric's name ends with, where it has one."""
+"""Units with which a metric's name ends, if it has a unit."""
 
 
 class MetricKind(StrEnum):
-    """A metric's type, as Prometheus has it."""
+    """A metric's type in Prometheus."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -41,7 +42,8 @@ Family = CounterMetricFamily | GaugeMetricFamily
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One metric. `base`: its name without what its type adds; `bookkeeper`: BookKeeper's name for the same."""
+    """One metric. `base`: its name without the suffix of its type; `bookkeeper`: BookKeeper's name of the same
+    metric."""
 
     base: str
     kind: MetricKind
@@ -52,30 +54,30 @@ class Declaration:
 
     @property
     def name(self) -> str:
-        """As Prometheus shows it; a histogram's series add to that."""
+        """The name in Prometheus; the series of a histogram add suffixes to it."""
         return self.base + _SUFFIXES.get(self.kind, "")
 
     @property
     def unit(self) -> str:
         return next((unit for unit in UNITS if self.base.endswith(f"_{unit}")), "")
 
-    # --- for what is looked up when Prometheus asks -------------------------------------------
+    # --- metrics that are looked up when Prometheus asks ---------------------------------------
 
     def family(self) -> Family:
-        """To be filled with a sample for each combination of labels."""
+        """An empty metric; the caller adds a sample for each combination of labels."""
         assert self.kind in (MetricKind.COUNTER, MetricKind.GAUGE)
         kind = CounterMetricFamily if self.kind is MetricKind.COUNTER else GaugeMetricFamily
         return kind(self.base, self.told, labels=self.labels, unit=self.unit)
 
     def of(self, value: float) -> Family:
-        """Its only sample: it has no labels."""
+        """The only sample of a metric without labels."""
         assert not self.labels
         family = self.family()
         family.add_metric((), value)
         return family
 
     def of_counts(self, counts: Sequence[int], total: float) -> HistogramMetricFamily:
-        """Of a histogram: how many were in each bucket, those above the last one behind them, and their sum."""
+        """A histogram's only sample: the count in each bucket, then the count above the last bucket, and the sum."""
         assert self.kind is MetricKind.HISTOGRAM
         names = [*map(floatToGoString, self.buckets), "+Inf"]
         buckets = list(zip(names, accumulate(counts), strict=True))
@@ -86,7 +88,7 @@ class Declaration:
         assert self.kind is MetricKind.INFO
         return InfoMetricFamily(self.base, self.told, value=dict(facts))
 
-    # --- for what is counted while it happens ---------------------------------------------------
+    # --- metrics that are counted as it happens ------------------------------------------------
 
     def counter_in(self, registry: CollectorRegistry) -> Counter:
         assert self.kind is MetricKind.COUNTER
@@ -106,7 +108,7 @@ class Declaration:
 class MetricTable:
     """The metrics of one part of a process, in the order in which they are declared.
 
-    `part`: what stands behind PREFIX in their names; `title`: the part, for people.
+    `part`: the part's name, which follows PREFIX in the metrics' names; `title`: the part's name for people.
     """
 
     def __init__(self, part: str, title: str) -> None:
@@ -132,7 +134,7 @@ class MetricTable:
         )
 
     def info(self, told: str, *labels: str) -> Declaration:
-        """It is named after the part."""
+        """An info metric, named after the part."""
         return self._add(Declaration(self._prefix, MetricKind.INFO, told, labels))
 
     def _named(self, name: str) -> str:

@@ -1,7 +1,7 @@
-"""The facts by which daemons and clusters are judged, each declared once, and what was found of them.
+"""The facts by which daemons and clusters are judged, each declared once, and the findings about them.
 
-Every face draws from this list: `/readyz` and gRPC's health check, `cluster status` and its exit code, the API, the
-console, metrics and alerts. docs/metrics.md has the table, made from it.
+Every interface uses this list: `/readyz` and gRPC's health check, `cluster status` and its exit code, the API, the
+console, metrics and alerts. The table in docs/metrics.md is generated from it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from ..store import StoreHealth
 
 
 class Verdict(StrEnum):
-    """What is known of a fact. UNKNOWN is neither of the others: nobody has measured it, or can at the moment."""
+    """Result of a check. UNKNOWN is neither of the others: the fact has not been measured, or cannot be at the
+    moment."""
 
     WELL = "well"
     AMISS = "amiss"
@@ -28,10 +29,11 @@ UNLESS_WELL = frozenset({Verdict.AMISS, Verdict.UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """`told` is what holds while it is well; `by` and `age`: who measures it, and how old that may be.
+    """A fact. `told` states what is true while the verdict is WELL. `by` and `age`: who measures it, and the maximum
+    age of a measurement.
 
-    `not_ready`: with which verdicts clients should not come to the daemon; `not_whole`: with which the cluster is not
-    whole, or not known to be. `alerts` are those of docs/running/alerts.yaml that watch it.
+    `not_ready`: verdicts for which clients should not use the daemon. `not_whole`: verdicts for which the cluster is
+    not whole, or not known to be. `alerts`: the alerts of docs/running/alerts.yaml that watch it.
     """
 
     name: str
@@ -43,7 +45,7 @@ class Fact:
     alerts: tuple[str, ...] = ()
 
     def found(self, why: str, *, age_seconds: float = 0.0, of: str = "") -> Finding:
-        """Amiss where there is a `why`, else well."""
+        """AMISS if `why` is not empty, else WELL."""
         return Finding(self, Verdict.AMISS if why else Verdict.WELL, why, age_seconds, of)
 
     def unknown(self, why: str, *, of: str = "") -> Finding:
@@ -52,9 +54,9 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of a fact, so long ago. `why`: what is wrong and what to do, or why it is not known.
+    """The verdict on a fact, `age_seconds` ago. `why`: the problem and its remedy, or the reason why it is not known.
 
-    `of`: which bookie, of a process that may run several.
+    `of`: the bookie, if a process may run several.
     """
 
     fact: Fact
@@ -73,28 +75,28 @@ class Finding:
 
 
 def of_store(seen: StoreHealth | None, *, age_seconds: float = 0.0) -> Finding:
-    """Of the metadata, from what it said of itself last; None where it did not answer."""
+    """The metadata store's finding, from its last reported health; None if it did not answer."""
     if seen is None:
-        return METADATA.unknown("the metadata has not said how it is")
+        return METADATA.unknown("the metadata has not reported its health")
     if not seen.is_told:
-        return METADATA.unknown("no member of the metadata store says how it is")
+        return METADATA.unknown("no member of the metadata store reports its health")
     return METADATA.found(seen.refuses, age_seconds=age_seconds)
 
 
 def why_not_ready(findings: Iterable[Finding]) -> str:
-    """Why clients should not come to a daemon; "" where they should."""
+    """Why clients should not use a daemon; "" if they should."""
     return "; ".join(
         f"{one.of}: {one.why}" if one.of else one.why for one in findings if one.keeps_from_ready
     )
 
 
 def whole(findings: Iterable[Finding]) -> Verdict:
-    """Of a whole cluster: what is amiss outweighs what is not known."""
+    """The verdict on a whole cluster: AMISS takes precedence over UNKNOWN."""
     verdicts = {one.verdict for one in findings if one.keeps_from_whole}
     return next((one for one in (Verdict.AMISS, Verdict.UNKNOWN) if one in verdicts), Verdict.WELL)
 
 
-_EACH_TIME = "each time that it is asked"
+_EACH_TIME = "each request"
 _A_COUNT = "the last count of all ledgers"
 
 # --- of a daemon -------------------------------------------------------------------------------
@@ -102,24 +104,24 @@ _A_COUNT = "the last count of all ledgers"
 STARTED = Fact(
     "started",
     "The daemon has started.",
-    "itself",
+    "the daemon",
     _EACH_TIME,
     not_ready=IF_AMISS,
     alerts=("BookieGone",),
 )
 LOG = Fact(
     "log",
-    "The bookie's log takes records.",
-    "the bookie, with each record",
+    "The bookie's log accepts records.",
+    "the bookie, at each record",
     _EACH_TIME,
     not_ready=IF_AMISS,
     alerts=("BookieGone", "BookieDiskHangs"),
 )
 REGISTERED = Fact(
     "registered",
-    "Clients find the bookie or journal node: the lease of its name is held. Of a cluster: every bookie is registered "
-    "that is not given up.",
-    "the daemon, with each renewal of its lease; of a cluster the metadata",
+    "Clients find the bookie or journal node: it holds the lease of its name. For a cluster: every bookie that is not "
+    "given up is registered.",
+    "the daemon, at each renewal of its lease; for a cluster, the metadata",
     "a lease",
     not_ready=IF_AMISS,
     not_whole=IF_AMISS,
@@ -127,8 +129,8 @@ REGISTERED = Fact(
 )
 CERTIFICATE = Fact(
     "certificate",
-    "The certificate has not run out.",
-    "the bookie, which says so in its registration",
+    "The certificate has not expired.",
+    "the bookie, in its registration",
     _EACH_TIME,
     not_ready=IF_AMISS,
     not_whole=IF_AMISS,
@@ -136,25 +138,25 @@ CERTIFICATE = Fact(
 )
 CERTIFICATE_TWO_DAYS = Fact(
     "certificate_two_days",
-    "The certificate is good for two days more, or has run out.",
-    "the bookie, which says so in its registration",
+    "The certificate is valid for at least two more days, or has expired.",
+    "the bookie, in its registration",
     _EACH_TIME,
     not_whole=IF_AMISS,
     alerts=("CertificateAlmostOut",),
 )
 CERTIFICATE_TWO_WEEKS = Fact(
     "certificate_two_weeks",
-    "The certificate is good for two weeks more, or for less than two days.",
-    "the bookie, which says so in its registration",
+    "The certificate is valid for at least two more weeks, or for less than two days.",
+    "the bookie, in its registration",
     _EACH_TIME,
     alerts=("CertificateRunsOut",),
 )
 CERTIFICATE_DAYS = {CERTIFICATE: 0, CERTIFICATE_TWO_DAYS: 2, CERTIFICATE_TWO_WEEKS: 14}
-"""How long a certificate is good at least while each of these is well."""
+"""For each of these facts, the days for which a certificate is valid at least while the fact is well."""
 METADATA = Fact(
     "metadata",
     "The metadata takes changes.",
-    "the daemon; of a cluster whoever is asked",
+    "the daemon; for a cluster, the process that is asked",
     "10 s",
     not_ready=IF_AMISS,
     not_whole=IF_AMISS,
@@ -162,16 +164,16 @@ METADATA = Fact(
 )
 WRITABLE = Fact(
     "writable",
-    "The bookie takes new entries: there is space, and it is not drained.",
-    "the bookie, with each look at its disk",
-    "a look at the disk",
+    "The bookie accepts new entries: it has space, and is not drained.",
+    "the bookie, at each check of its disk",
+    "a check of the disk",
     not_ready=IF_AMISS,
     alerts=("BookieReadOnly", "BookieDiskFills"),
 )
 READABLE = Fact(
     "readable",
-    "The last scrub of the bookie could read all of its log, or repaired it from other bookies.",
-    "the bookie's scrub, which says so in its registration",
+    "The bookie's last scrub could read its whole log, or repaired it from other bookies.",
+    "the bookie's scrub, in its registration",
     "the last scrub",
     not_whole=IF_AMISS,
     alerts=("BookieDamage",),
@@ -182,15 +184,15 @@ READABLE = Fact(
 COPIES = Fact(
     "copies",
     "Every copy of every ledger is where it should be.",
-    "whoever counts all ledgers",
+    "the process that counts all ledgers",
     _A_COUNT,
     not_whole=UNLESS_WELL,
     alerts=("FragmentsNotWhole", "HealingFails"),
 )
 CLOSED = Fact(
     "closed",
-    "Every ledger that is open has somebody who closes it.",
-    "whoever counts all ledgers",
+    "Every open ledger has a process that will close it.",
+    "the process that counts all ledgers",
     _A_COUNT,
     not_whole=UNLESS_WELL,
     alerts=("LedgersLeftBehind",),
@@ -205,22 +207,22 @@ AUDITOR = Fact(
 )
 ACCEPTED = Fact(
     "accepted",
-    "The metadata is no older copy of itself that nobody has accepted.",
-    "bookies, with each renewal; it stands in the metadata",
+    "The metadata is not an older copy of itself that no operator has accepted.",
+    "bookies, at each renewal, in the metadata",
     _EACH_TIME,
     not_whole=IF_AMISS,
 )
 FORGOTTEN = Fact(
     "forgotten",
     "Nothing refers to a bookie that was given up.",
-    "whoever counts all ledgers",
+    "the process that counts all ledgers",
     _A_COUNT,
     not_whole=UNLESS_WELL,
     alerts=("FragmentsNotWhole",),
 )
 SPACE = Fact(
     "space",
-    "At least one bookie that lives takes new entries.",
+    "At least one live bookie accepts new entries.",
     "the metadata",
     _EACH_TIME,
     not_whole=IF_AMISS,
@@ -228,7 +230,7 @@ SPACE = Fact(
 )
 COOKIES = Fact(
     "cookies",
-    "Every bookie that lives has a cookie in the metadata, and so starts again.",
+    "Every live bookie has a cookie in the metadata, without which it would not start again.",
     "the metadata",
     _EACH_TIME,
     not_whole=IF_AMISS,
@@ -236,43 +238,43 @@ COOKIES = Fact(
 NAMED = Fact(
     "named",
     "Every absent bookie that ledgers refer to has a cookie in the metadata.",
-    "whoever counts all ledgers",
+    "the process that counts all ledgers",
     _A_COUNT,
     not_whole=UNLESS_WELL,
     alerts=("FragmentsNotWhole",),
 )
 BELONGING = Fact(
     "belonging",
-    "No bookie that lives is given up.",
+    "No live bookie is marked as given up.",
     "the metadata",
     _EACH_TIME,
     not_whole=IF_AMISS,
 )
 REACHABLE = Fact(
     "reachable",
-    "The auditor reaches every bookie that lives at the address that it advertises.",
-    "the auditor, which says so in the metadata",
+    "The auditor reaches every live bookie at its advertised address.",
+    "the auditor, in the metadata",
     "an audit",
     not_whole=IF_AMISS,
 )
 ANSWERING = Fact(
     "answering",
-    "Every bookie that lives answers.",
-    "the console, while somebody looks on",
-    "a look at the bookies",
+    "Every live bookie answers.",
+    "the console, while it is open in a browser",
+    "a check of the bookies",
     not_whole=IF_AMISS,
     alerts=("BookieGone",),
 )
 ROOM = Fact(
     "room",
-    "No disk of a bookie that lives is nearly full, and none is read-only.",
-    "the bookie, which says so in its registration",
+    "No live bookie is read-only or has a nearly full disk.",
+    "the bookie, in its registration",
     "a lease",
     alerts=("BookieDiskFills", "BookieReadOnly"),
 )
 BRAKE = Fact(
     "brake",
-    "So few bookies are absent that what they held is copied.",
+    "Few enough bookies are absent that their ledgers are re-replicated.",
     "the metadata",
     _EACH_TIME,
     not_whole=IF_AMISS,
@@ -280,23 +282,23 @@ BRAKE = Fact(
 )
 CURSORS = Fact(
     "cursors",
-    "Every cursor that counts for a log's retention moves, or has nothing to read.",
-    "the auditor, which says so in the metadata",
+    "Every cursor that counts for a log's retention moves, or has no unread records.",
+    "the auditor, in the metadata",
     "a round of retention",
     alerts=("LogCursorSilent",),
 )
 OBJECTS = Fact(
     "objects",
-    "The objects of ledgers in an object store are there.",
-    "the offloader, which says so in the metadata",
+    "The objects of ledgers in an object store exist.",
+    "the offloader, in the metadata",
     "some rounds of the offloader",
     not_whole=IF_AMISS,
     alerts=("ObjectsMissing",),
 )
 SAFE = Fact(
     "safe",
-    "No member of the metadata store is of a version that may lose confirmed writes.",
-    "whoever is asked",
+    "No member of the metadata store has a version that may lose confirmed writes.",
+    "the process that is asked",
     _EACH_TIME,
 )
 
@@ -325,4 +327,4 @@ OF_A_CLUSTER = (
 )
 FACTS = tuple(dict.fromkeys((STARTED, *OF_A_BOOKIE, *OF_A_CLUSTER)))
 PUBLISHED = (*CERTIFICATE_DAYS, READABLE)
-"""Those of a bookie that nobody else can measure: what is amiss stands in its registration."""
+"""Facts that only the bookie itself can measure: it publishes those that are amiss in its registration."""

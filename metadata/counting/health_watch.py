@@ -1,4 +1,4 @@
-"""Asks a metadata store again and again whether it takes changes, for a daemon that tells of it."""
+"""Checks repeatedly whether a metadata store takes changes, for a daemon that reports it."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from .counting_store import CountingStore
 from .outage import weight
 
 LOOK_SECONDS = 10.0
-"""Time between two looks; a store that refuses changes is told of within it."""
+"""Time between two checks; a store that refuses changes is reported within this time."""
 
 log = logging.getLogger(__name__)
 
 
 async def watch_health(store: CountingStore) -> NoReturn:
-    """Keeps `store.health_seen` up to date until cancelled; logs when the store begins and ends to refuse."""
+    """Keeps `store.health_seen` up to date until cancelled; logs when the store starts and stops refusing changes."""
     told = ""
     while True:
         try:
             refuses = (await store.health()).refuses
         except MetadataError as error:
-            log.log(weight(error), "the metadata does not tell how it is: %s", error)
+            log.log(weight(error), "the metadata does not report its health: %s", error)
         else:
             if refuses and not told:
                 log.error("%s", refuses)
@@ -37,7 +37,7 @@ async def watch_health(store: CountingStore) -> NoReturn:
 
 @asynccontextmanager
 async def watching_health(store: CountingStore) -> AsyncIterator[None]:
-    """The same, inside the block."""
+    """Runs `watch_health` while the block runs."""
     asking = asyncio.create_task(watch_health(store))
     try:
         yield

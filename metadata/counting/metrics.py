@@ -1,4 +1,4 @@
-"""What a process tells Prometheus of its calls to the metadata."""
+"""Metrics of a process's calls to the metadata."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from .declared import Declaration, MetricTable
 
 METRICS = MetricTable("metadata", "The metadata")
 
-CALLS_TOLD = "Calls to the metadata store, by name and by `done` or the name of the error."
-SECONDS_TOLD = "Time that the calls of this name took, all together."
+CALLS_TOLD = "Calls to the metadata store, by name and outcome: `done`, or the name of the error."
+SECONDS_TOLD = "Total duration of the calls of this name."
 
 CALLS = METRICS.counter("calls", CALLS_TOLD, "call", "outcome")
 SECONDS = METRICS.counter("call_seconds", SECONDS_TOLD, "call")
 
 
 def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration = SECONDS) -> Iterator[Metric]:
-    """What was asked, and what came of it; a client shows the same under names of its own."""
+    """Calls and their outcomes. A client exports the same metrics under its own names."""
     how_often, how_long = calls.family(), seconds.family()
     for (call, outcome), count in counts.calls().items():
         how_often.add_metric((call, outcome), count)
@@ -30,7 +30,7 @@ def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration =
 
 
 class MetadataMetrics(Collector):
-    """Of a process that asks the metadata, and does nothing else that is counted here."""
+    """Metrics of a process that calls the metadata and has nothing else that is counted here."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts

@@ -1,6 +1,6 @@
-"""Logs outages of the metadata store in one place: at the beginning, rarely while it lasts, and at the end.
+"""Logs outages of the metadata store in one place: at the beginning, rarely while they last, and at the end.
 
-Every loop of a process meets the same outage at its own time: otherwise ten lines a minute would say the same.
+Every loop of a process meets the same outage at a different time: otherwise they would log ten similar lines a minute.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class Outage:
         self._answered_at = -math.inf
 
     def failed(self, error: MetadataError, asked_at: float = math.inf) -> None:
-        """Counts a failed call, made at `asked_at` by the monotonic clock; errors other than an outage's are answers. A
-        call from before the store's last answer says nothing about the present."""
+        """Counts a failed call, made at `asked_at` by the monotonic clock. Errors other than an outage's are answers. A
+        call from before the store's last answer does not count, because it shows nothing about the present."""
         if not _is_outage(error):
             self.answered()
             return

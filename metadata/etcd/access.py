@@ -1,17 +1,17 @@
 """Least-privilege roles for etcd users: the keys that each kind of process may read and write.
 
-Keys are those of `metadata/keys.py`. What a compromised role can break:
+Keys are those of `metadata/keys.py`. Damage that a compromised role can do:
 
     reader, console    nothing
     client             any ledger's and any log's record: it can delete those of others, and close ledgers early;
-                       any election and any cursor: it can lead, end others' terms, and have records passed over
+                       any election and any cursor: it can lead, end others' terms, and have records skipped
     journal            the same, and any journal's promises
     auditor            under-replication marks: needless re-replication, or none where it is needed
     bookie             all of these but journals and logs, the registrations of others, and the hold on older metadata
-    admin              everything; it takes this role to format a bookie, or to drain it or give it up
+    admin              everything; needed to format a bookie, to drain it, or to mark it as given up
 
 To etcd, the right to write a ledger's record includes deleting it. Only the client library requires an admin for
-deleting another's.
+deleting another user's ledger.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ def etcdctl_commands(metadata_uri: str) -> Iterator[str]:
     """Yields etcdctl commands that create the roles `PREFIX-ROLE` for a cluster. Raises ValueError."""
     parts = split(metadata_uri)
     if parts.scheme not in ("etcd", "etcds"):
-        raise ValueError(f"roles are for etcd, and {metadata_uri} is none: write etcd://HOST:PORT/PREFIX")
+        raise ValueError(
+            f"roles are for etcd, and {metadata_uri} is not an etcd URI: write etcd://HOST:PORT/PREFIX"
+        )
     prefix = config_in(parts).prefix
     for role, access in ACCESS.items():
         name = f"{prefix}-{role}"

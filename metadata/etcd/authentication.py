@@ -1,8 +1,8 @@
-"""Authentication at etcd: the token of our user, and the password it is made with, which may change at any time.
+"""Authentication with etcd: our user's token, and the password for it, which may change at any time.
 
-The password's file is read again for every new token. A file that was changed before etcd knows the new password does
-no harm: the one that etcd took last is tried, too. Where etcd knows another one already, calls wait for the file as for
-an etcd that does not answer, so that watches and leases go on by themselves.
+The password's file is read again for every new token. A file that changes before etcd knows the new password does no
+harm, because the password that etcd accepted last is tried, too. If etcd has already changed to another password, calls
+wait for the file as they wait for an unreachable etcd, so that watches and leases resume without a restart.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .config import EtcdConfig
 from .errors import Effect, EtcdRefused, FailureVerdict, MemberRefused, NotSent, PasswordRefused, verdict_on
 
 REFUSED_PAUSE_SECONDS = 1.0
-"""After a refusal neither file nor etcd is asked again for so long: each password costs etcd a tenth of a second."""
+"""Pause after a refusal before the file is read and etcd asked again: each password costs etcd a tenth of a second."""
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ Ask = Callable[[str], Awaitable[str]]
 
 
 class Authentication:
-    """Of one user. Raises OSError or ValueError, when it is made, for a file that cannot be used."""
+    """Authentication of one user. The constructor raises OSError or ValueError for a file that cannot be used."""
 
     def __init__(self, config: EtcdConfig) -> None:
         self._config = config
@@ -42,10 +42,10 @@ class Authentication:
         tell_at_hangup(self)
 
     async def token(self, ask: Ask, endpoint: str) -> str:
-        """The token, which is asked for if there is none.
+        """Returns the token; requests one if there is none.
 
-        Raises EtcdRefused for a password where etcd has never taken one, PasswordRefused where it has; NotSent if it
-        cannot be asked.
+        If etcd refuses the password, raises EtcdRefused if etcd has never accepted one, else PasswordRefused. Raises
+        NotSent if etcd cannot be asked.
         """
         async with self._asking:
             if self._token is None:
@@ -53,7 +53,7 @@ class Authentication:
             return self._token
 
     def forget(self, token: str | None) -> None:
-        """Drops a token that etcd refused, unless it was replaced meanwhile."""
+        """Drops a token that etcd refused, unless another call has replaced it."""
         if self._token == token:
             self._token = None
 
@@ -73,7 +73,7 @@ class Authentication:
         raise self._refused(endpoint, self._refusal)
 
     def _reread(self) -> None:
-        """A file that cannot be used, such as one that is half written, keeps the former password."""
+        """Reads the file again. An unusable file, such as one that is half written, keeps the former password."""
         try:
             found = self._config.read_password()
         except (OSError, ValueError) as error:
@@ -84,13 +84,13 @@ class Authentication:
             self._in_file = found
 
     async def _asked(self, ask: Ask, password: str) -> str | None:
-        """A token; None, and a refusal that is noted, if etcd does not take this password."""
+        """Returns a token. If etcd does not accept this password, returns None and records the refusal."""
         try:
             return await ask(password)
         except grpc.aio.AioRpcError as error:
             verdict = verdict_on(error, Effect.REPEATABLE)
             if verdict is not FailureVerdict.REFUSED:
-                # the call itself has not been sent, whatever became of the authentication
+                # the call itself was not sent, whether or not the authentication succeeded
                 not_sent = MemberRefused if verdict is FailureVerdict.NOT_HERE else NotSent
                 raise not_sent(f"authenticating: {error.details()} ({error.code().name})") from error
             details = f"{error.details()}; {self._what_to_do()}"
@@ -107,7 +107,7 @@ class Authentication:
         self._accepted, self._refusal = password, None
 
     def _tell(self, line: str) -> None:
-        """Logs it, unless it said the same before."""
+        """Logs the line, unless it repeats the last one."""
         if line != self._told:
             log.warning("%s", line)
             self._told = line

@@ -41,8 +41,8 @@ ROUND_PAUSE_SECONDS = 0.1
 """The pause after every endpoint failed once, before the first is tried again."""
 
 TOKEN_RENEWALS_MAX = 3
-"""New tokens for one call. The one that another call was just given may run out meanwhile, or etcd's users change
-again."""
+"""Maximum number of new tokens for one call. A token that another call has just got may expire in between, or etcd's
+users may change again."""
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -61,7 +61,7 @@ class Request(Protocol):
 
 
 def unary(method: str, request: Request, parse: Callable[[bytes], T]) -> Attempt[T]:
-    """An attempt at one unary call, its method given by path."""
+    """An attempt at one unary call. `method` is its path."""
 
     async def attempt(channel: grpc.aio.Channel, metadata: Metadata, seconds: float) -> T:
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, T] = channel.unary_unary(
@@ -88,8 +88,8 @@ class EtcdChannels:
     async def run(self, attempt: Attempt[T], effect: Effect) -> T:
         """Makes the call on some endpoint, within the configured timeout.
 
-        Raises EtcdRefused when etcd says no, StoreUnavailable when the call certainly did nothing,
-        OutcomeUnknown when it may have changed something.
+        Raises EtcdRefused if etcd refuses the call, StoreUnavailable if the call certainly did nothing, OutcomeUnknown
+        if it may have changed something.
         """
         self.check_open()
         try:
@@ -116,7 +116,7 @@ class EtcdChannels:
             raise StoreRefused("this etcd store is closed")
 
     def check_open_after_cancel(self) -> None:
-        """Raises StoreUnavailable if a call was cancelled by `close`, and not by its caller."""
+        """Raises StoreUnavailable if `close`, and not the caller, cancelled a call."""
         task = asyncio.current_task()
         if self._closed and task is not None and not task.cancelling():
             raise StoreUnavailable("this etcd store was closed")
@@ -133,20 +133,20 @@ class EtcdChannels:
         return self._config.endpoints[self._current]
 
     def turn_from(self, endpoint: str) -> None:
-        """Makes another endpoint the next, unless a concurrent call did so already."""
+        """Moves on to another endpoint, unless a concurrent call did so already."""
         if self.endpoint == endpoint:
             self._current = (self._current + 1) % self.endpoint_count
 
     async def connected(self, endpoint: str, seconds: float) -> grpc.aio.Channel:
         """Connects the endpoint's channel. Raises NotSent after `seconds`.
 
-        Nothing is sent before this returns, so a call can go elsewhere after NotSent. A channel
-        whose connection failed is returned as it is: a call on it fails at once and tells why, for
-        example what the TLS handshake said.
+        Nothing is sent before this returns, so a call can use another endpoint after NotSent. A channel whose
+        connection failed is returned as it is: a call on it fails at once with the reason, for example the error of the
+        TLS handshake.
         """
         channel = self._channel(endpoint)
         settled = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
-        if channel.get_state(try_to_connect=True) in settled:  # as nearly always: without a timer
+        if channel.get_state(try_to_connect=True) in settled:  # the usual case: no timer
             return channel
         try:
             async with asyncio.timeout(seconds):
@@ -177,12 +177,12 @@ class EtcdChannels:
         return (*REQUIRE_LEADER, ("token", token)), token
 
     def forget_token(self, token: str | None) -> None:
-        """Has the next call authenticate anew, unless one did so meanwhile."""
+        """Has the next call authenticate again, unless another call has done so."""
         self._authentication.forget(token)
 
     def _channel(self, endpoint: str) -> grpc.aio.Channel:
-        """Replaces a channel that is not connected after its certificates were renewed; calls on the old one end by
-        themselves, and with the last of them it is freed."""
+        """Returns the endpoint's channel. Replaces one that is not connected after its certificates were renewed. The
+        old channel is freed when the last call on it has ended."""
         self.check_open()
         known = self._channels.get(endpoint)
         if known is None or (not known.is_connected and known.credentials is not self._credentials.newest()):
@@ -191,7 +191,7 @@ class EtcdChannels:
 
 
 class _Channel(NamedTuple):
-    """A channel, and the credentials it was made with."""
+    """A channel, and its credentials."""
 
     channel: grpc.aio.Channel
     credentials: grpc.ChannelCredentials | None
@@ -232,7 +232,9 @@ class _Run:
                 except NotSent as failure:
                     self._failures[endpoint] = str(failure)
                     refusals += isinstance(failure, MemberRefused)
-                    if isinstance(failure, PasswordRefused):  # a last try that had no time left says less
+                    if isinstance(
+                        failure, PasswordRefused
+                    ):  # the error of a last try without time left is less useful
                         self._refused = failure
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))
@@ -242,7 +244,7 @@ class _Run:
             await asyncio.sleep(min(ROUND_PAUSE_SECONDS, max(self._left(), 0)))
 
     async def _try(self, endpoint: str, attempt: Attempt[T], seconds: float) -> T:
-        """One try within `seconds`; if it must not be repeated, its answer has all the time left."""
+        """One try within `seconds`. If it must not be repeated, its answer may take all the remaining time."""
         until = asyncio.get_running_loop().time() + seconds
         channel = await self._channels.connected(endpoint, seconds)
         token: str | None = None
@@ -278,7 +280,7 @@ class _Run:
         return await self._try(endpoint, attempt, self._left())
 
     def _answer_lost(self, endpoint: str, details: str) -> None:
-        """Notes a lost answer; returns if the call may be sent again."""
+        """Records a lost answer; returns only if the call may be sent again."""
         self._failures[endpoint] = details
         if self._effect is not Effect.READS:
             self._may_have_happened = True

@@ -1,4 +1,4 @@
-"""Connection settings of an etcd cluster; the options are named as users of the `etcd3` package know them."""
+"""Connection settings of an etcd cluster. The options have the names of the `etcd3` package."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 class EtcdConfig:
     """Endpoints, prefix, user with the file of its password, and TLS files (paths of PEM files).
 
-    Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, for one operation over all
-    endpoints together. TLS is used with `tls` or `ca_cert`; without `ca_cert`, gRPC's own roots.
-    Raises ValueError for options that contradict each other.
+    Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, for one operation over all endpoints together. TLS
+    is used with `tls` or `ca_cert`; without `ca_cert`, gRPC's own roots. Raises ValueError for options that contradict
+    each other.
     """
 
     endpoints: tuple[str, ...]
@@ -83,7 +83,7 @@ class EtcdConfig:
             return read_password(self.password_file).decode()
         except UnicodeDecodeError:
             raise ValueError(
-                f"{self.password_file} is no text in UTF-8: it holds no password of etcd"
+                f"{self.password_file} is not UTF-8 text: it holds no password of etcd"
             ) from None
 
     def read_credentials(self) -> grpc.ChannelCredentials | None:

@@ -1,7 +1,6 @@
 """TLS credentials of an etcd client, reloaded when their files change.
 
-A connection keeps the credentials it was made with. The next one uses the renewed files, so that no process has to
-be restarted for a renewed certificate.
+A connection keeps its credentials. The next one uses the renewed files, so renewed certificates require no restart.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class Credentials:
-    """Credentials of one store. Raises OSError or ValueError, when it is made, for a file that cannot be used."""
+    """Credentials of one store. The constructor raises OSError or ValueError for a file that cannot be used."""
 
     def __init__(self, config: EtcdConfig) -> None:
         self._config = config

@@ -1,4 +1,4 @@
-"""Classifies failed etcd calls: whether they may have happened, and may be retried at another endpoint."""
+"""Classifies failed etcd calls: whether they may have happened, and whether they may be retried at another endpoint."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..errors import StoreFull, StoreRefused, StoreUnavailable
 
 
 class Effect(Enum):
-    """Effect of a call on etcd, which decides about a retry when its answer is lost."""
+    """Effect of a call on etcd. It decides whether the call is retried if its answer is lost."""
 
     READS = "reads"  # may be sent again
     REPEATABLE = "repeatable"  # changes something, but is idempotent
@@ -21,11 +21,13 @@ class FailureVerdict(Enum):
     """Classification of a gRPC error."""
 
     NOT_SENT = "not sent"
-    NOT_HERE = "not here"  # refused before anything was done, for what this member is: others may take it
+    NOT_HERE = (
+        "not here"  # refused before anything was done, because of this member's kind: others may accept it
+    )
     TOKEN_REFUSED = "token refused"
     REFUSED = "refused"  # etcd refused, and nothing was changed
     FULL = "full"  # over its quota of space: answered, and perhaps applied
-    UNKNOWN = "unknown"  # ambiguous: it may have been applied, or may be yet
+    UNKNOWN = "unknown"  # ambiguous: it may have been applied, or may still be
 
 
 class NotSent(Exception):
@@ -33,7 +35,7 @@ class NotSent(Exception):
 
 
 class PasswordRefused(NotSent):
-    """etcd does not take our password any more, and may take the next one that its file has."""
+    """etcd no longer accepts our password, and may accept the next one in its file."""
 
 
 class MemberRefused(NotSent):
@@ -41,7 +43,7 @@ class MemberRefused(NotSent):
 
 
 class TokenRefused(Exception):
-    """etcd does not accept our token (any more); the call did nothing."""
+    """etcd does not accept our token, or no longer does; the call did nothing."""
 
 
 class AnswerLost(Exception):
@@ -57,7 +59,9 @@ class EtcdRefused(StoreRefused):
         self.details = details
 
 
-WHAT_TO_DO_FULL = 'make room and disarm its alarm, as docs/operators.md has it under "etcd is out of space"'
+WHAT_TO_DO_FULL = (
+    'make room and disarm its alarm, as docs/operators.md describes under "etcd is out of space"'
+)
 
 
 class EtcdFull(StoreFull):
@@ -69,17 +73,17 @@ class EtcdFull(StoreFull):
         )
 
 
-# gRPC's words for a call that never got a connection. Should a later gRPC word it otherwise, such
+# gRPC's messages for a call that never got a connection. If a later gRPC changes them, such
 # a failure counts as UNKNOWN, which is safe.
 _NEVER_SENT = ("failed to connect to all addresses", "DNS resolution failed", "empty address list")
 
-# Said before anything is done. One without a leader finds one, or another does.
+# Errors before anything is done. A member without a leader finds one, or another member does.
 _NOT_HERE = ("rpc not supported for learner", "etcdserver: not capable")
 _NO_LEADER = "etcdserver: no leader"
 
 _OVER_QUOTA = "database space exceeded"
 
-# Said before anything is changed. Some releases, 3.5.1 among them, give the last one the code UNKNOWN.
+# Errors before anything is changed. Some releases, 3.5.1 among them, give the last one the code UNKNOWN.
 _STALE_TOKEN = ("invalid auth token", "revision of auth store is old", "auth: revision in header is old")
 
 # etcd checks these before it proposes the request, or while it applies it and before it changes
@@ -98,7 +102,7 @@ _REFUSALS = frozenset(
 
 
 def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> FailureVerdict:
-    """Classifies a gRPC error; UNKNOWN when in doubt."""
+    """Classifies a gRPC error; UNKNOWN if in doubt."""
     details = error.details() or ""
     if error.code() is grpc.StatusCode.UNAVAILABLE and details.startswith((*_NEVER_SENT, _NO_LEADER)):
         return FailureVerdict.NOT_SENT

@@ -1,8 +1,8 @@
-"""Joins the changes, or the reads, that are asked for in one turn of the event loop: one call, and one sync, for all.
+"""Joins the changes, or the reads, of one turn of the event loop into one call, which costs etcd one sync.
 
-The joined transaction has all conditions and all operations. Where a condition does not hold, as is rare, nothing was
-done, and each goes alone. None of them looks at a key that another one changes, so each ends as it would alone, in
-whatever order. What they change, they change at one revision.
+The joined transaction has all conditions and all operations. If a condition does not hold, which is rare, nothing was
+done, and each transaction is sent alone. None of them reads a key that another one changes, so each ends as it would
+alone, in any order. All their changes have one revision.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from . import etcd_pb2 as pb
 from .errors import EtcdRefused
 
 CONDITIONS_MAX = 100
-"""etcd takes 128 conditions, and as many operations, if it was not told otherwise."""
+"""etcd accepts 128 conditions, and as many operations, by default."""
 
 JOINED_BYTES_MAX = 512 * 1024
-"""etcd takes requests of 1.5 MiB, if it was not told otherwise. A larger one goes alone."""
+"""etcd accepts requests of 1.5 MiB by default. A larger transaction is sent alone."""
 
 
 @dataclass(slots=True)
 class _Txn:
-    """A transaction that changes one key or none, and what it comes to."""
+    """A transaction that changes one key or none, and its outcome."""
 
     request: pb.TxnRequest
     changes: bytes | None
@@ -31,7 +31,8 @@ class _Txn:
 
 
 class JoinedTxns:
-    """Transactions of one store, which `send` sends, and may send again, or may not. Belongs to its event loop."""
+    """Joins transactions of one store. `send` sends a request, and decides whether it is retried. Belongs to its event
+    loop."""
 
     def __init__(self, send: Callable[[pb.TxnRequest], Awaitable[pb.TxnResponse]]) -> None:
         self._send = send
@@ -39,7 +40,7 @@ class JoinedTxns:
         self._calls: set[asyncio.Task[None]] = set()
 
     async def run(self, request: pb.TxnRequest, changes: bytes | None = None) -> pb.TxnResponse:
-        """Does the transaction, which changes this key at most. Returns, and raises, what `send` does."""
+        """Executes the transaction, which changes at most the key `changes`. Returns and raises as `send` does."""
         txn = _Txn(request, changes, asyncio.get_running_loop().create_future())
         joined = self._next
         if joined is not None and joined.takes(txn):
@@ -58,19 +59,19 @@ class JoinedTxns:
             others = joined.txns[1:]
             if others:
                 self._begin(joined.txns)
-        # As nearly always: without another task.
+        # The usual case: no other task.
         return await (txn.reply if others else self._send(request))
 
     def _begin(self, txns: list[_Txn]) -> None:
         wanted = [txn for txn in txns if not txn.reply.done()]
-        if not wanted:  # all who asked were cancelled
+        if not wanted:  # all callers were cancelled
             return
         call = asyncio.get_running_loop().create_task(self._made(wanted))
         self._calls.add(call)
         call.add_done_callback(self._calls.discard)
 
     async def _made(self, txns: list[_Txn]) -> None:
-        """Makes the call for these; each goes alone where nothing was done."""
+        """Makes the call for these transactions; sends each alone if nothing was done."""
         try:
             replies = await self._together(txns) if len(txns) > 1 else [await self._send(txns[0].request)]
         except BaseException as error:
@@ -86,8 +87,8 @@ class JoinedTxns:
             _end(txn, reply)
 
     async def _together(self, txns: list[_Txn]) -> list[pb.TxnResponse] | None:
-        """The replies; None where nothing was done, for a condition does not hold, or etcd refuses: one of them may
-        lack a right, or the answer be too large."""
+        """The replies; None if nothing was done because a condition does not hold or etcd refuses: one of them may lack
+        a right, or the answer may be too large."""
         request = pb.TxnRequest()
         for txn in txns:
             request.compare.extend(txn.request.compare)
@@ -104,7 +105,7 @@ class JoinedTxns:
 
 @dataclass(slots=True)
 class _Joined:
-    """Transactions that go together."""
+    """Transactions that are sent together."""
 
     txns: list[_Txn] = field(default_factory=list)
     _size_bytes: int = 0
@@ -135,7 +136,7 @@ def _part(joined: pb.TxnResponse, responses: list[pb.ResponseOp]) -> pb.TxnRespo
 
 def _end(txn: _Txn, outcome: pb.TxnResponse | BaseException) -> None:
     if txn.reply.done():
-        return  # who asked for it was cancelled
+        return  # its caller was cancelled
     if isinstance(outcome, asyncio.CancelledError):
         txn.reply.cancel()
     elif isinstance(outcome, BaseException):

@@ -1,8 +1,8 @@
-"""How much one page of a listing asks etcd for: learnt, for each prefix, from the pages before it.
+"""Learns for each prefix, from earlier pages, how many keys of a listing to request from etcd at once.
 
-A page's bytes are bounded by what values weigh. And etcd counts all keys of a range, also those behind the page's last
-one: pages of one range would cost it the square of the keys. So keys that end in a number, as those of ledgers, are
-asked for up to a number behind which the page most likely ends.
+A page's bytes are bounded by the sizes of values. Also, etcd counts all keys of a range, even those behind the page's
+last one, so pages of one range would cost it the square of the number of keys. So keys that end in a number, as those
+of ledgers do, are requested up to a number behind which the page most likely ends.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from dataclasses import dataclass
 from . import etcd_pb2 as pb
 
 PAGE_BYTES = 512 * 1024
-"""What a page comes to whose values weigh what those of the page before did."""
+"""Size of a page if its values are as large as those of the page before."""
 
 BYTES_EACH = 8 * 1024
-"""Bytes that a key of a prefix is taken to have of which nothing is known: its first page is small."""
+"""Assumed bytes per key of a prefix before its first page, so that this page is small."""
 
 PREFIXES_MAX = 1000
-"""Of more prefixes a store forgets what it has learnt, and learns it again."""
+"""A store that lists more prefixes forgets the sizes that it has learnt, and learns them again."""
 
 IDS_EACH = 2.0
 WIDENED = 8.0
-"""A range that held less than a page is followed by one that is so many times as wide."""
+"""Factor by which the next range is wider if a range held less than a page."""
 
 _NUMBERED = re.compile(rb"(.*/)([0-7][0-9a-f]{15})", re.DOTALL)
 _NUMBER_MAX = 2**63 - 1
@@ -32,13 +32,13 @@ _NUMBER_MAX = 2**63 - 1
 
 @dataclass(slots=True)
 class Paging:
-    """The keys of one prefix, as far as they are known: how large values are, and how far numbers are apart."""
+    """The known statistics of one prefix: how large its values are, and how far apart its numbers are."""
 
     bytes_each: float = BYTES_EACH
     ids_each: float = IDS_EACH
 
     def limit(self, most: int) -> int:
-        """So many keys are one page."""
+        """Number of keys to request for one page, at most `most`."""
         return max(1, min(most, int(PAGE_BYTES / self.bytes_each)))
 
     def end(self, after: bytes, limit: int) -> bytes | None:
@@ -50,7 +50,7 @@ class Paging:
         return None if last >= _NUMBER_MAX else b"%s%016x" % (numbered[1], last)
 
     def learn(self, kvs: Sequence[pb.KeyValue], limit: int) -> None:
-        """From a page of a range that was asked for so many keys."""
+        """Learns from a page, the result of a request for `limit` keys."""
         if kvs:
             self.bytes_each = max(1.0, sum(len(kv.key) + len(kv.value) for kv in kvs) / len(kvs))
         first, last = (_NUMBERED.fullmatch(kv.key) for kv in (kvs[0], kvs[-1])) if kvs else (None, None)

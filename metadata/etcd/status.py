@@ -15,20 +15,20 @@ from .channel import EtcdChannels, unary
 from .errors import WHAT_TO_DO_FULL, EtcdRefused, NotSent
 
 VERSION_MIN = (3, 4)
-"""Older ones lack lease checkpoints and the hasleader check of single calls."""
+"""Older versions lack lease checkpoints and the hasleader check of single calls."""
 
 UNSAFE = (((3, 4), (3, 4, 22)), ((3, 5), (3, 5, 6)))
-"""Version ranges, the end excluded, that may lose confirmed writes, as etcd itself says: in 3.5.0 to 3.5.2 any member
-that is killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 a single one (#14370), before 3.5.6 one that is killed
-while it defragments (#14685), in 3.4.20, 3.4.21 and 3.5.5 one that joins where there is authentication."""
+"""Version ranges, the end excluded, that may lose confirmed writes according to etcd: in 3.5.0 to 3.5.2 any member that
+is killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 a single one (#14370), before 3.5.6 one that is killed while it
+defragments (#14685), in 3.4.20, 3.4.21 and 3.5.5 one that joins a cluster with authentication."""
 
 _ALARM = re.compile(r"\balarm:(\w+)")
 _ALARMS = {
     "NOSPACE": f"etcd is out of space, and refuses changes: {WHAT_TO_DO_FULL}",
-    "CORRUPT": "etcd has found its copies to differ, and refuses everything: "
+    "CORRUPT": "etcd has found that its copies differ, and refuses everything: "
     "https://etcd.io/docs/v3.5/op-guide/data_corruption/",
 }
-"""What each of its alarms means for whoever keeps metadata there, and what to do."""
+"""The meaning of each etcd alarm for the metadata, and the remedy."""
 
 _REFUSES = (
     grpc.StatusCode.PERMISSION_DENIED,
@@ -38,7 +38,7 @@ _REFUSES = (
 
 
 async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds: float) -> StoreHealth:
-    """Queries every endpoint. Raises StoreTooOld; a member that does not answer is reported, and no error."""
+    """Queries every endpoint. Raises StoreTooOld. A member that does not answer is reported, and is no error."""
     replies = await asyncio.gather(*(_asked(channels, one, seconds) for one in endpoints))
     members, versions, size = {}, set(), 0
     alarms: set[str] = set()
@@ -63,7 +63,7 @@ async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.St
         return await attempt(channel, metadata, seconds)
     except grpc.aio.AioRpcError as error:
         if error.code() in _REFUSES:
-            return "alive; does not tell more"
+            return "alive; reports nothing else"
         return f"{error.details()} ({error.code().name})"
     except EtcdRefused as refused:
         return f"alive; refuses us: {refused.details}"
@@ -78,7 +78,7 @@ def _told(reply: pb.StatusResponse) -> str:
 
 
 def why_unsafe(version: str) -> str:
-    """Why this version of etcd must not be used, and what to do; "" where nothing is known against it."""
+    """Why this version of etcd must not be used, and the remedy; "" if it has no known defect."""
     number = _number(version)
     if number is None:
         return ""  # a custom build

@@ -1,10 +1,10 @@
 """Metadata store on etcd, for a cluster of machines: a thin client over grpc.aio.
 
     create   txn: create_revision == 0            ? put                : KeyExists
-    replace  txn: exists, mod_revision == version, value begins so ? put (ignore_lease) : read it, to tell why not
-    delete   txn: exists, mod_revision == version ? delete             : read it, to tell why not
+    replace  txn: exists, mod_revision == version, value begins so ? put (ignore_lease) : read it, to find out why
+    delete   txn: exists, mod_revision == version ? delete             : read it, to find out why
 
-Changes of one turn of the loop go in one call, and so do reads of single keys (`joined_txns`). All reads are
+Changes of one turn of the loop are sent in one call, and so are reads of single keys (`joined_txns`). All reads are
 linearizable. A key's version is etcd's mod_revision.
 """
 
@@ -45,9 +45,9 @@ __all__ = ["EtcdConfig", "EtcdStore"]
 
 
 class EtcdStore:
-    """A metadata store in etcd under a prefix. See `MetadataStore` for what it promises.
+    """A metadata store in etcd under a prefix. See `MetadataStore` for its guarantees.
 
-    Nothing is connected before the first call. Raises OSError when a certificate cannot be read.
+    The store connects at the first call. The constructor raises OSError if a certificate cannot be read.
     """
 
     def __init__(self, config: EtcdConfig) -> None:
@@ -118,7 +118,7 @@ class EtcdStore:
         return self._page(found, None)
 
     async def _range_of(self, first: bytes, end: bytes, limit: int) -> pb.RangeResponse:
-        """The keys from the first on, before the end: as many of these as fit an answer."""
+        """The first keys in the range from `first` to before `end`: as many as fit an answer."""
         request = pb.RangeRequest(key=first, range_end=end, limit=limit)
         while True:
             try:
@@ -129,7 +129,7 @@ class EtcdStore:
                 request.limit //= 2
 
     def _page(self, found: pb.RangeResponse, looked_through: bytes | None) -> Page:
-        """A page of a range that was looked through up to this key, if it has all of it; None for all keys."""
+        """The page of a range that was read up to this key, if `found` has all of the range; None for all keys."""
         items = tuple(self._versioned(kv) for kv in found.kvs)
         following = None if looked_through is None else self._from_etcd(looked_through)
         return Page(items, items[-1].key if found.more else following, found.header.revision)
@@ -150,7 +150,7 @@ class EtcdStore:
         assert ttl_seconds > 0
         request = pb.LeaseGrantRequest(TTL=math.ceil(ttl_seconds))
         attempt = unary("/etcdserverpb.Lease/LeaseGrant", request, pb.LeaseGrantResponse.FromString)
-        # Idempotent: a lease granted twice expires by itself, with no key on it.
+        # Idempotent: a second lease expires without any key on it.
         reply = await self._channels.run(attempt, Effect.REPEATABLE)
         return Lease(reply.ID, float(reply.TTL))
 
@@ -189,7 +189,8 @@ class EtcdStore:
         unless: str | None = None,
         begins: bytes = b"",
     ) -> int:
-        """Makes the change if the key stands at `version` and begins so; returns the revision of the change."""
+        """Makes the change if the key is at `version` and its value begins with `begins`; returns the revision of the
+        change."""
         at = self._to_etcd(key)
         # mod_revision == 0 is true of a missing key, so existence is compared separately.
         exists = pb.Compare(target=pb.Compare.VERSION, result=pb.Compare.GREATER, key=at, version=0)
@@ -219,7 +220,7 @@ class EtcdStore:
         return await self._channels.run(attempt, Effect.READS)
 
     async def _read(self, request: pb.TxnRequest) -> pb.TxnResponse:
-        """Keys that are read together. One alone costs less without a transaction."""
+        """Reads keys together. A single key is read without a transaction, which costs less."""
         if len(request.success) > 1:
             return await self._txn(request, Effect.READS)
         found = await self._range(request.success[0].request_range)
@@ -232,7 +233,7 @@ class EtcdStore:
         return await self._channels.run(attempt, effect)
 
     async def _revision(self) -> int:
-        """The cluster's current revision; a watch of one member might start from an older one."""
+        """The cluster's current revision; a watch on one member might start from an older one."""
         return (await self._range(pb.RangeRequest(key=self._prefix))).header.revision
 
     def _to_etcd(self, key: str) -> bytes:
@@ -273,7 +274,8 @@ def _absent(key: bytes) -> pb.Compare:
 
 
 def _beginning(key: bytes, begins: bytes) -> list[pb.Compare]:
-    """That the key's value begins so and goes on: it is between these bytes and the next that do not begin so."""
+    """Conditions that the key's value begins with `begins` and has more bytes: it is between `begins` and the next
+    value that does not begin with it."""
     if not begins:
         return []
     bounds = ((pb.Compare.GREATER, begins), (pb.Compare.LESS, prefix_end(begins)))

@@ -13,7 +13,7 @@ ETCD_OPTIONS = frozenset({"user", "password_file", "ca_cert", "cert_cert", "cert
 def config_in(parts: SplitResult) -> EtcdConfig:
     """Parses the URI. Raises ValueError for an invalid one, OSError for a file that cannot be read."""
     if "@" in parts.netloc:
-        raise ValueError("a user belongs into ?user=NAME&password_file=PATH, not before the host")
+        raise ValueError("a user belongs in ?user=NAME&password_file=PATH, not before the host")
     options = _options(parts)
     tls = parts.scheme == "etcds"
     if not tls and options.keys() & {"ca_cert", "cert_cert", "cert_key"}:
@@ -43,13 +43,13 @@ def _options(parts: SplitResult) -> dict[str, str]:
         if not value:
             raise ValueError(f"option {name!r} has no value")
     if len(dict(pairs)) != len(pairs):
-        raise ValueError("an option stands there twice")
+        raise ValueError("an option is given twice")
     return dict(pairs)
 
 
 def _endpoint(text: str) -> str:
     parts = urlsplit(f"//{text}")
-    # `port` raises ValueError where it is no number between 0 and 65535.
+    # `port` raises ValueError if it is not a number between 0 and 65535.
     if not parts.hostname or parts.port == 0:
         raise ValueError(f"{text!r} is not HOST:PORT")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

@@ -1,8 +1,8 @@
 """A watch on a range of etcd's keys that resumes after the loss of its stream, without gap or repeat.
 
-It always says from which revision it wants events. etcd sends the events of one revision in one
-response, so after a response, or a progress notice, everything up to its revision has been seen,
-and a new stream on any member starts at the next.
+A new stream always names the revision from which it wants events. etcd sends the events of one revision in one
+response, so after a response, or a progress notice, the watch has seen everything up to its revision, and a new stream
+on any member starts at the next.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ RESUME_PAUSE_SECONDS = 0.1
 """Pause before a lost watch tries another endpoint."""
 
 _NOT_THERE = ("compacted", "future revision")
-"""What etcd says of a revision that it has dropped, and of one that it has not, for it is an older copy of itself."""
+"""etcd's errors for a revision that it has compacted, and for one that it does not have because it went back to an
+older copy of itself."""
 
 _MAY_NOT_WATCH = ("permission denied", "auth", "user name is empty")
 
@@ -33,8 +34,8 @@ async def resuming_watch(
 ) -> AsyncGenerator[pb.Event, None]:
     """Yields every event in the range with a revision > `after`, in order, for ever.
 
-    Raises WatchCompacted when etcd has dropped events that were not seen, EtcdRefused when we may not watch. Waits
-    for an etcd that cannot be reached.
+    Raises WatchCompacted if etcd has dropped events that were not seen, EtcdRefused if we may not watch. Waits for an
+    etcd that cannot be reached.
     """
     while True:
         endpoint, call = await _opened(channels, key, range_end, after)
@@ -107,10 +108,11 @@ async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
 async def _check_history(
     channel: grpc.aio.Channel, metadata: Metadata, seconds: float, watch: pb.WatchCreateRequest, after: int
 ) -> None:
-    """Raises WatchCompacted unless the store can be read as of revision `after`: it is kept, and not yet to come.
+    """Raises WatchCompacted unless the store can be read as of revision `after`: it has that revision and still keeps
+    it.
 
-    etcd itself refuses a watch only from *before* its compact revision. One from exactly there it
-    accepts, but older releases have dropped a deletion made at that revision (etcd-io/etcd#18089).
+    etcd itself refuses a watch only from *before* its compact revision. One from exactly there it accepts, but older
+    releases have dropped a deletion made at that revision (etcd-io/etcd#18089).
     """
     request = pb.RangeRequest(
         key=watch.key, range_end=watch.range_end, limit=1, revision=after, keys_only=True
@@ -151,10 +153,10 @@ def _check_not_cancelled(response: pb.WatchResponse, after: int) -> None:
 
 
 def _seen_up_to(response: pb.WatchResponse) -> int:
-    """The revision up to which everything has been seen after this response.
+    """The revision up to which the watch has seen everything after this response.
 
-    With events it is the last event's: the header may be ahead of a watch that is catching up. A
-    response without events is a progress notice, sent only to a watch that has caught up.
+    With events it is the last event's: the header may be ahead of a watch that is catching up. A response without
+    events is a progress notice, sent only to a watch that has caught up.
     """
     if response.events:
         return response.events[-1].kv.mod_revision

@@ -1,1 +1,1 @@
-"""What fork would break: objects of the parent are refused in a child, and gRPC gets one of its own there."""
+"""Fork safety: a child refuses objects of its parent, and loads its own copy of gRPC."""

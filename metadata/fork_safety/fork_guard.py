@@ -21,18 +21,18 @@ os.register_at_fork(after_in_child=_was_forked)
 
 
 class NotPickled:
-    """What belongs to one process. Pickling it raises TypeError."""
+    """Base of objects that belong to one process. Pickling them raises TypeError."""
 
     __slots__ = ()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a client, and what it has opened, cannot be pickled: pass the metadata URI on, and make a client there"
+            "a client, and its handles, cannot be pickled: pass the metadata URI on, and make a client there"
         )
 
 
 class ForkGuard:
-    """Remembers the process it was made in. A check is cheap, and takes no lock.
+    """Remembers the process in which it was made. A check is cheap, and takes no lock.
 
     `error` makes the exception that `check` raises, from the reason.
     """
@@ -46,11 +46,11 @@ class ForkGuard:
 
     @property
     def is_here(self) -> bool:
-        """False in a child that was forked since."""
+        """False in a child forked after this object was made."""
         return self._forks == _Forks.count
 
     def check(self) -> None:
-        """Raises the owner's error in a forked child: a lock of its parent's may be taken for ever there."""
+        """Raises the owner's error in a forked child, because a lock of its parent may stay locked there for ever."""
         if self._forks != _Forks.count:  # inlined `is_here`: called with every append
             raise self._error(
                 f"it was made before fork(), in process {self._pid}, and works only there: make a new one in this "

@@ -22,9 +22,9 @@ _renewing = threading.Lock()
 
 
 def own_grpc(holder: object) -> None:
-    """Call before `holder` makes its first channel. In a forked child it takes some 50 ms, once.
+    """Call this before `holder` makes its first channel. In a forked child the first call takes some 50 ms.
 
-    Raises ImportError where the copy cannot be loaded; then use multiprocessing's `spawn` or `forkserver`.
+    Raises ImportError if the copy cannot be loaded; use multiprocessing's `spawn` or `forkserver` in that case.
     """
     global _is_inherited
     with _renewing:
@@ -71,7 +71,7 @@ def _copy_of_file(path: str) -> str:
 
 
 def _rebind(module: ModuleType, old: ModuleType, new: ModuleType) -> None:
-    """Replaces names that the module imported from the old copy by those of the new one."""
+    """Replaces the names that the module imported from the old copy by those of the new one."""
     names = vars(module)
     for name, value in list(names.items()):
         if value is old:

@@ -1,4 +1,4 @@
-"""Absent bookies: formatted ones that are not registered, and for how long."""
+"""Absent bookies: formatted bookies that are not registered, and for how long."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RESTART_MS = 30_000
 class Absence:
     """Absence of one bookie, in this incarnation.
 
-    `since_ms` is by the clock of who noted it, for people; whoever decides something goes by `absent_ms`, which
+    `since_ms` is by the clock of the process that recorded it, for people. Programs decide by `absent_ms`, which
     auditors count.
     """
 
@@ -31,7 +31,7 @@ class Absence:
 
 
 async def list_absences(store: MetadataStore) -> list[Absence]:
-    """All that can be decoded, by name. Raises MetadataError."""
+    """All absences that can be decoded, by name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.ABSENT):
         try:
@@ -47,7 +47,8 @@ async def note(store: MetadataStore, absence: Absence) -> None:
 
 
 async def count(store: MetadataStore, bookie_id: str, incarnation: str, absent_ms: int) -> None:
-    """Records for how long it has been absent, unless that is out of date or more is recorded. Raises MetadataError."""
+    """Records for how long the bookie has been absent, unless the incarnation is out of date or a longer time is
+    recorded. Raises MetadataError."""
 
     def counted(absence: Absence | None) -> Absence | None:
         if absence is None or absence.incarnation != incarnation or absence.absent_ms >= absent_ms:

@@ -1,8 +1,8 @@
-"""How far bookies have come with what was deleted: what all have dropped needs no tombstone any more.
+"""Progress of bookies in dropping deleted ledgers. A ledger that all bookies have dropped needs no tombstone.
 
-A tombstone is what tells a bookie that it may drop a ledger (B3). So it stays until each bookie that was ever
-formatted, and was not decommissioned, has dropped all that was deleted until then. What stays after that is one number,
-the end of the ids that were retired: no id below it is given again.
+A tombstone permits a bookie to drop a ledger (B3). So it stays until each bookie that was ever formatted, and was not
+decommissioned, has dropped all ledgers that were deleted until then. After that only one number stays, the end of the
+ids that were retired: no id below it is given again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMAT_VERSION = 1
 
 
 async def note(store: MetadataStore, bookie: BookieRef, revision: int) -> None:
-    """Nothing is on this bookie, and never will be, of ledgers that were deleted up to this revision."""
+    """Records that this bookie has nothing, and never will have, of ledgers that were deleted up to this revision."""
     message = pb.Collected(
         format_version=FORMAT_VERSION,
         incarnation=bookie.incarnation,
@@ -35,7 +35,7 @@ async def note(store: MetadataStore, bookie: BookieRef, revision: int) -> None:
 
 
 async def passed_by_all(store: MetadataStore) -> int:
-    """The revision up to which every bookie has dropped what was deleted; 0 where one has not said so."""
+    """The revision up to which every bookie has dropped deleted ledgers; 0 if one has not reported."""
     told = {item.key.removeprefix(keys.COLLECTED): item async for item in list_all(store, keys.COLLECTED)}
     passed = [_passed(item, told) async for item in list_all(store, keys.COOKIES)]
     return min(passed, default=0)
@@ -51,16 +51,16 @@ def _passed(cookie: Versioned, told: dict[str, Versioned]) -> int:
     except BadRecord as error:
         skip(error)
         return 0
-    # What was restored from a backup has the revisions of another store, and a version before them.
+    # A record restored from a backup has a revision of another store, and a version before it.
     is_of_here = message.incarnation == incarnation and message.revision < found.version
     return message.revision if is_of_here else 0
 
 
 async def retire(store: MetadataStore, tombstones: Mapping[int, int]) -> None:
-    """Deletes these tombstones, by ledger with their versions, once the number that stays in their place is raised.
+    """Deletes these tombstones, given by ledger with their versions, after raising the number that replaces them.
 
-    They are looked up once more: a store that went back gives versions twice (rule W8), and may have a record
-    at this one. Raises MetadataError: some may be left.
+    They are looked up once more: a store that went back gives versions twice (rule W8), and may have a record at this
+    one. Raises MetadataError: some may be left.
     """
     found = [
         one async for one in LedgerStore(store).look_up(sorted(tombstones)) if isinstance(one, Tombstone)

@@ -1,6 +1,6 @@
 """Lease locks: a key that one bookie holds at a time, for the office of auditor, or for re-replicating a ledger.
 
-It keeps others from doing the same work. Two holders would be safe: every change is a compare-and-swap.
+It keeps other bookies from doing the same work. Two holders would be safe, because every change is a compare-and-swap.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """Where a bookie was called in vain, and why. `address` is empty of an auditor that did not tell it yet."""
+    """The address at which a bookie could not be reached, and why. `address` is empty if the auditor's program did not
+    report it yet."""
 
     address: str
     why: str
 
     def is_at(self, address: str) -> bool:
-        """Whether this says something of a bookie that is at this address now."""
+        """Whether this applies to a bookie that is at this address now."""
         return self.address in ("", address)
 
 
@@ -32,8 +33,9 @@ class Unreachable:
 class LeaseLock:
     """Holder of a lease lock, since when, and how much was copied so far.
 
-    `unreachable`: live bookies that the auditor cannot reach, by name. `silent_cursors`: those that count for their
-    log's retention no more, as LOG/CURSOR. `counts`: what the auditor has counted of all ledgers, and when.
+    `unreachable`: live bookies that the auditor cannot reach, by name. `silent_cursors`: cursors, as LOG/CURSOR, that
+    no longer count for their log's retention. `counts`: the auditor's counts of all ledgers; `counted_ms`: when they
+    were made.
     """
 
     bookie: BookieRef

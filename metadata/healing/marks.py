@@ -1,7 +1,7 @@
 """Marks of under-replicated ledgers, so that no worker has to read all records to find them.
 
-The ledger's record is the truth; a mark is only a hint. Whoever finds one obsolete removes it; the next audit makes
-a missing one.
+The ledger's record is the truth; a mark is only a hint. A worker that finds an obsolete mark removes it; the next audit
+adds a missing one.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ log = logging.getLogger(__name__)
 FORMAT_VERSION = 1
 
 REASONS_MAX = 8
-"""Reasons that a mark lists; a ledger with more of them needs work anyway."""
+"""Maximum number of reasons in a mark; a ledger with more of them needs work anyway."""
 
 TEXT_CHARACTERS_MAX = 500
-"""Length of a reason, and of the last failure."""
+"""Maximum length of a reason, and of the last failure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Mark of a ledger. `since_ms`: when it was first found. `tries` have failed since, the last for `why_not`."""
+    """Mark of a ledger. `since_ms`: when the under-replication was first found. `tries`: failed tries since; the last
+    one failed with `why_not`."""
 
     ledger_id: int
     since_ms: int
@@ -51,7 +52,7 @@ class Marks:
         return None if found is None else _decode(found.key, found.value)
 
     async def list(self) -> AsyncIterator[Mark]:
-        """All that can be decoded, by ledger."""
+        """All marks that can be decoded, by ledger."""
         async for item in list_all(self._store, keys.UNDERREPLICATED):
             try:
                 mark = _decode(item.key, item.value)
@@ -61,7 +62,7 @@ class Marks:
                 yield mark
 
     async def set(self, ledger_id: int, reasons: Iterable[str], now_ms: int) -> None:
-        """Marks the ledger, or updates why it is marked."""
+        """Marks the ledger, or updates the reasons of its mark."""
         wanted = tuple(reason[:TEXT_CHARACTERS_MAX] for reason in reasons)[:REASONS_MAX]
         await self._change(ledger_id, lambda mark: replace(mark or Mark(ledger_id, now_ms), reasons=wanted))
 
@@ -71,7 +72,7 @@ class Marks:
         await self._change(ledger_id, lambda mark: mark and replace(mark, tries=mark.tries + 1, why_not=told))
 
     async def remove(self, ledger_id: int) -> None:
-        """Removes the mark: the ledger needs nothing. One that has just changed is checked again later."""
+        """Removes the mark, because the ledger needs nothing. A mark that has just changed is checked again later."""
         found = await self._store.get(keys.underreplicated(ledger_id))
         if found is not None:
             await settled_writes.delete_unless_changed(self._store, found.key, found.version)
@@ -102,7 +103,7 @@ def _decode(key: str, value: bytes) -> Mark:
 
 
 async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
-    """Marks a ledger under-replicated if its record says that copies lack something (rule W6), or that a bookie is to
+    """Marks a ledger under-replicated if its record states that copies lack entries (rule W6), or that a bookie has to
     fence it.
 
     A failed mark is no loss: the next audit finds the record.

@@ -1,4 +1,4 @@
-"""Operator requests: what an operator wants of a bookie, until it is withdrawn."""
+"""Operator requests for a bookie. A request stays until the operator withdraws it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FORMAT_VERSION = 1
 
 
 class OrderKind(StrEnum):
-    """DRAIN: nothing new goes there, and its copies go elsewhere. MAINTENANCE: it is away on purpose, and nothing is
-    copied. GIVEN_UP: it is lost for good, and its copies are made elsewhere at once."""
+    """DRAIN: the bookie gets no new entries, and its copies move to others. MAINTENANCE: it is away on purpose, and
+    nothing is copied. GIVEN_UP: it is lost for good, and its copies are made on other bookies at once."""
 
     DRAIN = "drain"
     MAINTENANCE = "maintenance"
@@ -39,7 +39,7 @@ class Order:
 
 
 async def list_orders(store: MetadataStore) -> list[Order]:
-    """All that can be decoded, by name. Raises MetadataError."""
+    """All requests that can be decoded, by name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.ORDERS):
         try:
@@ -57,7 +57,7 @@ async def read(store: MetadataStore, bookie_id: str) -> Order | None:
 
 
 async def give(store: MetadataStore, order: Order) -> None:
-    """Sets the request, in place of a former one. Raises MetadataError."""
+    """Sets the request, replacing a former one. Raises MetadataError."""
     message = pb.Order(
         format_version=FORMAT_VERSION,
         kind=_TO_PB[order.kind],

@@ -1,6 +1,6 @@
 """Planned moves of copies between bookies, to balance disk usage: operators plan them, bookies execute them.
 
-A bookie that was to take a copy drops a move that does not fit the ledger's record any more.
+The bookie that is to get a copy drops a move that no longer fits the ledger's record.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Moves:
 
 
 async def list_moves(store: MetadataStore) -> AsyncIterator[Moves]:
-    """All that can be decoded, by ledger. Raises MetadataError."""
+    """All planned moves that can be decoded, by ledger. Raises MetadataError."""
     async for item in list_all(store, keys.MOVES):
         try:
             found = _decode(item.key, item.value)
@@ -54,7 +54,7 @@ async def plan(store: MetadataStore, moves: Moves) -> None:
 
 
 async def drop(store: MetadataStore, ledger_id: int, done: Iterable[Move]) -> None:
-    """Removes moves that are done, or cannot be. Raises MetadataError."""
+    """Removes moves that are done, or are impossible. Raises MetadataError."""
     over = set(done)
 
     def left(planned: Moves | None) -> Moves | None:
@@ -67,7 +67,7 @@ async def drop(store: MetadataStore, ledger_id: int, done: Iterable[Move]) -> No
 async def cancel(store: MetadataStore) -> int:
     """Removes all planned moves; returns the number of ledgers that had some. Raises MetadataError."""
     count = 0
-    async for item in list_all(store, keys.MOVES):  # what has changed since is being executed
+    async for item in list_all(store, keys.MOVES):  # a plan that has changed since is being executed
         count += await settled_writes.delete_unless_changed(store, item.key, item.version)
     return count
 

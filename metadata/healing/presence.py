@@ -1,6 +1,7 @@
-"""Whether a bookie lives, is away, or is lost: what is away may come back, the lost will not.
+"""Whether a bookie lives, is away, or is lost: one that is away may come back, a lost one will not.
 
-From the metadata alone. Lost is only what an operator or another disk says: a bookie that is absent for long is away.
+Decided from the metadata alone. A bookie is lost only if an operator or another disk of its name shows that; one that
+is absent for long is away.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Presence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """`why` is for people, and empty for one that lives."""
+    """Presence of a bookie. `why` is for people, and empty for a living bookie."""
 
     bookie: BookieRef
     presence: Presence
@@ -51,7 +52,8 @@ class Expected:
 
 
 async def expected_bookies(store: MetadataStore) -> list[Expected]:
-    """Every formatted bookie that is neither drained nor given up, by name, registered or not. Raises MetadataError."""
+    """Every formatted bookie that is neither drained nor marked as given up, by name, registered or not. Raises
+    MetadataError."""
     cookies = await cluster.list_cookies(store)
     orders = {
         order.bookie_id: order.kind for order in await _if_allowed(operator_requests.list_orders(store)) or ()
@@ -66,8 +68,8 @@ async def expected_bookies(store: MetadataStore) -> list[Expected]:
 
 
 async def absent_for_long(store: MetadataStore) -> frozenset[BookieRef]:
-    """Bookies of which auditors say that they are away for longer than a restart takes. What passes while the metadata
-    is away does not count. Raises MetadataError."""
+    """Bookies that have been away, according to auditors, for longer than a restart takes. Time during which the
+    metadata is away does not count. Raises MetadataError."""
     absences = await _if_allowed(absent_bookies.list_absences(store)) or ()
     return frozenset(
         BookieRef(one.bookie_id, one.incarnation)
@@ -77,7 +79,7 @@ async def absent_for_long(store: MetadataStore) -> frozenset[BookieRef]:
 
 
 async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
-    """Of this incarnation of a bookie. Raises MetadataError."""
+    """Presence of this incarnation of a bookie. Raises MetadataError."""
     registered = await find_bookie(store, bookie.bookie_id)
     if registered is not None and registered.bookie == bookie:
         return Whereabouts(bookie, Presence.LIVING)
@@ -105,7 +107,7 @@ async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabout
 
 
 async def _if_allowed(asked: Awaitable[T]) -> T | None:
-    """None, too, where etcd's role of a client may not know: as far as it can tell nobody has ordered anything then."""
+    """None also if etcd's role of a client may not read it: such a client assumes that there is no order."""
     try:
         return await asked
     except StoreRefused:

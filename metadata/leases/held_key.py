@@ -1,8 +1,9 @@
-"""A key held under a lease: taken, kept, found again to stand after each renewal, lost aloud, given up (rule M2).
+"""A key held under a lease (rule M2): the holder takes it, keeps it, checks after each renewal that it still exists,
+logs its loss, and releases it.
 
-It is ours where its value is one that we wrote, or tried to write, under the present lease; a nonce that is made with
-the lease keeps all others from being equal. So a creation whose answer was lost is found to be ours. A key that
-somebody deleted, or that a store which went back has as it was under an older lease, is not.
+The key is ours if its value is one that we wrote, or tried to write, under the present lease. A nonce that is made with
+the lease keeps all other values from being equal. So a creation whose answer was lost is found to be ours. A key that
+another client deleted is not ours, nor is one that a store which went back has from an older lease.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from . import lease_clock
 log = logging.getLogger(__name__)
 
 GIVE_UP_SECONDS_MAX = 2.0
-"""How long a holder that gives its key up tries to say so; after that the lease runs out."""
+"""How long a holder that releases its key tries to revoke the lease; after that the lease runs out."""
 
 NOT_TAKEN = "it was not taken"
 NOT_IN_TIME = "its lease was not renewed in time"
@@ -30,18 +31,18 @@ RUN_OUT = "its lease has run out"
 GONE = "its key was deleted or changed, or the metadata went back"
 
 Value = Callable[[bytes], bytes]
-"""Makes the value as it is to be now. The nonce that it is given has to be in it, or another one in the key."""
+"""Makes the present value. The nonce that it gets has to be in the value, or another one in the key."""
 
 
 class HeldKey:
-    """`take`, then `keep` or `renew` until it is lost, when it may be taken again; `give_up` at last.
+    """`take`, then `keep` or `renew` until the key is lost, when it may be taken again; `give_up` at the end.
 
-    `stands`: the key as it was seen or written last, while it is held. `changed`: set by whoever wants `keep` to
-    publish another value at once.
+    `stands`: the key as last seen or written, while it is held. `changed`: set it to have `keep` publish another value
+    at once.
     """
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, value: Value, what: str) -> None:
-        """`what` names it in log lines."""
+        """`what`: name of the key in log lines."""
         self.stands: Versioned | None = None
         self.changed = asyncio.Event()
         self._store = store
@@ -51,20 +52,23 @@ class HeldKey:
         self._what = what
         self._lease: Lease | None = None
         self._nonce = b""
-        self._written: set[bytes] = set()  # under this lease; of these one may stand, or come to stand yet
+        self._written: set[bytes] = (
+            set()
+        )  # under this lease; the key may have one of these, or may yet get it
         self._renewed_at = -math.inf
         self._why_lost = NOT_TAKEN
 
     @property
     def why_lost(self) -> str:
-        """Empty while it is held, as far as this process's clock tells: what was not renewed in time may be over."""
+        """Why the key is lost. Empty while it is held by this process's clock: a lease that was not renewed in time may
+        have ended."""
         if self.stands is None:
             return self._why_lost
         return "" if self._seconds_left > 0 else NOT_IN_TIME
 
     @property
     def age_seconds(self) -> float:
-        """Time since the last renewal of the lease was asked for."""
+        """Time since the start of the last renewal of the lease."""
         return lease_clock.now() - self._renewed_at
 
     def is_ours(self, found: Versioned) -> bool:
@@ -72,9 +76,9 @@ class HeldKey:
         return found.value in self._written
 
     async def take(self) -> bool:
-        """Creates the key; False where another's stands there.
+        """Creates the key; False if another holder has it.
 
-        Raises StoreUnavailable, LeaseLost. Called again then, it finds a creation whose answer was lost.
+        Raises StoreUnavailable, LeaseLost. If it is called again after that, it finds a creation whose answer was lost.
         """
         lease = await self._living_lease()
         value = self._value(self._nonce)
@@ -82,13 +86,13 @@ class HeldKey:
         try:
             version = await self._store.create(self._key, value, lease=lease)
         except KeyExists:
-            self.changed.set()  # an earlier value of ours may stand
+            self.changed.set()  # the key may have an earlier value of ours
             return await self._is_there()
         self.stands = Versioned(self._key, value, version)
         return True
 
     async def renew(self) -> bool:
-        """Renews the lease, looks whether the key still stands, and publishes its value; False where it is lost.
+        """Renews the lease, checks that the key still exists, and publishes its value; False if the key is lost.
 
         Raises StoreUnavailable.
         """
@@ -101,7 +105,7 @@ class HeldKey:
         except LeaseLost:
             why = RUN_OUT
         if why is RUN_OUT or not await self._is_there():
-            self._lease = None  # a store that went back may give it to somebody else
+            self._lease = None  # a store that went back may grant it to another client
             self._lost(why)
             return False
         self._renewed_at = asked_at
@@ -111,7 +115,7 @@ class HeldKey:
     async def publish(self) -> None:
         """Writes the value if it has changed; the lease stays attached.
 
-        Raises StoreUnavailable. What came of it then, or where the key is another's, the next renewal finds.
+        Raises StoreUnavailable. The next renewal finds the outcome of that, and a key that belongs to another holder.
         """
         value = self._value(self._nonce)
         if self.stands is None or value == self.stands.value:
@@ -125,7 +129,7 @@ class HeldKey:
             self.stands, self._written = Versioned(self._key, value, version), {value}
 
     async def keep(self) -> None:
-        """Renews until it is lost, and returns then: at the latest when the lease may have run out."""
+        """Renews until the key is lost, and returns then: at the latest when the lease may have run out."""
         has_failed = False
         while (left := self._seconds_left) > 0:
             try:
@@ -143,7 +147,8 @@ class HeldKey:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[bool]:
-        """Takes the key, keeps it inside the block, and gives it up; yields False where another's stands there."""
+        """Takes the key, keeps it inside the block, and releases it at the end; yields False if another holder has
+        it."""
         keeping = None
         try:
             is_ours = await self.take()
@@ -156,7 +161,7 @@ class HeldKey:
             await self.give_up()
 
     async def give_up(self) -> None:
-        """Ends the lease, and the key with it. What cannot be said to the store runs out by itself."""
+        """Ends the lease, and the key with it. If the store cannot be reached, the lease runs out."""
         lease, self._lease, self.stands = self._lease, None, None
         if lease is None:
             return
@@ -164,17 +169,17 @@ class HeldKey:
             async with asyncio.timeout(GIVE_UP_SECONDS_MAX):
                 await self._store.revoke_lease(lease)
         except (MetadataError, TimeoutError) as error:
-            log.log(weight(error), "could not give up %s, it will run out: %r", self._what, error)
+            log.log(weight(error), "could not release %s, its lease will run out: %r", self._what, error)
 
     @property
     def _seconds_left(self) -> float:
-        """Until the store may have ended the lease; 0 where nothing is held."""
+        """Seconds until the store may have ended the lease; 0 if nothing is held."""
         if self.stands is None or self._lease is None:
             return 0.0
         return self._lease.ttl_seconds - self.age_seconds
 
     async def _living_lease(self) -> Lease:
-        """The present lease, renewed, or another one."""
+        """The present lease, renewed, or a new one."""
         asked_at = lease_clock.now()
         if self._lease is not None:
             try:

@@ -1,4 +1,5 @@
-"""A name that one process has at a time: a key under a lease, taken again when it was lost (rule M2)."""
+"""A name that one process has at a time: a key under a lease, which the process takes again after losing it (rule
+M2)."""
 
 from __future__ import annotations
 
@@ -16,19 +17,18 @@ from .held_key import HeldKey
 log = logging.getLogger(__name__)
 
 LEASES_TO_WAIT = 2
-"""How many lease times to wait for another's key to run out before the name counts as taken."""
+"""How many lease times to wait for another process's key to run out before the name counts as taken."""
 
 
 class HeldName(ABC):
     """`take` once, `keep` until cancelled, then `give_up`."""
 
     leases_to_wait_again = LEASES_TO_WAIT
-    """The same for one that has lost the name."""
+    """LEASES_TO_WAIT of a process that has lost the name."""
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, owner: bytes, what: str) -> None:
-        """`owner`: bytes that no other living process has, by which it knows what it left under an older lease; b"" if
-        there are none. `what` names it in log lines.
-        """
+        """`owner`: bytes that no other living process has, by which the process recognizes a key of its own from an
+        older lease; b"" if there are none. `what`: the name in log lines."""
         self._store = store
         self._key = key
         self._lease_seconds = lease_seconds
@@ -37,19 +37,19 @@ class HeldName(ABC):
         self.held = HeldKey(store, key, lease_seconds, lambda nonce: self._value(owner + nonce), what)
 
     async def take(self) -> None:
-        """Returns when the name is held. Raises `_taken` while another one that lives has it; StoreUnavailable and
-        LeaseLost, after which it may be called again.
-        """
+        """Returns when the name is held. Raises `_taken` while another living process has it; StoreUnavailable and
+        LeaseLost, after which it may be called again."""
         await self._take(LEASES_TO_WAIT)
 
     async def keep(self) -> None:
-        """Renews until cancelled, takes the name again when it was lost. Raises `_taken` if another one has it then."""
+        """Renews the lease until cancelled, and takes the name again after losing it. Raises `_taken` if another
+        process has it by then."""
         while True:
             await self.held.keep()
             await self._take_again()
 
     async def give_up(self) -> None:
-        """Gives the name up at once, so that nobody waits for the lease."""
+        """Releases the name at once, so that no other process has to wait for the lease."""
         await self.held.give_up()
 
     async def _take_again(self) -> None:
@@ -71,7 +71,7 @@ class HeldName(ABC):
             await asyncio.sleep(renewal_seconds(self._lease_seconds))
 
     async def _is_taken(self) -> bool:
-        """Takes the key, also from what we left there ourselves."""
+        """Takes the key, also if the present one is our own from an older lease."""
         if await self.held.take():
             return True
         found = await self._store.get(self._key)
@@ -91,7 +91,7 @@ class HeldName(ABC):
 
     @abstractmethod
     def _value(self, session: bytes) -> bytes:
-        """The value as it is to be now, with this session in it."""
+        """The present value, which contains this session."""
 
     @abstractmethod
     def _session_of(self, found: Versioned) -> bytes:
@@ -99,4 +99,4 @@ class HeldName(ABC):
 
     @abstractmethod
     def _taken(self) -> Exception:
-        """The error where another one has the name."""
+        """The error if another process has the name."""

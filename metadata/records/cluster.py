@@ -1,4 +1,4 @@
-"""The cluster's id and format version, the cookies of its bookies, and which of these are registered (rule M2)."""
+"""The cluster's id and format version, the cookies of its bookies, and the registered bookies (rule M2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from .unreadable import parsed, skip
 FORMAT_VERSION = 1
 
 PREDECESSORS_MAX = 32
-"""Incarnations that a cookie remembers: so often a bookie may have been formatted anew since a backup was made."""
+"""Maximum number of incarnations that a cookie remembers: a bookie may have been formatted again this often since a
+backup was made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Cookie:
 
     @property
     def names(self) -> dict[str, str]:
-        """What commands print of it."""
+        """The names that commands print of a cookie."""
         return {
             "cluster_id": self.cluster_id,
             "bookie_id": self.bookie_id,
@@ -43,7 +44,7 @@ class Cookie:
 
     @property
     def line(self) -> tuple[str, ...]:
-        """What its successor's predecessors are."""
+        """The predecessors of the next incarnation: this cookie's predecessors and itself."""
         return (*self.predecessors, self.incarnation)[-PREDECESSORS_MAX:]
 
     def encode(self) -> bytes:
@@ -67,7 +68,7 @@ async def cluster_id(store: MetadataStore, *, create: bool = False) -> str | Non
     if found is None and create:
         try:
             await store.create(keys.LAYOUT, encode_layout(str(uuid.uuid4())))
-        except KeyExists:  # another bookie was formatted at the same moment: take its layout
+        except KeyExists:  # another bookie was formatted at the same moment: use its layout
             pass
         found = await store.get(keys.LAYOUT)
     return (
@@ -83,7 +84,7 @@ def encode_layout(cluster_id: str) -> bytes:
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
-    """Reads the cookie that the metadata has for this name."""
+    """Reads the cookie of this name from the metadata."""
     key = keys.cookie(bookie_id)
     found = await store.get(key)
     return None if found is None else Cookie.decode(key, found.value)
@@ -112,7 +113,7 @@ async def list_bookies(store: MetadataStore) -> list[Registration]:
 
 
 async def revision_of(store: MetadataStore) -> int:
-    """The store's revision now: whatever is read from now on shows every earlier change."""
+    """The store's present revision: every later read shows every earlier change."""
     return (await store.list_page(keys.BOOKIES, limit=1)).revision
 
 

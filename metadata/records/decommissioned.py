@@ -1,6 +1,6 @@
-"""Which incarnations of bookies were decommissioned: a cookie that was taken away is told from one that is missing.
+"""Decommissioned incarnations of bookies, so that a removed cookie is distinguished from a missing one.
 
-The record is made before the cookie is deleted, and stays, a few bytes for each bookie that ever left.
+The record is made before the cookie is deleted, and stays: a few bytes for each bookie that ever left.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Decommissioned:
-    """When a bookie of this name was decommissioned, by the clock of who did it; and its cookie's predecessors."""
+    """When a bookie of this name was decommissioned, by the clock of the process that did it, and its cookie's
+    predecessors."""
 
     bookie_id: str
     incarnation: str
@@ -28,7 +29,7 @@ class Decommissioned:
 
     @property
     def at(self) -> str:
-        """For people."""
+        """The time, for people."""
         return (
             datetime.fromtimestamp(self.at_ms / 1000, UTC)
             .isoformat(timespec="seconds")
@@ -37,7 +38,8 @@ class Decommissioned:
 
 
 async def note(store: MetadataStore, one: Decommissioned) -> None:
-    """From now on this incarnation counts as decommissioned, once its cookie is gone. Twice is fine."""
+    """Records that this incarnation is decommissioned, which is in force once its cookie is deleted. Can be
+    repeated."""
     message = pb.Decommissioned(
         format_version=FORMAT_VERSION,
         bookie_id=one.bookie_id,
@@ -50,12 +52,12 @@ async def note(store: MetadataStore, one: Decommissioned) -> None:
 
 
 async def take_back(store: MetadataStore, incarnation: str) -> None:
-    """The bookie stays after all."""
+    """Removes the record, because the bookie stays after all."""
     await settled_writes.delete(store, keys.decommissioned(incarnation))
 
 
 async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:
-    """None where nobody said so; programs before this one kept no record of it. Raises MetadataError."""
+    """Reads the record; None if there is none. Programs before this one kept no record. Raises MetadataError."""
     key = keys.decommissioned(incarnation)
     found = await store.get(key)
     if found is None:

@@ -21,10 +21,9 @@ FORMAT_VERSION = 1
 class Life:
     """The number of a bookie's last start, and its log's durable position some time after it.
 
-    `renewals` rises with every write of the record: one that is behind what its bookie remembers is an older copy.
-    `last`: what it was registered as then, and `at_ms`: its own clock; None and 0 from a restored cookie until
-    its next start. `returned`: the acceptance of older metadata (`Accepted.number`) after which it came back, 0 for
-    none.
+    `renewals` rises with every write of the record: a record behind the number that its bookie remembers is an older
+    copy. `last`: its registration then, and `at_ms`: its own clock; None and 0 from a restored cookie until its next
+    start. `returned`: the acceptance of older metadata (`Accepted.number`) after which it came back, 0 for none.
     """
 
     number: int = 0
@@ -45,9 +44,9 @@ async def write(
 ) -> int:
     """Writes the generation; returns the record's version. The holder of the registration is the only writer.
 
-    `version`: of what the caller wrote last; None for any.
+    `version`: of the caller's last write; None for any.
 
-    Raises KeyConflict for another writer, StoreUnavailable where the outcome stays unknown.
+    Raises KeyConflict for another writer, StoreUnavailable if the outcome stays unknown.
     """
     if version is None:
         _, version = await _find(store, bookie_id, incarnation)
@@ -66,7 +65,7 @@ async def write(
 
 
 async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple[Life, int | None]:
-    """(generation, version); another incarnation's does not count."""
+    """(generation, version). The generation of another incarnation does not count."""
     key = keys.life(bookie_id)
     found = await store.get(key)
     if found is None:
@@ -75,7 +74,7 @@ async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple
 
 
 def life_in(found: Versioned, incarnation: str) -> Life:
-    """What the key says of this incarnation; Life() for another's. Raises BadRecord."""
+    """This incarnation's generation under the key; Life() for another's. Raises BadRecord."""
     message = parsed(pb.Life, found.key, found.value, FORMAT_VERSION)
     if message.incarnation != incarnation:
         return Life()
@@ -94,7 +93,7 @@ def _last_of(message: pb.Life) -> Registration | None:
 
 
 async def _lives(store: MetadataStore) -> AsyncIterator[tuple[BookieRef, pb.Life, int]]:
-    """What the keys of all bookies say, and at which version each stands. Raises MetadataError."""
+    """The records of all bookies, and the version of each key. Raises MetadataError."""
     async for item in list_all(store, keys.LIVES):
         try:
             message = parsed(pb.Life, item.key, item.value, FORMAT_VERSION)
@@ -105,26 +104,27 @@ async def _lives(store: MetadataStore) -> AsyncIterator[tuple[BookieRef, pb.Life
 
 
 async def last_registrations(store: MetadataStore) -> dict[BookieRef, Registration]:
-    """What each bookie was registered as last, also those that are absent now. Raises MetadataError."""
+    """The last registration of each bookie, including absent ones. Raises MetadataError."""
     told = [_last_of(message) async for _, message, _ in _lives(store)]
     return {last.bookie: last for last in told if last is not None}
 
 
 async def last_renewed(store: MetadataStore) -> dict[str, int]:
-    """At which version each bookie's key stands, by name; without those of programs that renew nothing."""
+    """The version of each bookie's key, by name; without keys of programs that do not renew them."""
     return {one.bookie_id: at async for one, message, at in _lives(store) if message.renewals}
 
 
 async def returned(store: MetadataStore, acceptance: int) -> list[BookieRef]:
-    """Who came back after this acceptance of older metadata (`Accepted.number`). Raises MetadataError."""
+    """Bookies that came back after this acceptance of older metadata (`Accepted.number`). Raises MetadataError."""
     return sorted([one async for one, message, _ in _lives(store) if message.returned == acceptance])
 
 
 async def time_ms(store: MetadataStore) -> int:
-    """A time that half of the bookies that live have seen pass by their own clocks: few that are ahead do not move it.
+    """A time that half of the living bookies have seen pass by their own clocks, so that a few clocks ahead do not move
+    it.
 
-    It is the middle one of the times at which they renewed their keys last, and so some seconds late. 0 where too many
-    of them do not say what time it is, or none lives. Raises MetadataError.
+    It is the median of the times at which they last renewed their keys, and so some seconds late. 0 if too many of them
+    do not report their time, or none lives. Raises MetadataError.
     """
     alive = {one.bookie for one in await list_bookies(store)}
     told = [message.at_ms async for one, message, _ in _lives(store) if one in alive]

@@ -1,4 +1,4 @@
-"""Fragments of a ledger: runs of entries with one ensemble, and what its copies may lack."""
+"""Fragments of a ledger: runs of entries with one ensemble, and the entries that copies may lack."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FRAGMENTS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True, order=True)
 class BookieRef:
-    """A bookie as metadata names it: its name and the incarnation made when it was formatted."""
+    """A bookie in the metadata: its name and the incarnation made when it was formatted."""
 
     bookie_id: str
     incarnation: str
@@ -26,8 +26,8 @@ Ensemble = tuple[BookieRef, ...]
 class Lacking:
     """The copy at this position of an ensemble may lack entries from `first_entry` through `last_entry`.
 
-    Noted by a writer for entries that were never acknowledged there, by a recovery for entries that it knows nothing
-    better of. Entries outside are there, as far as the writer was told. A bookie that was absent when the ledger was
+    Recorded by a writer for entries that were never acknowledged there, and by a recovery for entries of which it knows
+    nothing better. Other entries are there, as far as the writer knows. A bookie that was absent when the ledger was
     created lacks everything, until the writer or a recovery knows better (rule W9).
     """
 
@@ -45,7 +45,7 @@ class Lacking:
 
     @property
     def is_everything(self) -> bool:
-        """Whether no end of what it may lack is known."""
+        """Whether the range has no known end."""
         return self.last_entry == ENTRY_ID_MAX
 
     def __str__(self) -> str:
@@ -56,9 +56,9 @@ class Lacking:
 class Fragment:
     """From `first_entry` on, until the next fragment begins, entries are on this ensemble.
 
-    `length_before` is the payload bytes of all entries before it, so that a recovery that starts
-    here knows the ledger's length. `lacking`: copies that may not be whole, one range for a position at most, by
-    position. `number`: 1 for a ledger's first, one more with each ensemble change; 0 where that is not known.
+    `length_before` is the payload bytes of all entries before it, so that a recovery that starts here knows the
+    ledger's length. `lacking`: copies that may not be whole, at most one range per position, by position. `number`: 1
+    for a ledger's first fragment, one more with each ensemble change; 0 if it is not known.
     """
 
     first_entry: int
@@ -82,7 +82,7 @@ class Fragment:
         return next((lack for lack in self.lacking if lack.position == position), None)
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> Fragment:
-        """Adds entries that may be lacking; one range spans all that a copy may lack."""
+        """Adds entries that may be lacking; one range spans all entries that a copy may lack."""
         before = self.lacking_at(position) or Lacking(position, first_entry, last_entry)
         span = Lacking(position, min(before.first_entry, first_entry), max(before.last_entry, last_entry))
         return replace(self, lacking=tuple(sorted((*self.whole_at(position).lacking, span))))
@@ -114,7 +114,7 @@ def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Frag
 def check_fragments(
     fragments: tuple[Fragment, ...], ensemble_size: int, *, may_be_nowhere: bool = False
 ) -> None:
-    """Raises ValueError. `may_be_nowhere`: all ensembles may be empty."""
+    """Raises ValueError for invalid fragments. `may_be_nowhere`: all ensembles may be empty."""
     if may_be_nowhere and not any(fragment.ensemble for fragment in fragments):
         ensemble_size = 0
     if not fragments or len(fragments) > FRAGMENTS_MAX:

@@ -1,4 +1,4 @@
-"""Registration of a daemon that serves journal acceptors, while it lives."""
+"""Registration of a live daemon that serves journal acceptors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class JournalNodeRecord:
-    """`name` is the acceptor's, of each journal it serves; `session` tells one run of a daemon from another."""
+    """`name` is that of its acceptor of each journal; `session` distinguishes one run of a daemon from another."""
 
     name: str
     rpc_address: str

@@ -1,8 +1,8 @@
 """Records of a journal's acceptor: one mutable state, and immutable finalized segments.
 
-The state is one compare-and-swap record, so a promise, the segment that goes with it and an accepted recovery change
-together or not at all. A finalized segment stays in the state until it has a record of its own; so the state does
-not grow with the journal. Generations tell dropped segments from those that replaced them.
+The state is one compare-and-swap record, so a promise, its segment and an accepted recovery change together or not at
+all. A finalized segment stays in the state until it has a record of its own, so the state does not grow with the
+journal. Generations distinguish dropped segments from those that replaced them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from . import records_pb2 as pb
 FORMAT_VERSION = 1
 
 SEGMENTS_MAX = 1000
-"""Segments in one state that have no record of their own yet, at most; usually one or two."""
+"""Maximum number of segments in one state that have no record of their own yet; usually there are one or two."""
 
 DROPPED_MAX = 1000
-"""Discards, rollbacks and formats one journal can remember."""
+"""Maximum number of discards, rollbacks and formats that one journal can remember."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class JournalStorage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRecord:
-    """A segment in the state: a ledger that is written to, or was.
+    """A segment in the state: a ledger with a present or former writer.
 
     `end_txid` is None while a writer may still append. Once it is set the ledger is closed there.
     """
@@ -49,7 +49,7 @@ class SegmentRecord:
     finalized: bool = False
 
     def as_finalized(self, generation: int) -> FinalizedSegment:
-        """Makes the record of its own for a finalized segment of the state."""
+        """Makes the separate record of a finalized segment of the state."""
         assert self.finalized and self.end_txid is not None
         return FinalizedSegment(
             self.start_txid, self.end_txid, self.ledger_id, self.layout_version, self.writer_epoch, generation
@@ -91,12 +91,12 @@ class FinalizedSegment:
 class JournalState:
     """State of one acceptor: all its promises, in one record.
 
-    `owner` is the id of the process that `last_promised_epoch` was promised to, b"" if unknown.
-    `joined_behind` is the first txid of the segment that the other acceptors had in progress when this one joined the
-    journal, 0 if none. What this acceptor lacks of that segment, and of earlier ones, its predecessor may have
-    acknowledged: it does not vote on them (qjm_compat/sync/joining.py has the argument).
-    `epochs_above`: an acceptor that was lost may have promised epochs up to this one, so this acceptor promises none of
-    them. A writer that already has such an epoch goes on.
+    `owner` is the id of the process that got the promise `last_promised_epoch`, b"" if unknown. `joined_behind` is the
+    first txid of the segment that the other acceptors had in progress when this one joined the journal, 0 if none. Its
+    predecessor may have acknowledged edits of that segment, and of earlier ones, that this acceptor lacks: it does not
+    vote on them (qjm_compat/sync/joining.py has the argument). `epochs_above`: an acceptor that was lost may have
+    promised epochs up to this one, so this acceptor promises none of them. A writer that already has such an epoch
+    continues.
     """
 
     storage: JournalStorage | None = None
@@ -118,11 +118,11 @@ class JournalState:
 
     @property
     def latest_epoch(self) -> int:
-        """The epoch that a new writer's must be above."""
+        """A new writer's epoch must be above this one."""
         return max(self.last_promised_epoch, self.epochs_above)
 
     def shows(self, segment: FinalizedSegment) -> bool:
-        """Whether a finalized segment belongs to the journal: not purged, nor dropped with its generation."""
+        """Whether a finalized segment belongs to the journal: not purged, and not dropped with its generation."""
         return segment.end_txid >= self.purged_below and not any(
             d.generation_min <= segment.generation <= d.generation_max
             and segment.start_txid >= d.start_txid_min
@@ -150,7 +150,7 @@ def encode_state(state: JournalState) -> bytes:
 
 
 def decode_state(key: str, value: bytes) -> JournalState:
-    """Decodes it. Raises BadRecord for what cannot be trusted."""
+    """Decodes it. Raises BadRecord if it cannot be trusted."""
     try:
         return _state(pb.Journal.FromString(value))
     except (DecodeError, ValueError) as error:
@@ -172,7 +172,7 @@ def encode_finalized(segment: FinalizedSegment, nonce: bytes) -> bytes:
 
 
 def decode_finalized(key: str, value: bytes) -> FinalizedSegment:
-    """Decodes it. Raises BadRecord for what cannot be trusted."""
+    """Decodes it. Raises BadRecord if it cannot be trusted."""
     try:
         message = pb.FinalizedSegment.FromString(value)
         _check_version(message.format_version)

@@ -46,7 +46,7 @@ class JournalStore:
         self._segments_prefix = keys.journal_segments(journal_id, acceptor)
 
     async def read_state(self) -> VersionedState | None:
-        """Reads the state; None where the acceptor has none yet."""
+        """Reads the state; None if the acceptor has none yet."""
         found = await self._store.get(self._state_key)
         if found is None:
             return None
@@ -84,7 +84,7 @@ class JournalStore:
         return True
 
     async def delete_segment(self, found: VersionedSegment) -> None:
-        """Deletes the record as it was found. One that is gone or changed is left as it is."""
+        """Deletes the found record. A record that was deleted or changed since is left alone."""
         key = self._key(found.segment.start_txid)
         await settled_writes.delete_unless_changed(self._store, key, found.version)
 

@@ -42,7 +42,7 @@ def encode(record: LedgerRecord) -> bytes:
 
 
 def beginning(identity: bytes) -> bytes:
-    """What the values of records with this identity begin with."""
+    """The first bytes of all values of records with this identity."""
     return pb.Ledger(identity=identity).SerializeToString()
 
 
@@ -51,8 +51,8 @@ def to_message(record: LedgerRecord) -> pb.Ledger:
 
 
 def fill_message(message: pb.Ledger, record: LedgerRecord, fragments: Iterable[Fragment]) -> pb.Ledger:
-    """With these fragments. Sets field by field: nested constructors take twice as long, and a ledger's writer encodes
-    three times."""
+    """Fills a message with the record and these fragments. Sets field by field: nested constructors take twice as long,
+    and a ledger's writer encodes three times."""
     message.format_version = FORMAT_VERSION
     message.ensemble_size = record.shape.ensemble_size
     message.write_quorum = record.shape.write_quorum
@@ -102,14 +102,16 @@ def _loss_to(loss: AcceptedLoss, message: pb.AcceptedLoss) -> None:
 
 
 def encode_tombstone(nonce: bytes, identity: bytes = b"", *, is_of_log: bool = False) -> bytes:
-    """Encodes a tombstone: it keeps a deleted ledger's id from being given, or created by a late request, again."""
+    """Encodes a tombstone. It prevents a deleted ledger's id from being given again, or created again by a late
+    request."""
     message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce, identity=identity)
     message.of_log = is_of_log
     return message.SerializeToString(deterministic=True)
 
 
 def state_of(value: bytes) -> LedgerState | None:
-    """Of a record, the state alone, in a twentieth of the time. None for a tombstone, and for what cannot be parsed."""
+    """The state alone of a record, in a twentieth of the time. None for a tombstone or a value that cannot be
+    parsed."""
     try:
         return _STATE_FROM_PB.get(pb.Ledger.FromString(value).state)
     except DecodeError:
@@ -117,7 +119,7 @@ def state_of(value: bytes) -> LedgerState | None:
 
 
 def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
-    """Decodes a ledger's record or tombstone. Raises BadRecord for what cannot be trusted."""
+    """Decodes a ledger's record or tombstone. Raises BadRecord if it cannot be trusted."""
     try:
         message = pb.Ledger.FromString(value)
         if message.format_version != FORMAT_VERSION:
@@ -141,7 +143,7 @@ def _loss_in(message: pb.Ledger) -> AcceptedLoss | None:
 
 
 def from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
-    """Raises ValueError or KeyError for what cannot be trusted."""
+    """Makes a record from a message. Raises ValueError or KeyError if it cannot be trusted."""
     closed = message.state == pb.CLOSED
     return LedgerRecord(
         ledger_id=ledger_id,

@@ -13,10 +13,10 @@ FIRST_LEDGER_ID = 1
 
 
 async def take_ledger_ids(store: MetadataStore, count: int) -> range:
-    """Takes `count` ids that no other caller gets; fewer at the very end. A crash skips them, no more.
+    """Takes `count` ids that no other caller gets; fewer at the very end. A crash only skips them.
 
-    Raises MetadataRestored, and takes none, while metadata that went back is not accepted: the counter may be older
-    than what bookies hold.
+    Raises MetadataRestored, and takes none, until an operator accepts metadata that went back: the counter may be
+    behind the bookies' ledgers.
     """
     assert count >= 1
 
@@ -41,12 +41,12 @@ async def count_beyond(store: MetadataStore, ledger_id: int, key: str = keys.NEX
 
 
 async def counted_end(store: MetadataStore) -> int:
-    """The next id of the counter. Used ids from there on were chosen by hand."""
+    """The next id of the counter. Used ids from there on were chosen by callers."""
     return await _end(store, keys.NEXT_LEDGER_ID)
 
 
 async def retired_end(store: MetadataStore) -> int:
-    """An id below it that has no key was its ledger's, which was deleted, or was never used."""
+    """The end of retired ids. An id below it that has no key belonged to a deleted ledger, or was never used."""
     return await _end(store, keys.RETIRED_IDS)
 
 

@@ -1,9 +1,8 @@
-"""Ledger metadata: quorums, fragments and state, and the only transitions that these allow.
+"""Ledger metadata: quorums, fragments and state, and the only permitted transitions.
 
-State graph: OPEN → IN_RECOVERY → CLOSED, and OPEN → CLOSED by the writer (rules C1, R2). A closed
-ledger changes only in who holds its entries (`moved`).
-Fragments are strictly increasing in first entry; each names E bookies, none twice. A bookie is
-named with its incarnation, so an empty disk under an old name is never mistaken for the bookie
+State graph: OPEN → IN_RECOVERY → CLOSED, and OPEN → CLOSED by the writer (rules C1, R2). A closed ledger changes only
+in the bookies that hold its entries (`moved`). Fragments are strictly increasing in first entry; each names E bookies,
+none twice. A bookie is named with its incarnation, so an empty disk under an old name is never mistaken for the bookie
 that took the entries (rule W7).
 """
 
@@ -32,15 +31,16 @@ OWNER = "owner"
 """Custom metadata key of a ledger's owner, to which certificates can be confined."""
 
 JOURNAL = "bookledger.journal"
-"""Custom metadata key of the journal of which a ledger is a segment."""
+"""Custom metadata key of a segment's ledger: its journal."""
 
 SEGMENT = "bookledger.log"
-"""Custom metadata key of a segment's ledger: which log it is of, which position it begins at, whose epoch it is of. So
-the chain can be made again from the ledgers."""
+"""Custom metadata key of a segment's ledger: its log, its first position and its writer's epoch. The chain can be
+rebuilt from these ledgers."""
 
 
 def is_of(its: bytes | None, owner: str) -> bool:
-    """Whether a ledger with this owner, None where there is no ledger, belongs to `owner`; "" owns all there are."""
+    """Whether a ledger with this owner (None: there is no ledger) belongs to `owner`; "" owns all ledgers that
+    exist."""
     wanted = owner.encode()
     return its is not None and (not wanted or its == wanted or its.startswith(wanted + b"/"))
 
@@ -82,12 +82,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedLoss:
-    """An operator's word by which a ledger was closed where its survivors end, though nobody could prove its end.
+    """An operator's order to close a ledger at its survivors' last entry, although its end could not be proven.
 
-    `at_ms`: when, by the clock of who did it; `by`: who. `proven_through`: the last entry that was proven to be
-    confirmed; the ledger ends behind it where survivors had more, and before it where they had less. `missing`: the
-    bookies of the last ensemble that did not answer: what they hold past the end is given up. `to_fence`: those of them
-    that have not fenced the ledger since.
+    `at_ms`: when, by the clock of the process that did it; `by`: the operator. `proven_through`: the last entry that
+    was proven to be confirmed; the ledger ends after it if survivors had more, and before it if they had less.
+    `missing`: the bookies of the last ensemble that did not answer; their entries past the end are abandoned.
+    `to_fence`: those of them that have not fenced the ledger since.
     """
 
     at_ms: int
@@ -98,7 +98,7 @@ class AcceptedLoss:
 
     @property
     def at(self) -> datetime | None:
-        """When it was said, in UTC."""
+        """When the operator gave the order, in UTC."""
         return _time(self.at_ms)
 
 
@@ -106,17 +106,17 @@ class AcceptedLoss:
 class LedgerRecord:
     """One ledger's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
-    `verifier` is the public half of the key that follows from the ledger's password; empty without one.
-    `password_salt` is what the password is stretched with. `created_ms` and `closed_ms` are by the clocks of its
-    creator and closer; 0 where nobody knows, as of one that was made again. `reserved`: created for a writer that is
-    still to come; exactly one can claim it, by compare-and-swap. `identity`: random, made with the ledger. A store that
-    went back to an older copy of itself gives an id once more, and this tells the two ledgers apart (rule W8).
-    `accepted_loss`: how it was closed without proof of its end; None for all others, and it stays for ever.
-    `also_at`: bookies outside the last ensemble that told, after the store had gone back, that they hold more than this
-    record knows: nobody closes the ledger by it but who accepts a loss. Empty in a closed one.
-    `written_at`: the version at which the ledger's writer left it, where somebody else has changed it since; 0 where
-    nobody has, or it is not known. `cold`: its copy in an object store, or one that is being uploaded. Once
-    it is stored the ensembles may be empty: then no bookie has the ledger (rule O2).
+    `verifier` is the public half of the key that is derived from the ledger's password; empty without one.
+    `password_salt` is the salt with which the password is stretched. `created_ms` and `closed_ms` are by the clocks of
+    its creator and closer; 0 if unknown, as in a rebuilt record. `reserved`: created for a future writer; exactly one
+    can claim it, by compare-and-swap. `identity`: random, made with the ledger. A store that went back to an older copy
+    of itself gives an id once more, and the identity distinguishes the two ledgers (rule W8). `accepted_loss`: how it
+    was closed without proof of its end; None for all others, and it stays for ever. `also_at`: bookies outside the last
+    ensemble that reported, after the store had gone back, that they hold more than this record lists: only an operator
+    who accepts a loss closes the ledger by this record. Empty in a closed one. `written_at`: the version at which the
+    ledger's writer left it, if another process has changed it since; 0 if none has, or if it is not known. `cold`: its
+    copy in an object store, or one that is being uploaded. Once it is stored the ensembles may be empty: then no bookie
+    has the ledger (rule O2).
     """
 
     ledger_id: int
@@ -166,42 +166,43 @@ class LedgerRecord:
 
     @property
     def is_in_object_store(self) -> bool:
-        """Whether it has a complete copy there."""
+        """Whether the ledger has a complete copy there."""
         return self.cold is not None and self.cold.is_stored
 
     @property
     def is_on_no_bookie(self) -> bool:
-        """Whether all that bookies have of it, if anything, may lack all entries: it is read from the object store."""
+        """Whether every bookie's copy, if there is any, may lack all entries: the ledger is read from the object
+        store."""
         return self.is_in_object_store and all(len(f.lacking) == len(f.ensemble) for f in self.fragments)
 
     @property
     def names_no_bookie(self) -> bool:
-        """Whether bookies are to keep nothing of it (rule O2)."""
+        """Whether bookies are to keep nothing of the ledger (rule O2)."""
         return not any(fragment.ensemble for fragment in self.fragments)
 
     def uploading(self, copy: ColdCopy) -> LedgerRecord:
-        """Names a copy that is being made, or one that is complete, in place of any other."""
+        """Names a copy that is being uploaded, or a complete one, in place of any other."""
         return replace(self, cold=copy)
 
     def without_copies(self) -> LedgerRecord:
-        """No bookie is to keep anything of it: the object store has it."""
+        """The record without bookies' copies: the object store has the ledger."""
         assert self.is_in_object_store
         nowhere = (replace(one, ensemble=(), lacking=()) for one in self.fragments)
         return replace(self, fragments=tuple(nowhere))
 
     def recalled(self, ensemble: Ensemble) -> LedgerRecord:
-        """These bookies are to have copies of it again, which are still to be made."""
+        """The record with these bookies, which still have to copy the ledger from the object store."""
         record = replace(self, fragments=tuple(replace(one, ensemble=ensemble) for one in self.fragments))
         for position in range(self.shape.ensemble_size):
             record = record.with_lacking(position, 0, self.confirmed_through)
         return record
 
     def names_bookie(self, bookie_id: str) -> bool:
-        """Whether a bookie of this name holds something of it, in whatever incarnation."""
+        """Whether a bookie of this name, in any incarnation, holds entries of the ledger."""
         return any(bookie.bookie_id == bookie_id for one in self.fragments for bookie in one.ensemble)
 
     def may_hold(self, since: datetime | None, until: datetime | None) -> bool:
-        """Whether it may have entries that were appended within these times, both included, by its record.
+        """Whether, by its record, the ledger may have entries that were appended within these times, both included.
 
         Depends on the clocks of writers and recoverers: leave room for their skew.
         """
@@ -211,7 +212,7 @@ class LedgerRecord:
 
     @property
     def is_of_log(self) -> bool:
-        """Whether it was made as a segment of a log."""
+        """Whether the ledger was made as a segment of a log."""
         return SEGMENT in self.custom_metadata
 
     @property
@@ -220,7 +221,7 @@ class LedgerRecord:
 
     @property
     def confirmed_through(self) -> int:
-        """The last entry that the record proves to be confirmed: all before the last fragment are (rule W4)."""
+        """The last entry that the record proves to be confirmed: all entries before the last fragment are (rule W4)."""
         return self.fragments[-1].first_entry - 1 if self.last_entry is None else self.last_entry
 
     def fragment_of(self, entry_id: int) -> Fragment:
@@ -236,8 +237,8 @@ class LedgerRecord:
 
     @property
     def absent_positions(self) -> frozenset[int]:
-        """Positions of the last ensemble whose bookies were absent when the ledger was created, and took nothing since
-        as far as the record knows (rule W9)."""
+        """Positions of the last ensemble whose bookies were absent when the ledger was created, and have taken no entry
+        since as far as the record knows (rule W9)."""
         return frozenset(lack.position for lack in self.fragments[-1].lacking if lack.is_everything)
 
     def claimed(self) -> LedgerRecord:
@@ -246,12 +247,13 @@ class LedgerRecord:
         return replace(self, reserved=False)
 
     def in_recovery(self, version: int = 0) -> LedgerRecord:
-        """OPEN → IN_RECOVERY (rule R2), of a record that stands at this version; 0 where that is not known."""
+        """OPEN → IN_RECOVERY (rule R2), from a record at this version; 0 if the version is not known."""
         assert self.state is LedgerState.OPEN
         return replace(self.left_by_writer(version), state=LedgerState.IN_RECOVERY)
 
     def left_by_writer(self, version: int) -> LedgerRecord:
-        """For a change by somebody else, of a record that stands at this version: what it says is no newer."""
+        """Before a change by another process than the writer: notes this version as the writer's last, unless one is
+        noted."""
         if self.state is not LedgerState.OPEN:
             return self
         return replace(self, written_at=self.written_at or version)
@@ -272,19 +274,20 @@ class LedgerRecord:
         )
 
     def found_at(self, bookie: BookieRef) -> LedgerRecord:
-        """This bookie, too, holds entries of the last fragment that the record does not place there."""
+        """Adds a bookie that holds entries of the last fragment that the record does not place there."""
         assert not self.is_closed
         return replace(self, also_at=(*self.also_at, bookie))
 
     def fenced_by(self, bookie: BookieRef) -> LedgerRecord:
-        """A bookie that did not answer when the loss was accepted is back, and has fenced the ledger."""
+        """Removes a bookie from `to_fence`: it did not answer when the loss was accepted, is back, and has fenced the
+        ledger."""
         loss = self.accepted_loss
         assert loss is not None
         left = tuple(one for one in loss.to_fence if one != bookie)
         return replace(self, accepted_loss=replace(loss, to_fence=left))
 
     def spans(self) -> Iterator[tuple[Fragment, int | None]]:
-        """Each fragment with its last entry; None for the last one of a ledger that is not closed."""
+        """Each fragment with its last entry; None for the last fragment of a ledger that is not closed."""
         ends = [following.first_entry - 1 for following in self.fragments[1:]]
         return zip(self.fragments, [*ends, self.last_entry], strict=True)
 
@@ -296,13 +299,13 @@ class LedgerRecord:
             yield fragment, max(0, end - start) * self.shape.write_quorum // self.shape.ensemble_size
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Notes that the copies at this position may lack these entries, in whatever fragments they are."""
+        """Records that the copies at this position may lack these entries, in all fragments that have some of them."""
         return self._each_between(
             first_entry, last_entry, lambda f, first, last: f.with_lacking(position, first, last)
         )
 
     def without_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Removes lacking ranges within these entries, which have come; longer ranges stay."""
+        """Removes lacking ranges within these entries, which have arrived; longer ranges stay."""
 
         def without(fragment: Fragment, first: int, last: int) -> Fragment:
             lack = fragment.lacking_at(position)
@@ -323,9 +326,9 @@ class LedgerRecord:
         return replace(self, fragments=tuple(fragments))
 
     def closed_part(self) -> LedgerRecord | None:
-        """The part that is not written to any more, as a closed ledger; None if there is none.
+        """The part that has no writer, as a closed ledger; None if there is none.
 
-        That is the whole of a closed ledger, and of another one all but the last fragment: its entries are
+        For a closed ledger that is all of it, for another one all but the last fragment, because those entries are
         confirmed.
         """
         if self.is_closed:
@@ -346,13 +349,13 @@ class LedgerRecord:
         return self._with_fragment(first_entry, lambda fragment: fragment.moved(old, new))
 
     def whole_at(self, first_entry: int, bookie: BookieRef) -> LedgerRecord:
-        """Marks the bookie's copy of the fragment that begins there as whole: it is all on disk."""
+        """Marks the bookie's copy of the fragment that begins there as whole: all its entries are on disk."""
         return self._with_fragment(
             first_entry, lambda fragment: fragment.whole_at(fragment.ensemble.index(bookie))
         )
 
     def _with_fragment(self, first_entry: int, change: Callable[[Fragment], Fragment]) -> LedgerRecord:
-        """Changes a fragment of the closed part only: no writer or recovery changes that at the same time."""
+        """Changes a fragment of the closed part only, which no writer or recovery changes at the same time."""
         part = self.closed_part()
         assert part is not None and any(f.first_entry == first_entry for f in part.fragments)
         fragments = tuple(change(f) if f.first_entry == first_entry else f for f in self.fragments)
@@ -366,13 +369,13 @@ class Tombstone:
     ledger_id: int
     identity: bytes = b""
     version: int = field(default=0, compare=False)
-    """The revision of the deletion, as the store knows it."""
+    """The store's revision of the deletion."""
     is_of_log: bool = False
-    """Whether it was a segment of a log."""
+    """Whether the ledger was a segment of a log."""
 
 
 def _time(milliseconds: int) -> datetime | None:
-    """Converts to UTC; None also for what is outside the calendar."""
+    """Converts to UTC; None also for times outside the calendar."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
     except (OverflowError, ValueError, OSError):

@@ -16,7 +16,7 @@ from .ledger_record import LedgerRecord, Tombstone
 from .unreadable import OnUnreadable, skip
 
 SPREAD_MAX = 4
-"""Ledgers are looked up by a listing of what is between them where that is at most this multiple of them."""
+"""`look_up` lists the range of the given ledgers if it contains at most this multiple of their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class LedgerStore:
         self.store = store
 
     async def read(self, ledger_id: int) -> VersionedRecord | None:
-        """Reads the latest record; None where there is no such ledger."""
+        """Reads the latest record; None if there is no such ledger."""
         key = keys.ledger(ledger_id)
         found = await self.store.get(key)
         return None if found is None else _alive(decoded(key, found.value, found.version))
@@ -54,10 +54,10 @@ class LedgerStore:
         return found if found is not None and found.identity == record.identity else None
 
     async def create(self, record: LedgerRecord, *, while_held: bool = False) -> VersionedRecord:
-        """Creates a ledger. Raises KeyExists when the id is taken, or was by a ledger now deleted.
+        """Creates a ledger. Raises KeyExists if the id belongs to a ledger, or to one that was deleted.
 
-        Raises MetadataRestored while restored metadata is not accepted, for bookies may hold entries under this id;
-        unless `while_held`: then the record is of those.
+        Raises MetadataRestored until an operator accepts restored metadata, because bookies may hold entries under this
+        id. `while_held` permits it: the record describes those entries.
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)
@@ -67,9 +67,10 @@ class LedgerStore:
     async def change(
         self, record: LedgerRecord, version: int, *, unless_held: bool = False
     ) -> VersionedRecord:
-        """Replaces the record that stands at `version`. Raises KeyConflict: read again.
+        """Replaces the record at `version`. Raises KeyConflict: read again.
 
-        With `unless_held` raises MetadataRestored, and changes nothing, while metadata that went back is not accepted.
+        With `unless_held` raises MetadataRestored, and changes nothing, until an operator accepts metadata that went
+        back.
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         unless = keys.RESTORED if unless_held else None
@@ -78,9 +79,9 @@ class LedgerStore:
     async def delete(self, found: VersionedRecord) -> None:
         """Replaces the record by a tombstone; bookies drop its entries later.
 
-        Raises VersionConflict where it has changed since. The tombstone of a few bytes tells bookies that they may drop
-        the ledger, and stays until all have: without it a new ledger of that id would show the old one's entries, and
-        the creation itself, tried twice because an answer was lost, could succeed once more after the deletion.
+        Raises VersionConflict if it has changed since. The tombstone of a few bytes permits bookies to drop the ledger,
+        and stays until all have. Without it a new ledger of that id would show the old one's entries. Also, a creation
+        that was tried twice because an answer was lost could succeed once more after the deletion.
         """
         was = found.record
         if was.cold is not None:
@@ -118,9 +119,9 @@ class LedgerStore:
     async def look_up(
         self, ledger_ids: Sequence[int], *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
-        """What there is of these ledgers, ascending, as the ids are, and of no others.
+        """The records and tombstones of these ledgers, ascending, as the ids are.
 
-        Where they are many of those that there are, all in between are listed; else each is read.
+        If they are many of the ids in their range, the range is listed; otherwise each is read.
         """
         for first in range(0, len(ledger_ids), PAGE_KEYS_MAX):
             some = ledger_ids[first : first + PAGE_KEYS_MAX]
@@ -168,7 +169,7 @@ class LedgerStore:
 
 
 def decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombstone:
-    """What stands under a ledger's key. Raises BadRecord."""
+    """The record or tombstone under a ledger's key. Raises BadRecord."""
     found = ledger_codec.decode(key, value)
     if isinstance(found, Tombstone):
         return replace(found, version=version)

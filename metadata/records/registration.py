@@ -17,13 +17,13 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A live bookie: its identity, where it answers, and the fault domain it shares with others.
+    """A live bookie: its identity, its address, and its fault domain, which other bookies may share.
 
-    With `heals` off it copies nothing: others do. Disk sizes are updated when they have changed by much. 0 and ""
-    come from programs that did not report them.
+    With `heals` off it copies nothing, and other bookies do. Disk sizes are updated when they have changed by much. 0
+    and "" come from programs that did not report them.
 
-    `reading_key`: the public key that authenticates it as a bookie, when it copies ledgers with a password.
-    `amiss`: what is wrong with it and only it can measure, by the name of the fact (`metadata/counting/facts`).
+    `reading_key`: the public key that authenticates it as a bookie when it copies ledgers with a password. `amiss`:
+    problems that only it can measure, by the name of the fact (`metadata/counting/facts`).
     """
 
     bookie: BookieRef
@@ -44,7 +44,7 @@ class Registration:
 
     @property
     def outline(self) -> Registration:
-        """What people want to know of it while it is absent."""
+        """The part that is useful to people while the bookie is absent."""
         return replace(self, session=b"", reading_key=b"", amiss={})
 
     def encode(self) -> bytes:

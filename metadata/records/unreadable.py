@@ -1,7 +1,7 @@
 """Parses records of one version, and handles those that it cannot decode: a newer program's, or a stray key's.
 
-Listings skip them, so that one does not stop everything else, and log each once. Skipped is not absent: where
-absence would delete, give or take something, the single record is read, and that raises BadRecord.
+Listings skip them, so that one does not stop everything else, and log each once. A skipped record is not absent: before
+deleting, giving or taking something because it is absent, a caller reads the single record, which raises BadRecord.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ T = TypeVar("T")
 OnUnreadable = Callable[[BadRecord], None]
 
 NAMED_MAX = 1000
-"""Keys that one process logs at most; further ones are skipped silently."""
+"""Maximum number of keys that one process logs; further ones are skipped silently."""
 
 _named: set[str] = set()
 
 
 def parsed(kind: type[M], key: str, value: bytes, version: int, what: str = "format") -> M:
-    """Parses the record under a key, of which this program knows one version. Raises BadRecord."""
+    """Parses the record under a key; this program knows one version of it. Raises BadRecord."""
     try:
         message = kind.FromString(value)
     except DecodeError as error:
@@ -53,11 +53,11 @@ def skip(error: BadRecord) -> None:
     """Logs a warning, once for each key."""
     if error.key not in _named and len(_named) < NAMED_MAX:
         _named.add(error.key)
-        log.warning("skipped: %s; upgrade this program, or remove the key if nobody knows it", error)
+        log.warning("skipped: %s; upgrade this program, or remove the key if no program uses it", error)
 
 
 def readable(decode: Callable[[str, bytes], T], key: str, value: bytes) -> T | None:
-    """What is decoded; None, and skipped, where that is not possible."""
+    """Returns the decoded record; None, after skipping it, if it cannot be decoded."""
     try:
         return decode(key, value)
     except BadRecord as error:

@@ -15,7 +15,7 @@ TRUE, FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n
 
 
 class BadVariable(ValueError):
-    """An environment variable has a wrong value; says which, and why."""
+    """An environment variable has a wrong value; the message contains its name and the reason."""
 
 
 def variable_of(*names: str) -> str:
@@ -37,7 +37,8 @@ def from_environment(kind: type, table: str) -> dict[str, Any]:
 
 
 def _value(name: str, one: Tunable, text: str) -> Any:
-    """Converts the text to the type of the setting; what is no flag or choice stays text, which `taken` refuses."""
+    """Converts the text to the setting's type. Text that is no flag or choice is left as it is, and `taken` refuses
+    it."""
     if one.kind is bool:
         return _flag(text)
     if issubclass(one.kind, Enum | str):

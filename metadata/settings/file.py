@@ -1,7 +1,7 @@
 """Reads the settings file, in TOML: each program takes its own tables; unknown names are reported with their line.
 
-metadata = "etcd://etcd1:2379/prod"     at the top what all take: see COMMON
-[client]                                settings of something, by the names of its fields (`tunable`)
+metadata = "etcd://etcd1:2379/prod"     at the top: settings of all programs, see COMMON
+[client]                                settings of one class, by the names of its fields (`tunable`)
 pending_bytes_max = 67108864
 
 Environment variables override each of these (`environment`).
@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class BadSettings(ValueError):
-    """The file cannot be used; says where and why, a line for each problem."""
+    """The file cannot be used. The message has a line with the place and the reason for each problem."""
 
 
 class Faults:
@@ -85,11 +85,11 @@ class SettingsFile:
 
     @cached_property
     def lines(self) -> dict[Keys, int]:
-        """The line of each key, which is given with the tables around it."""
+        """The line of each key; a key includes the tables around it."""
         return lines_of(self.text)
 
     def at(self, *keys: str) -> str:
-        """Returns `FILE:LINE` of a key or a table; the file alone where its line is not known."""
+        """Returns `FILE:LINE` of a key or a table; the file alone if its line is not known."""
         line = self.lines.get(keys)
         return self.path if line is None else f"{self.path}:{line}"
 
@@ -102,14 +102,14 @@ def read(path: str | Path) -> SettingsFile:
     except OSError as error:
         raise BadSettings(f"{path} cannot be read: {error.strerror}") from None
     if len(content) > FILE_BYTES_MAX:
-        raise BadSettings(f"{path} has more than {FILE_BYTES_MAX} bytes: it is no file of settings")
+        raise BadSettings(f"{path} has more than {FILE_BYTES_MAX} bytes: it is not a settings file")
     try:
         text = content.removeprefix(codecs.BOM_UTF8).decode()
         found = SettingsFile(str(path), text, tomllib.loads(text))
     except UnicodeDecodeError as error:
-        raise BadSettings(f"{path} is no text in UTF-8: byte {error.start + 1} cannot be read") from None
+        raise BadSettings(f"{path} is not UTF-8 text: byte {error.start + 1} cannot be read") from None
     except ValueError as error:
-        raise BadSettings(f"{path} is no TOML: {error}") from None
+        raise BadSettings(f"{path} is not TOML: {error}") from None
     faults = Faults()
     for name in COMMON:
         if not isinstance(found.content.get(name, ""), str):
@@ -119,26 +119,26 @@ def read(path: str | Path) -> SettingsFile:
 
 
 def check_name(name: str, known: Iterable[str], where: str) -> None:
-    """Raises BadSettings for an unknown name, and suggests the nearest."""
+    """Raises BadSettings for an unknown name, and suggests the nearest known one."""
     known = sorted(known)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
-        hint = f"; is it {near[0]}?" if near else f"; there are: {', '.join(known)}"
-        raise BadSettings(f"{where} {name}: nobody knows that{hint}")
+        hint = f"; did you mean {near[0]}?" if near else f"; known names: {', '.join(known)}"
+        raise BadSettings(f"{where} {name}: unknown name{hint}")
 
 
 def table_in(value: Any, file: SettingsFile, *keys: str) -> Mapping[str, Any]:
-    """Returns the table. Raises BadSettings where it is none."""
+    """Returns the table. Raises BadSettings if the value is not a table."""
     if not isinstance(value, dict):
         name = ".".join(keys)
-        raise BadSettings(f"{file.at(*keys)}: {name} is a table of settings, [{name}], and no value")
+        raise BadSettings(f"{file.at(*keys)}: {name} is a table of settings, [{name}], and not a value")
     return value
 
 
 def section(
     kind: type, table: Mapping[str, Any], file: SettingsFile, name: str, faults: Faults
 ) -> dict[str, Any]:
-    """Reads and checks the settings of a dataclass in the table of this name; adds what is wrong to the faults."""
+    """Reads and checks the settings of a dataclass in the table of this name; adds errors to the faults."""
     elsewhere, known = elsewhere_of(kind), tunables_of(kind)
     found: dict[str, Any] = {}
     for field, value in table.items():
@@ -159,7 +159,7 @@ def _taken(name: str, one: Tunable, value: Any, where: str) -> Any:
 
 
 def made(kind: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Makes the dataclass with these values. Raises BadSettings where they contradict each other."""
+    """Makes the dataclass with these values. Raises BadSettings if they contradict each other."""
     try:
         return kind(**values)
     except ValueError as error:
@@ -170,15 +170,15 @@ def made(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def of_program(path: str | Path, kind: type[T], name: str, **more: Any) -> T:
-    """Makes a dataclass of the settings in the table of this name, and of its environment variables.
+    """Makes a dataclass from the settings in the table of this name, and from its environment variables.
 
-    Ignores other tables. `more` is what the program sets by itself. Raises BadSettings.
+    Ignores other tables. `more`: values that the program itself sets. Raises BadSettings.
     """
     file = read(path)
     for other in file.content.keys() - {name, *COMMON}:
         meant = difflib.get_close_matches(other, [name, *COMMON], n=1, cutoff=LIKENESS)
         if meant:
-            raise BadSettings(f"{file.at(other)}: {other}: nobody knows that; is it {meant[0]}?")
+            raise BadSettings(f"{file.at(other)}: {other}: unknown name; did you mean {meant[0]}?")
     faults = Faults()
     found = section(kind, table_in(file.content.get(name, {}), file, name), file, name, faults)
     faults.end()
@@ -194,15 +194,15 @@ def in_environment(kind: type, name: str) -> dict[str, Any]:
 
 
 def metadata_uri_of(path: str | Path) -> str:
-    """The metadata URI by a settings file; BOOKLEDGER_METADATA in the environment overrides it.
+    """The metadata URI from a settings file; BOOKLEDGER_METADATA in the environment overrides it.
 
-    Raises BadSettings where neither has it.
+    Raises BadSettings if neither has it.
     """
     uri = common(path, "metadata")
     if not uri:
         variable = COMMON["metadata"]
         raise BadSettings(
-            f'{path} does not say where the metadata is: write metadata = "etcd://HOST:PORT/PREFIX" or '
+            f'{path} does not name the metadata: write metadata = "etcd://HOST:PORT/PREFIX" or '
             f'"sqlite:///PATH" at its top, or set {variable}'
         )
     return uri
@@ -216,7 +216,7 @@ def common(path: str | Path, name: str) -> str | None:
 
 
 def key_in(path: str | Path) -> bytes | None:
-    """Reads the key in the file that `key-file` names. Raises BadSettings for one that cannot be used."""
+    """Reads the key in the file that `key-file` names. Raises BadSettings for a file that cannot be used."""
     name = common(path, "key-file")
     try:
         return read_key(name) if name else None

@@ -1,4 +1,4 @@
-"""Finds the line of each key of a TOML file, which the standard library's parser does not tell. Pure."""
+"""Finds the line of each key of a TOML file, which the standard library's parser does not report. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 STATEMENT_LINES_MAX = 1000
-"""The longest value; the lines of keys behind a longer one are not known."""
+"""Maximum number of lines of a value; the lines of keys behind a longer one are not known."""
 
 Keys = tuple[str, ...]
 """A key with the tables around it: ("bookie", "run", "port")."""
@@ -24,7 +24,7 @@ def lines_of(text: str) -> dict[Keys, int]:
             break
         try:
             parsed = tomllib.loads("\n".join(statement))
-        except tomllib.TOMLDecodeError:  # it goes on in the next line
+        except tomllib.TOMLDecodeError:  # the statement continues on the next line
             continue
         begins = number - len(statement) + 1
         if statement[0].lstrip().startswith("["):
@@ -42,7 +42,7 @@ def _note(found: dict[Keys, int], places: Iterator[tuple[Keys, int]]) -> None:
 
 
 def _deepest(parsed: Any) -> Keys:
-    """The path that a table's header opens, also that of a list of tables."""
+    """The path that a table's header opens, also the header of a list of tables."""
     if isinstance(parsed, list):
         return _deepest(parsed[0])
     for key, inner in parsed.items():

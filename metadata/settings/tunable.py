@@ -15,18 +15,18 @@ UNITS = (
     ("ratio", "share"),
     ("share", "share"),
 )
-"""Units by a word of the setting's name; the first that fits."""
+"""Units by a word of the setting's name; the first match counts."""
 
 COUNT_MAX = 2**31 - 1
 """Default upper bound of a count."""
 
 SECONDS_MAX = 1e9
-"""Longer than anybody waits."""
+"""Longer than any realistic wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """Description, type and range of a setting. `told`: what it is, and the trade-off. The range is for numbers."""
+    """Description, type and range of a setting. `told`: its meaning and the trade-off. The range is for numbers."""
 
     told: str
     kind: type
@@ -37,7 +37,7 @@ class Tunable:
 def tunable(
     default: Any, told: str, least: float = 0, most: float = COUNT_MAX, *, kind: type | None = None
 ) -> Any:
-    """A dataclass field that can be set. `kind`: its type, where the default, such as None, does not imply it."""
+    """A dataclass field that can be set. `kind`: its type, if the default, such as None, does not imply it."""
     one = Tunable(told, kind or type(default), least, most)
     return field(default=default, metadata={_TUNABLE: one})
 
@@ -102,7 +102,7 @@ def ranged(name: str, one: Tunable) -> str:
 
 
 def shown(value: Any) -> Any:
-    """A value as a file has it."""
+    """A value in the form that a settings file has."""
     return value.value if isinstance(value, Enum) else value
 
 

@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable
 from ..errors import StoreUnavailable
 
 FILE_LOOK_SECONDS = 0.01
-"""How often the system is asked when the file was written last, which costs microseconds."""
+"""Interval at which the file's modification time is checked, which costs microseconds."""
 
 READ_SECONDS = 0.05
-"""How often the revision is read whatever the system says: leases expire without a write, and times of files are
-coarse."""
+"""Interval at which the revision is read even if the file looks unchanged: leases expire without a write, and file
+times are coarse."""
 
 
 class ChangePoll:
-    """One task for all watches of a store: it wakes those that wait, and runs while there are any."""
+    """One task for all watches of a store. It wakes waiting watches, and runs while there are any."""
 
     def __init__(self, path: str, revision: Callable[[], Awaitable[int]]) -> None:
         self._written_first = (path + "-wal", path)
@@ -27,7 +27,7 @@ class ChangePoll:
         self._task: asyncio.Task[None] | None = None
 
     def enter(self) -> asyncio.Event:
-        """Begins to watch: the event is set when there may be something new."""
+        """Begins to watch: the event is set when there may be a change."""
         waker = asyncio.Event()
         self._waiting.add(waker)
         if self._task is None or self._task.done():
@@ -41,7 +41,7 @@ class ChangePoll:
             self._task = None
 
     def wake(self) -> None:
-        """Something may be new, or the store is closed."""
+        """Wakes all watches: there may be a change, or the store is closed."""
         for waker in self._waiting:
             waker.set()
 
@@ -58,7 +58,7 @@ class ChangePoll:
     async def _read(self) -> None:
         try:
             revision = await self._revision()
-        except StoreUnavailable:  # each watch meets it, too, and tells its caller
+        except StoreUnavailable:  # each watch gets the same error, and raises it
             self.wake()
             return
         if revision != self._revision_seen:
@@ -66,7 +66,7 @@ class ChangePoll:
             self.wake()
 
     def _written(self) -> tuple[int, int]:
-        """Changes with each write to the file: when, and how large it is."""
+        """Time of the last write and size of the file, which change with each write."""
         for path in self._written_first:
             try:
                 found = os.stat(path)

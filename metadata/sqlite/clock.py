@@ -1,7 +1,7 @@
 """The clock of leases in a file: monotonic, so that no step of the wall clock moves it, and named.
 
 All processes of one boot and one time namespace read the same monotonic clock. Readings of clocks with different names
-say nothing about each other.
+cannot be compared.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TIME_NAMESPACE = Path("/proc/self/ns/time")
 
 
 class LeaseClock:
-    """This process's monotonic clock. It stands still while the machine sleeps, as do all holders of leases."""
+    """This process's monotonic clock. It stops while the machine sleeps, as do all holders of leases."""
 
     def __init__(self) -> None:
         self.name = f"{_boot_id()} {_time_namespace()}"
@@ -28,12 +28,12 @@ class LeaseClock:
 def _boot_id() -> str:
     try:
         return BOOT_ID.read_text().strip()
-    except OSError:  # a kernel without: an earlier boot's leases still end within their own length
+    except OSError:  # a kernel without boot ids: an earlier boot's leases still end within their own length
         return ""
 
 
 def _time_namespace() -> str:
     try:
         return os.readlink(TIME_NAMESPACE)
-    except OSError:  # a kernel without, or a process that may not look at itself
+    except OSError:  # a kernel without time namespaces, or a process that may not read its own
         return ""

@@ -26,7 +26,7 @@ APPLICATION_ID = 0x624B4C31
 WHO_MAKES_IT = "`bookledger standalone` and `bookledger bookie format` make one"
 
 BUSY_SECONDS_MAX = 5.0
-"""How long SQLite itself waits, for a program that does not take our flock (the `sqlite3` shell)."""
+"""How long SQLite itself waits for a program that does not take our flock (the `sqlite3` shell)."""
 
 T = TypeVar("T")
 
@@ -36,9 +36,9 @@ log = logging.getLogger(__name__)
 class SqliteConnection:
     """One connection, used by one thread. Opens itself at the first use and after an error.
 
-    `schema` are the statements that fill a new file, among them a table `store` with a column
-    `format_version`; a file of any other version is refused. A missing or empty file is filled with `create`, at the
-    first opening only: one that vanishes later is not replaced by an empty one.
+    `schema`: the statements that fill a new file, among them a table `store` with a column `format_version`; a file of
+    any other version is refused. With `create` a missing or empty file is filled, at the first opening only: a file
+    that disappears later is not replaced by an empty one.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class SqliteConnection:
         gate.add(self)
 
     def open(self) -> None:
-        """Opens the file, or creates it. Raises BadMetadataUri where that can never work, StoreUnavailable where what
-        was opened before is no file of ours any more: one that is being put back may be whole in a moment."""
+        """Opens the file, or creates it. Raises BadMetadataUri if that can never work, StoreUnavailable if a file that
+        was opened before is no longer one of ours: a file that is being put back may be complete in a moment."""
         try:
             self._open()
         except BadMetadataUri as error:
@@ -92,7 +92,7 @@ class SqliteConnection:
             self.close_inherited()
 
     def close_inherited(self) -> None:
-        """Closes what a forked child has inherited."""
+        """Closes the connection and the lock that a forked child has inherited."""
         self._disconnect()
         if self._lock is not None:
             self._lock.close()
@@ -126,17 +126,17 @@ class SqliteConnection:
             return result
 
     def _check_in_place(self) -> None:
-        """Opens the file that the path names by now, if it is another one: what is written to a file that nobody can
-        open any more would be lost. Raises StoreUnavailable while there is none.
+        """Opens the file that the path names now, if it is another one: writes to a file that no process can open again
+        would be lost. Raises StoreUnavailable while there is none.
 
-        SQLite cleans up nothing by name when it closes a file that is no longer at its path.
+        When SQLite closes a file that is no longer at its path, it removes nothing by name.
         """
         found = _identity_of(self._path)
         if found is None:
-            raise StoreUnavailable(f"metadata file {self._path} is away: put it back in its place")
+            raise StoreUnavailable(f"metadata file {self._path} is missing: put it back in its place")
         if found != self._opened:
             log.warning(
-                "metadata file %s is another one than was opened: using that one from now on", self._path
+                "metadata file %s was replaced by another file: using that one from now on", self._path
             )
             with gate.inside():
                 self._disconnect()

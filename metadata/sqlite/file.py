@@ -6,9 +6,9 @@
     leases      lease -> its time to live
     lease_ends  lease, name of a clock -> when the lease expires by that clock
 
-A lease is judged by one clock only (`clock`), which all processes of a boot share. Who finds a lease whose end that
-clock cannot tell, as after a reboot, notes one: the lease's whole length from now. So no lease ends while its holder
-renews it, and none outlives its holder by more than its own length, whatever the wall clock does.
+A lease is judged by one clock only (`clock`), which all processes of a boot share. A process that finds a lease without
+a valid end by that clock, as after a reboot, records one: the lease's whole length from now. So no lease ends while its
+holder renews it, and none outlives its holder by more than its own length, whatever the wall clock does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .connection import SqliteConnection
 FORMAT_VERSION = 1
 
 EVENTS_READ_MAX = 1000
-"""Events returned by one read of the history, at most."""
+"""Maximum number of events returned by one read of the history."""
 
 SCHEMA = (
     """CREATE TABLE store (
@@ -46,13 +46,14 @@ SCHEMA = (
 
 OWN_ENDS = "leases LEFT JOIN lease_ends AS own ON own.lease_id = leases.lease_id AND own.clock = :clock"
 IS_UNTOLD = "(own.expires_at IS NULL OR own.expires_at > :now + ttl_seconds)"
-"""No lease lasts longer than its time to live from now: a reading that says so is not of this clock."""
+"""No lease lasts longer than its time to live from now: a later end was not written by this clock."""
 
 PAGE_FROM = (
     "SELECT key, value, version FROM keys WHERE key >= ? AND key < CAST(? AS TEXT) ORDER BY key LIMIT ?"
 )
 PAGE_AFTER = PAGE_FROM.replace("key >= ?", "key > ?")
-"""Each begins in the index where the page does: a condition with OR would have SQLite read all keys before it."""
+"""Both queries begin in the index at the page's first key: with OR in the condition SQLite would read all keys before
+it."""
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ class SqliteFile:
         self._connection = SqliteConnection(path, schema=SCHEMA, format_version=FORMAT_VERSION, create=create)
 
     def open(self) -> None:
-        """Opens the file, or creates it. Raises BadMetadataUri where that can never work."""
+        """Opens the file, or creates it. Raises BadMetadataUri if that can never work."""
         self._connection.open()
 
     def close(self) -> None:
@@ -129,7 +130,7 @@ class SqliteFile:
 
     def list_page(self, prefix: str, after: str | None, limit: int) -> Page:
         def work(db: sqlite3.Connection) -> Page:
-            # One row more than asked for tells whether there is another page.
+            # One extra row shows whether there is another page.
             query, begin = (PAGE_FROM, prefix) if after is None or after < prefix else (PAGE_AFTER, after)
             rows = db.execute(query, (begin, prefix_end(prefix.encode()), limit + 1)).fetchall()
             items = tuple(Versioned(*row) for row in rows[:limit])
@@ -138,7 +139,7 @@ class SqliteFile:
         return self._read(work)
 
     def events_after(self, prefix: str, after: int) -> tuple[list[WatchEvent], int]:
-        """Events under `prefix` with a revision > `after`, and the revision they reach to."""
+        """Events under `prefix` with a revision > `after`, and the last revision that they cover."""
 
         def work(db: sqlite3.Connection) -> tuple[list[WatchEvent], int]:
             revision = _revision(db)
@@ -188,7 +189,7 @@ class SqliteFile:
         self._write(lambda db: self._end_lease(db, lease_id))
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `work` on one snapshot that holds no key of an expired lease, and the end of each other one."""
+        """Runs `work` on one snapshot without keys of expired leases, in which every other lease has an end."""
 
         def unless_expired(db: sqlite3.Connection) -> tuple[T] | None:
             return None if self._is_any_lease_due(db) else (work(db),)
@@ -220,7 +221,7 @@ class SqliteFile:
         return {"clock": self._clock.name, "now": self._clock.now()}
 
     def _is_any_lease_due(self, db: sqlite3.Connection) -> bool:
-        """Whether any lease has expired, or an end to be noted."""
+        """Whether any lease has expired, or lacks an end."""
         query = f"SELECT 1 FROM {OWN_ENDS} WHERE own.expires_at <= :now OR {IS_UNTOLD} LIMIT 1"
         return db.execute(query, self._moment()).fetchone() is not None
 

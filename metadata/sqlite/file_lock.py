@@ -1,7 +1,8 @@
-"""Lock of one writer at a time, which dies with the process that holds it: `flock` on a file.
+"""Lock for one writer at a time, which is released when the process that holds it dies: `flock` on a file.
 
 `flock` queues, and has no time limit: a process that is stopped while it holds the lock (SIGSTOP, a debugger) would
-keep every other one even from ending. So whoever does not get it at once lets a thread wait, which no exit waits for.
+keep every other process even from exiting. So a process that does not get the lock at once waits in a thread that does
+not delay its exit.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from pathlib import Path
 from ..errors import StoreUnavailable
 
 LOCK_SECONDS_MAX = 8.0
-"""How long a write waits for its turn: below a call's limit, so that who holds the lock is told."""
+"""How long a write waits for its turn: less than a call's limit, so that the error can name the process that holds the
+lock."""
 
 
 class FileLock:
@@ -29,8 +31,8 @@ class FileLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Holds the lock. Raises StoreUnavailable where it cannot be had for LOCK_SECONDS_MAX, and then for the next
-        call the same thread waits on."""
+        """Holds the lock. Raises StoreUnavailable if it is not free within LOCK_SECONDS_MAX. In that case the same
+        thread keeps waiting for the next call."""
         try:
             self._take()
         except OSError as error:
@@ -41,7 +43,7 @@ class FileLock:
             fcntl.flock(self._fd, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Gives the descriptor back, also in a forked child, which has no waiting thread."""
+        """Closes the descriptor, also in a forked child, which has no waiting thread."""
         os.close(self._fd)
         if self._waiter is not None:
             self._waiter.close_in_fork()
@@ -60,7 +62,7 @@ class FileLock:
             self._waiter = None
 
     def _is_free(self) -> bool:
-        """Takes the lock if nobody has it."""
+        """Takes the lock if it is free."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -69,10 +71,10 @@ class FileLock:
 
 
 class _Waiter:
-    """A thread that waits for the lock. If nobody wants it any more when it comes, it is given back."""
+    """A thread that waits for the lock. If no call wants it when it comes, the thread releases it."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = os.dup(fd)  # the same lock, whoever closes his own first
+        self._fd = os.dup(fd)  # the same lock, whichever descriptor is closed first
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._is_wanted = False
@@ -81,7 +83,7 @@ class _Waiter:
         threading.Thread(target=self._run, name="metadata-lock", daemon=True).start()
 
     def wait(self, seconds_max: float) -> bool | None:
-        """True: it is held now; False: it came when nobody wanted it; None: it has not come. Raises OSError."""
+        """True: the lock is held now; False: it came when no call wanted it; None: it has not come. Raises OSError."""
         with self._changed:
             self._is_wanted = True
             self._changed.wait_for(lambda: self._got is not None, seconds_max)
@@ -109,7 +111,7 @@ class _Waiter:
 
 
 def holder(fd: int) -> str:
-    """Which process holds the lock, and what to do about it."""
+    """The process that holds the lock, and the remedy."""
     inode = f":{os.fstat(fd).st_ino}"
     for line in Path("/proc/locks").read_text().splitlines():
         _, kind, *_, pid, file, _, _ = line.split()

@@ -1,9 +1,9 @@
 """Fork safety of SQLite: no fork during a transaction, and the child closes inherited connections.
 
-SQLite holds locks on its file for the whole process, and counts them in memory. A forked child inherits the count
-and none of the locks: its own connections would run unlocked, and the parent, closing, would delete a log that the
-child still writes. So no fork happens while a thread is inside of SQLite, and the child closes what it has inherited
-before it does anything else; SQLite then knows of no file there, and locks for the child what it opens.
+SQLite holds locks on its file for the whole process, and counts them in memory. A forked child inherits the count and
+none of the locks: its own connections would run unlocked, and the parent, when it closes, would delete a log that the
+child still writes. So no fork happens while a thread is inside SQLite, and the child closes its inherited connections
+first. SQLite then has no open file there, and takes locks for the files that the child opens.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ForkGate:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Hold while a thread calls SQLite, from the begin of a transaction to its end."""
+        """Hold this while a thread calls SQLite, from the begin of a transaction to its end."""
         with self._changed:
             self._inside += 1
         try:

@@ -21,7 +21,7 @@ from .clock import LeaseClock
 from .file import SqliteFile
 
 EVENTS_KEPT_MAX = 10_000
-"""Events kept in the file for watches; one that falls further behind gets WatchCompacted."""
+"""Events kept in the file for watches; a watch that falls further behind gets WatchCompacted."""
 
 CALL_SECONDS_MAX = 10.0
 """Time limit of a call. Only a stalled disk, or a process stopped while it holds the lock, takes that long."""
@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 
 class SqliteStore:
-    """A metadata store in the file `path`. See `MetadataStore` for what it promises.
+    """A metadata store in the file `path`. See `MetadataStore` for its guarantees.
 
-    The file is opened, or made with mode 0600, by `open` or at the first call. BadMetadataUri then
-    says why a path cannot be used; without `create`, also that there is no such file.
+    `open` or the first call opens the file, or creates it with mode 0600. BadMetadataUri then states why a path cannot
+    be used; without `create`, also that there is no such file.
     """
 
     def __init__(

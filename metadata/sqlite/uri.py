@@ -1,4 +1,4 @@
-"""Converts between a file path and its SQLite URI, whatever characters the path holds."""
+"""Converts between a file path and its SQLite URI, for any characters in the path."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def uri_of(path: str | os.PathLike[str]) -> str:
 
 
 def path_in(parts: SplitResult) -> str:
-    """The path that a split URI names. Raises ValueError naming what is wrong with it."""
+    """The path that a split URI names. Raises ValueError with the reason if the URI is invalid."""
     if parts.query:
         raise ValueError("an SQLite file has no options; write '?' in a path as %3F")
     if parts.netloc or not parts.path.startswith("/"):

@@ -41,22 +41,22 @@ def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> N
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("metadat = 'x'", ": metadat: nobody knows that; is it metadata?"),
-        ("[limits]\npolsmax = 1", "[limits] polsmax: nobody knows that; is it polls_max?"),
+        ("metadat = 'x'", ": metadat: unknown name; did you mean metadata?"),
+        ("[limits]\npolsmax = 1", "[limits] polsmax: unknown name; did you mean polls_max?"),
         ("[limits]\npolls_max = true", "[limits] polls_max is a whole number, not True"),
-        ("limits = 3", "limits is a table of settings, [limits], and no value"),
+        ("limits = 3", "limits is a table of settings, [limits], and not a value"),
         ("metadata = 3", "metadata is text in quotes, not 3"),
-        ("[bookie.rum]\nport = 1", "[bookie] rum: nobody knows that; is it run?"),
-        ("[bookie]\nrun = 1", "bookie.run is a table of settings, [bookie.run], and no value"),
+        ("[bookie.rum]\nport = 1", "[bookie] rum: unknown name; did you mean run?"),
+        ("[bookie]\nrun = 1", "bookie.run is a table of settings, [bookie.run], and not a value"),
         ("[bookie.run]\nmetadata = 'x'", "[bookie.run] metadata: it belongs at the top, for all commands"),
         ("[bookie.run]\nport = 'x'", "[bookie.run] port: 'x' is not a valid integer"),
         ("[bookie.run]\nport = 70000", "[bookie.run] port: 70000 is not in the range"),
         ("bookie = 1", "bookie is a table of settings"),
         (
             "[bookie]\nslow_apend_seconds = 1",
-            "[bookie] slow_apend_seconds: nobody knows that; is it slow_append_seconds?",
+            "[bookie] slow_apend_seconds: unknown name; did you mean slow_append_seconds?",
         ),
-        ("[bookie]\nruns = 1", "[bookie] runs: nobody knows that; is it run?"),
+        ("[bookie]\nruns = 1", "[bookie] runs: unknown name; did you mean run?"),
         ("[bookie]\nlease_seconds = 5", "[bookie] lease_seconds: it is set as lease-seconds in [bookie.run]"),
         ("[upkeep]\nscrub_bytes_per_second = 5", "it is set as scrub-rate in [bookie.run]"),
         (
@@ -64,10 +64,10 @@ def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> N
             "[upkeep]: a live ratio is a share below 1, and the minor one is not",
         ),
         ("[bookie]\nread_threads = 0", "[bookie] read_threads is 0; it may be from 1 to 256"),
-        ("[journal-nodes]\nx = 1", "journal-nodes: nobody knows that; is it journal-node?"),
-        ("[http.x]\ny = 1", "[http] x: nobody knows that"),
+        ("[journal-nodes]\nx = 1", "journal-nodes: unknown name; did you mean journal-node?"),
+        ("[http.x]\ny = 1", "[http] x: unknown name"),
         ("port", "Expected '=' after a key"),
-        ("x = '\\udce9'", "nobody knows that"),
+        ("x = '\\udce9'", "unknown name"),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, run: Run, text: str, why: str) -> None:
@@ -117,15 +117,15 @@ FOUND = (
     "[bookie.run] http: 'nonsense' is not HOST:PORT",
     "[bookie.run] traces: 'nonsense' is not a URL",
     "[bookie.run] data: ",
-    "[bookie.run] prot: nobody knows that; is it port?",
+    "[bookie.run] prot: unknown name; did you mean port?",
     "[ledger.append] ensemble size 3, write quorum 9",
     "[ledger.append] custom: it takes several values: write ['novalue']",
     "[ledger.create] custom: 'novalue' is not KEY=VALUE",
     "[limits] peer_share is 6; it may be from 0.001 to 1",
     "[limits] calls_max is 0; it may be from 1",
     "[client] pending_bytes_max is a whole number, not 'x'",
-    "[client] metadat: nobody knows that",
-    "nobody: nobody knows that",
+    "[client] metadat: unknown name",
+    "nobody: unknown name",
 )
 
 
@@ -138,7 +138,7 @@ def test_everything_that_is_wrong_is_named_at_once_a_line_each(tmp_path: Path, r
     assert len(lines) == len(set(lines)) == len(FOUND), err
     for line in lines:
         assert re.search(r"bookledger\.toml:\d+: ", line), "each with the line of the file"
-    (prot,) = [line for line in lines if "prot: nobody knows" in line]
+    (prot,) = [line for line in lines if "prot: unknown name" in line]
     number = IMPOSSIBLE.splitlines().index("prot = 1") + 1
     assert f"bookledger.toml:{number}: [bookie.run] prot" in prot
 
@@ -170,7 +170,7 @@ def test_a_file_that_is_none_is_told(tmp_path: Path, run: Run) -> None:
     (tmp_path / "large").write_bytes(b"#" * (1 << 20) + b"#")
     for name, why in (
         ("missing", "No such file"),
-        ("bytes", "is no text in UTF-8: byte 1"),
+        ("bytes", "is not UTF-8 text: byte 1"),
         ("large", "has more than"),
     ):
         code, _, err = run("config", "check", str(tmp_path / name))
@@ -187,7 +187,7 @@ def test_a_file_may_begin_with_a_byte_order_mark(tmp_path: Path, run: Run) -> No
 def test_what_is_wrong_stops_a_command_before_it_starts(tmp_path: Path, run: Run) -> None:
     file = file_of(tmp_path, "[bookie.run]\nprot = 1\n")
     code, _, err = run("--config", file, "bookie", "run", f"--data={tmp_path}/none", "--metadata=sqlite:///x")
-    assert code == 2 and "is it port?" in err
+    assert code == 2 and "did you mean port?" in err
 
 
 @pytest.mark.parametrize("name", sorted(_GROUPS))

@@ -186,7 +186,7 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (CLOSED, left_open, "1 ledgers are not closed, and seem to have nobody who does it"),
     (METADATA, as_it_is, FULL),
     (AUDITOR, nobody_elected, "nobody is the auditor"),
-    (ACCEPTED, went_back, "nobody has accepted (bookie b1 found its key at 3, where 7 or more was expected)"),
+    (ACCEPTED, went_back, "nobody has accepted (bookie b1 found its key at 3, but expected 7 or more)"),
     (REGISTERED, one_is_away, "not registered: b4; their data is copied elsewhere after 600 s of absence"),
     (
         BRAKE,

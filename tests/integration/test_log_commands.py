@@ -261,7 +261,10 @@ def test_what_goes_by_itself_is_settled_option_by_option_and_shown_with_what_kee
     assert told["counted_cursors"] == [
         {"cursor": "billing", "position": None, "silent_seconds": 0.0, "counts": True}
     ]
-    assert (told["next"]["end_position"], told["next"]["stays_because"]) == (1, "cursor billing is not there")
+    assert (told["next"]["end_position"], told["next"]["stays_because"]) == (
+        1,
+        "cursor billing does not exist",
+    )
     of_json("seek", meta, "kept", "billing", "1", "--create")
     told = of_json("retention", meta, "kept")
     assert told["next"]["stays_because"] == "it is not old enough"

@@ -237,9 +237,7 @@ def test_W8_a_store_that_went_back_is_noticed_and_everything_holds_back(
         assert not seen["whole"] and noticed["found"] < noticed["expected"], seen
         assert f"bookie {noticed['bookie_id']} found {noticed['compared']} at {noticed['found']}" in why
         check = bookledger("metadata", "check", f"--metadata={metadata.uri}")
-        assert (
-            f"{noticed['found']}, where {noticed['expected']} or more was expected".encode() in check.stdout
-        )
+        assert f"{noticed['found']}, but expected {noticed['expected']} or more".encode() in check.stdout
         until(lambda: has_been_compared(metadata.uri, bookies))
         done = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={metadata.uri}")
         assert done.returncode == 0, done

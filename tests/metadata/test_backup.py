@@ -147,14 +147,14 @@ def test_a_file_that_is_cut_off_or_changed_anywhere_is_refused() -> None:
         damaged[at] ^= 1
         with pytest.raises(BackupUnusable):
             list(read_items(io.BytesIO(bytes(damaged))))
-    with pytest.raises(BackupUnusable, match="follows its end"):
+    with pytest.raises(BackupUnusable, match="continues after its end"):
         list(read_items(io.BytesIO(whole + whole)))
 
 
 def test_a_file_of_something_else_or_of_a_newer_program_is_named() -> None:
     with pytest.raises(BackupUnusable, match="not a backup of bookledger"):
         check(io.BytesIO(b"{}\n"))
-    with pytest.raises(BackupUnusable, match="is no JSON"):
+    with pytest.raises(BackupUnusable, match="is not JSON"):
         check(io.BytesIO(b"[" * 100_000 + b"\n"))
     with pytest.raises(BackupUnusable, match="no cluster's layout"):
         check(io.BytesIO(backup({keys.ledger(1): b"one"})))

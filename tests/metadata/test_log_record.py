@@ -44,7 +44,7 @@ def test_L3_a_segment_begins_where_the_one_before_it_ends() -> None:
     assert [(s.first_position, s.end_position) for s in log.segments] == [(0, 3), (3, 8), (8, None)]
     assert log.end_position is None
     assert [log.segment_of(p) for p in (2, 3, 8, 99)] == [log.segments[n] for n in (0, 1, 2, 2)]
-    with pytest.raises(ValueError, match="begins at 9, and should at 8"):
+    with pytest.raises(ValueError, match="begins at 9 instead of 8"):
         replace(log, segments=(*log.segments[:2], replace(log.segments[2], first_position=9)))
 
 
@@ -99,7 +99,7 @@ def test_segments_for_which_a_truncation_finds_no_room_leave_the_chain_at_the_ne
 
 
 def test_what_is_left_cannot_begin_behind_the_end() -> None:
-    with pytest.raises(ValueError, match="begins at 9, behind 8"):
+    with pytest.raises(ValueError, match="first position 9 is after the end 8"):
         chain(3, 5).truncated(9)
 
 
@@ -127,8 +127,8 @@ def broken(**fields: object) -> bytes:
         (b"", "format version 0"),
         (broken(format_version=2), "format version 2; this program knows 1"),
         (broken(identity=b"short"), "5 bytes"),
-        (broken(paged_through=1), "begins at 0, and should at 1"),
-        (broken(first_position=4), "behind 3"),
+        (broken(paged_through=1), "begins at 0 instead of 1"),
+        (broken(first_position=4), "after the end 3"),
         (broken(roll_bytes=0), "1 byte"),
         (broken(roll_ms=0), "0.001"),
         (broken(digest_type=0), "digest type 0"),

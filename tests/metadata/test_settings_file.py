@@ -59,7 +59,7 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
     path = file_of(tmp_path, "")
     assert ClientConfig.from_file(path) == ClientConfig()
     assert JournalConfig.from_file(path) == JournalConfig()
-    with pytest.raises(BadSettings, match="does not say where the metadata is: write metadata = "):
+    with pytest.raises(BadSettings, match="does not name the metadata: write metadata = "):
         metadata_uri_of(path)
 
 
@@ -68,7 +68,7 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
     [
         (
             "[client]\nread_ahed_pages = 1",
-            "[client] read_ahed_pages: nobody knows that; is it read_ahead_pages?",
+            "[client] read_ahed_pages: unknown name; did you mean read_ahead_pages?",
         ),
         ("[client]\nread_ahead_pages = 1.5", "[client] read_ahead_pages is a whole number, not 1.5"),
         ("[client]\nread_ahead_pages = 0", "[client] read_ahead_pages is 0; it may be from 1 to 1024"),
@@ -82,10 +82,10 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
             "[client]\nspeculative_read_seconds = 20",
             "[client]: speculative_read_seconds (20) must not be more",
         ),
-        ("[client]\nmetrics = 1", "[client] metrics: nobody knows that"),
-        ("client = 1", "client is a table of settings, [client], and no value"),
-        ("[clients]\nwindow_bytes_max = 1", ": clients: nobody knows that; is it client?"),
-        ("metadta = 'x'", ": metadta: nobody knows that; is it metadata?"),
+        ("[client]\nmetrics = 1", "[client] metrics: unknown name"),
+        ("client = 1", "client is a table of settings, [client], and not a value"),
+        ("[clients]\nwindow_bytes_max = 1", ": clients: unknown name; did you mean client?"),
+        ("metadta = 'x'", ": metadta: unknown name; did you mean metadata?"),
         ("certs = 1", "certs is text in quotes, not 1"),
         ("key-file = '/nowhere/key'", "key-file: [Errno 2]"),
         ("[client", "Expected"),
@@ -102,7 +102,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, why: s
     ("text", "why"),
     [
         ("[journal]\ndigest = 'md5'", "[journal] digest is one of"),
-        ("[journal]\npassword = 'x'", "[journal] password: nobody knows that"),
+        ("[journal]\npassword = 'x'", "[journal] password: unknown name"),
         ("[journal]\nensemble_size = 2\nwrite_quorum = 3", "[journal]: "),
     ],
 )

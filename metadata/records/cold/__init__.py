@@ -1,1 +1,1 @@
-"""What the metadata knows of ledgers' copies in object stores."""
+"""Records of ledgers' copies in object stores."""

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 SCHEMES = ("s3", "gs", "az", "file")
-"""Whoever writes records is not to have clients call any server there is."""
+"""The allowed schemes, so that a writer of records cannot have clients call arbitrary servers."""
 
 _URL = re.compile(rf"({'|'.join(SCHEMES)})://\S*[^\s/]\S*")
 _KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
@@ -17,9 +17,10 @@ PARTS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ColdCopy:
-    """`url` names the store, without credentials. `key` is random: no two uploads share an object. The object of part n
-    is `key/n`; `part_starts` has the first entry of each part, and is empty while the copy is being uploaded.
-    `size_bytes`: of all objects. `at_ms`: when it was verified, or its upload began, by the clock of who did it."""
+    """A copy of a ledger. `url` names the store, without credentials. `key` is random: no two uploads share an object.
+    The object of part n is `key/n`; `part_starts` has the first entry of each part, and is empty during the upload.
+    `size_bytes`: the total size of all objects. `at_ms`: when the copy was verified, or its upload began, by the clock
+    of the process that did it."""
 
     url: str
     key: str
@@ -39,7 +40,7 @@ class ColdCopy:
 
     @property
     def is_stored(self) -> bool:
-        """Whether it is complete, and was read back."""
+        """Whether the copy is complete, and was read back."""
         return bool(self.part_starts)
 
     def part_of(self, entry_id: int) -> int:
@@ -47,21 +48,22 @@ class ColdCopy:
         return bisect_right(self.part_starts, entry_id) - 1
 
     def name_of(self, part: int) -> str:
-        """The object of a part, within the store."""
+        """The name of a part's object within the store."""
         return f"{self.key}/{part}"
 
 
 def new_key(ledger_id: int, random: bytes) -> str:
-    """`random`: 16 bytes."""
+    """Returns a copy's key. `random`: 16 bytes."""
     return f"{ledger_id:016x}-{random.hex()}"
 
 
 def check_url(url: str) -> str:
-    """Returns the URL of an object store. Raises ValueError for one that names none, or may have credentials in it."""
+    """Returns the URL of an object store. Raises ValueError for a URL that names none, or that may contain
+    credentials."""
     if any(sign in url for sign in "@?#"):
         scheme = url.partition(":")[0][:10]
         raise ValueError(
-            f"the URL of an object store has no credentials and no options in it ({scheme}://…): they come from the "
+            f"the URL of an object store contains no credentials and no options ({scheme}://…): they come from the "
             "environment or from a file"
         )
     if not _URL.fullmatch(url):

@@ -1,4 +1,4 @@
-"""What the offloader has found in its last round, for whoever looks at the cluster: JSON under one key."""
+"""Results of the offloader's last round, for observers of the cluster: JSON under one key."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ...store import MetadataStore
 FORMAT_VERSION = 1
 
 TOLD_MAX = 32
-"""Ledgers of each kind that are named."""
+"""Maximum number of ledgers of each kind that are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class OffloaderState:
-    """`offloader`: who it is; `at_ms`: when its round ended. `stored`: ledgers with a copy in an object store, of these
-    `on_bookies` have copies on bookies, too. `waiting`: ledgers that are due, and `next_ledgers` the first of them.
-    `with_password`: ledgers that are due and that only their owner can copy. `failed` and `missing`: why a ledger was
-    not copied, and why an object of one cannot be found, by ledger."""
+    """`offloader`: its name; `at_ms`: when its round ended. `stored`: ledgers with a copy in an object store;
+    `on_bookies` of these have copies on bookies, too. `waiting`: ledgers that are due, and `next_ledgers` the first of
+    them. `with_password`: ledgers that are due and that only their owner can copy. `failed` and `missing`: by ledger,
+    why it was not copied, and why one of its objects cannot be found."""
 
     offloader: str
     url: str
@@ -38,14 +38,15 @@ class OffloaderState:
 
 
 async def tell(store: MetadataStore, state: OffloaderState) -> None:
-    """Raises MetadataError."""
+    """Writes the state. Raises MetadataError."""
     nonce = settled_writes.new_nonce().hex()
     told = {"format_version": FORMAT_VERSION, "nonce": nonce, **asdict(state)}
     await settled_writes.put(store, keys.OFFLOADER, json.dumps(told).encode())
 
 
 async def read(store: MetadataStore) -> OffloaderState | None:
-    """None where there has been no offloader. Raises MetadataError, BadRecord for what a newer program wrote."""
+    """Reads the state; None if there has been no offloader. Raises MetadataError, BadRecord for a newer program's
+    state."""
     found = await store.get(keys.OFFLOADER)
     if found is None:
         return None

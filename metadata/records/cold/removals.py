@@ -1,10 +1,10 @@
-"""Objects that are to be deleted from object stores, because their ledger does not need them any more (rule O3).
+"""Objects to be deleted from object stores, because their ledger no longer needs them (rule O3).
 
-An entry is written before the ledger's record stops naming a copy, so no object is forgotten. It proves nothing: who
-deletes objects looks first whether the record names the copy. While it does, the entry stays for a day, because whoever
-wrote it may be about to change the record. A key that a record has stopped naming comes back in none, since it is
-random. An upload that somebody else has given up may go on for a while and write another object, so its entry stays for
-a day, too.
+An entry is written before the ledger's record stops naming a copy, so no object is forgotten. It proves nothing: a
+program that deletes objects first checks whether the record names the copy. While the record does, the entry stays for
+a day, because its author may be about to change the record. A key that a record has stopped naming never comes back in
+any record, because keys are random. An upload that was abandoned by another program may continue for a while and write
+another object, so its entry stays for a day, too.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from .cold_copy import ColdCopy
 FORMAT_VERSION = 1
 
 UPLOAD_SECONDS_MAX = 86_400.0
-"""An upload that takes longer is given up."""
+"""An upload that takes longer counts as failed."""
 
 SKEW_SECONDS = 3600.0
-"""How far clocks of those who upload and delete may be apart."""
+"""Maximum difference between the clocks of programs that upload and delete."""
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A copy that may have to go. `may_grow`: further objects of it may come. `version`: of its entry."""
+    """A copy that may have to be deleted. `may_grow`: the upload may add further objects. `version`: of this entry."""
 
     ledger_id: int
     url: str
@@ -42,12 +42,12 @@ class Removal:
 
     @property
     def is_old(self) -> bool:
-        """Whether nothing more comes of whoever wrote it, or uploads."""
+        """Whether the entry's author, and an upload, can no longer change anything."""
         return self.added_ms + 1000 * (UPLOAD_SECONDS_MAX + SKEW_SECONDS) <= _now_ms()
 
 
 async def add(store: MetadataStore, ledger_id: int, copy: ColdCopy, *, is_over: bool = False) -> None:
-    """`is_over`: nothing more is uploaded, for whoever did that says so. Raises MetadataError."""
+    """Adds an entry. `is_over`: the uploader itself reports that it writes nothing more. Raises MetadataError."""
     message = pb.ColdRemoval(
         format_version=FORMAT_VERSION,
         ledger_id=ledger_id,
@@ -59,7 +59,7 @@ async def add(store: MetadataStore, ledger_id: int, copy: ColdCopy, *, is_over: 
 
 
 async def list_removals(store: MetadataStore) -> AsyncIterator[Removal]:
-    """Skips entries that cannot be decoded. Raises MetadataError."""
+    """All entries; skips those that cannot be decoded. Raises MetadataError."""
     async for item in list_all(store, keys.COLD_REMOVALS):
         try:
             message = parsed(pb.ColdRemoval, item.key, item.value, FORMAT_VERSION)
@@ -73,7 +73,7 @@ async def list_removals(store: MetadataStore) -> AsyncIterator[Removal]:
 
 
 async def done(store: MetadataStore, removal: Removal) -> None:
-    """Its objects are gone, or the ledger's record names them. Raises MetadataError."""
+    """Deletes the entry: its objects are gone, or the ledger's record names them. Raises MetadataError."""
     await settled_writes.delete_unless_changed(store, keys.cold_removal(removal.key), removal.version)
 
 

@@ -1,1 +1,1 @@
-"""What programs agree on beside ledgers and logs: who leads, and how far readers have come."""
+"""Agreement between programs beside ledgers and logs: who leads, and the positions of readers."""

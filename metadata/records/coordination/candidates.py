@@ -1,4 +1,4 @@
-"""A queue of candidates for one record: keys under leases, of which the earliest leads."""
+"""A queue of candidates for one record: keys under leases. The earliest candidate leads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ NAME_CHARACTERS_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One that leads or waits, and since when. `version` is its place: no candidate's key is ever changed."""
+    """A candidate that leads or waits, and since when. `version` is its place, because no candidate's key is ever
+    changed."""
 
     key: str
     version: int
@@ -28,13 +29,13 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The candidates, the earliest first, as they were at a revision of the store."""
+    """The candidates, the earliest first, at a revision of the store."""
 
     candidates: tuple[Candidate, ...]
     revision: int
 
     def before(self, candidate: Candidate) -> Candidate | None:
-        """The one for whose end a candidate waits; None for the first."""
+        """The candidate for whose end this one waits; None for the first."""
         earlier = [one for one in self.candidates if one.version < candidate.version]
         return earlier[-1] if earlier else None
 
@@ -50,13 +51,13 @@ class CandidateStore:
         self.led = led
 
     def entry(self, name: str, since_ms: int) -> tuple[str, bytes]:
-        """A key that nobody else has, and its value: whoever creates it under a lease queues up, at the end."""
+        """A unique key and its value. A program that creates it under a lease joins the end of the queue."""
         name = name[:NAME_CHARACTERS_MAX]
         value = pb.Candidate(format_version=FORMAT_VERSION, name=name, since_ms=since_ms).SerializeToString()
         return keys.candidate(self.led, settled_writes.new_nonce()), value
 
     async def queue(self) -> Queue:
-        """Everybody who leads or waits. Raises BadRecord where they are more than a page can have."""
+        """All candidates that lead or wait. Raises BadRecord if there are more than one page can hold."""
         prefix = keys.candidates(self.led)
         page = await list_some(self.store, prefix)
         if page.next_after is not None:
@@ -65,7 +66,7 @@ class CandidateStore:
         return Queue(tuple(found), page.revision)
 
     async def gone(self, candidate: Candidate, after_revision: int) -> None:
-        """Waits until a candidate leaves, or has left since this revision."""
+        """Returns when the candidate leaves, or if it has left since this revision."""
         events = self.store.watch(candidate.key, after_revision=after_revision)
         async with aclosing(events) as events:
             async for event in events:
@@ -74,7 +75,7 @@ class CandidateStore:
 
 
 def decode(item: Versioned) -> Candidate:
-    """Decodes a candidate. One that a newer program wrote has a place, too: only its name is not known."""
+    """Decodes a candidate. A newer program's candidate has a place, too; only its name is unknown."""
     try:
         message = parsed(pb.Candidate, item.key, item.value, FORMAT_VERSION, "candidate")
     except BadRecord:

@@ -1,4 +1,4 @@
-"""Cursors: how far a reader of a log has come. Changed by compare-and-swap only, and never back but by a seek."""
+"""Cursors: the positions of a log's readers. Changed by compare-and-swap only, and moved back only by a seek."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ CONSUMER_CHARACTERS_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class CursorRecord:
-    """Where a cursor stands: at the position of the record that its reader wants next.
+    """A cursor. `position` is that of the record that its reader wants next.
 
     `generation`: raised by each seek, so that a commit from before it is recognized. `epoch`: raised by each consumer
-    that takes the cursor over, for the same reason. `changed_ms`: when it was moved last.
+    that takes the cursor over, for the same reason. `changed_ms`: when the cursor was last moved.
     """
 
     position: int
@@ -36,17 +36,17 @@ class CursorRecord:
             raise ValueError("a cursor's record has a number below 0")
 
     def committed(self, position: int, now_ms: int) -> CursorRecord:
-        """Everything before the position has been used. Never goes back."""
+        """Commits all records before the position. Never moves back."""
         if position <= self.position:
             return self
         return replace(self, position=position, changed_ms=now_ms)
 
     def sought(self, position: int, now_ms: int) -> CursorRecord:
-        """Moves it, back or forth; what was read before is committed no more."""
+        """Moves the cursor, back or forth; records that were read before can no longer be committed."""
         return replace(self, position=position, generation=self.generation + 1, changed_ms=now_ms)
 
     def taken_over(self, consumer: str) -> CursorRecord:
-        """Gives it to a consumer; the one before it commits no more."""
+        """Assigns the cursor to a consumer; the one before it can no longer commit."""
         return replace(self, epoch=self.epoch + 1, consumer=consumer[:CONSUMER_CHARACTERS_MAX])
 
 
@@ -70,22 +70,22 @@ class CursorStore:
         return None if found is None else _decoded(found)
 
     async def change(self, name: str, record: CursorRecord, version: int) -> VersionedCursor:
-        """Replaces the record. Raises KeyConflict, of these NoSuchKey for one that was deleted."""
+        """Replaces the record. Raises KeyConflict: NoSuchKey if the cursor was deleted."""
         key = keys.cursor(self._log, name)
         return Standing(record, await settled_writes.replace(self.store, key, _encode(record), version))
 
     async def list(self) -> AsyncIterator[tuple[str, CursorRecord]]:
-        """All cursors with their names, in the order of these. A listing that fails part-way raises."""
+        """All cursors with their names, in the order of the names. A listing that fails part-way raises."""
         prefix = keys.cursors(self._log)
         async for item in list_all(self.store, prefix):
             yield item.key.removeprefix(prefix), _decoded(item).record
 
     async def forget(self, name: str) -> bool:
-        """Deletes a cursor; False where there is none."""
+        """Deletes a cursor; False if there is none."""
         return await settled_writes.delete(self.store, keys.cursor(self._log, name))
 
     async def forget_all(self) -> None:
-        """Deletes all cursors, of a log that is deleted."""
+        """Deletes all cursors of a deleted log."""
         async for name, _ in self.list():
             await self.forget(name)
 

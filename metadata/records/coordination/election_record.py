@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TermRecord:
-    """One term: its token, which only grows from term to term, who began it, when, and under which candidate's key."""
+    """One term: its token, which only grows from term to term, its leader, its start, and its candidate's key."""
 
     token: int
     leader: str
@@ -25,19 +25,19 @@ class TermRecord:
 
 
 async def begin_term(store: MetadataStore, election: str, leader: Candidate, since_ms: int) -> TermRecord:
-    """Begins the next term. Nobody else ever gets its token. Raises MetadataError."""
+    """Begins the next term. No other leader ever gets its token. Raises MetadataError."""
 
     def next_term(last: TermRecord | None) -> TermRecord:
         return TermRecord(1 if last is None else last.token + 1, leader.name, since_ms, leader.key)
 
-    # A conflict is with one that has lost its lease and does not know it yet.
+    # A conflict is with a leader that has lost its lease and does not know it yet.
     begun = await settled_writes.change(store, keys.election(election), next_term, decode, encode)
     assert begun.after is not None
     return begun.after
 
 
 async def current_term(store: MetadataStore, election: str) -> TermRecord | None:
-    """The term of whoever leads; None where nobody does. Raises MetadataError."""
+    """The present leader's term; None if there is no leader. Raises MetadataError."""
     key = keys.election(election)
     found = await store.get(key)
     term = None if found is None else decode(key, found.value)

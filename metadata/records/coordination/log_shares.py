@@ -1,6 +1,7 @@
-"""How a group of consumers shares the logs of a set: evenly, and moving as few as possible when a member comes or goes.
+"""How a group of consumers shares the logs of a set: evenly, moving as few logs as possible when a member joins or
+leaves.
 
-The record only says who is to have which log. That nobody else has it is for the cursor's own queue to say.
+The record only assigns the logs. The cursor's own queue ensures that no other member has a log.
 """
 
 from __future__ import annotations
@@ -17,22 +18,19 @@ from ..unreadable import parsed
 FORMAT_VERSION = 1
 
 Owners = tuple[str, ...]
-"""Of each log the key of the member that is to have it."""
+"""For each log the key of the member that is assigned to it."""
 
 
 class Shares(NamedTuple):
-    """Who is to have which log, and how many logs there were when the group began: further ones it uses from their
-    beginning, wherever it began with those.
-    """
+    """The assignment of logs, and the number of logs when the group began. The group uses later logs from their
+    beginning, wherever it began with the first ones."""
 
     owners: Owners
     begun_with: int
 
 
 def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
-    """Who is to have each of so many logs, of these members; `owners` had them before. Where there is no member nobody
-    has one.
-    """
+    """Assigns this number of logs to the members; `owners` had them before. Without members the logs have no owner."""
     if not members:
         return ("",) * logs
     held: dict[str, list[int]] = {member: [] for member in members}
@@ -40,7 +38,9 @@ def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
     for log, owner in enumerate([*owners, *("",) * logs][:logs]):
         held.get(owner, free).append(log)
     least, more = divmod(logs, len(members))
-    by_held = sorted(members, key=lambda member: -len(held[member]))  # who has most keeps most
+    by_held = sorted(
+        members, key=lambda member: -len(held[member])
+    )  # the member with the most logs keeps the most
     for n, member in enumerate(by_held):
         quota = least + (n < more)
         free += held[member][quota:]
@@ -61,7 +61,8 @@ class LogShares:
         self.key = keys.log_shares(log_set, group)
 
     async def share(self, members: Sequence[str], logs: int) -> Shares | None:
-        """Shares the logs among these members, unless that is done; None where somebody else was faster: look again."""
+        """Shares the logs among these members, unless that is done; None if another client was faster: read
+        again."""
         found = await self._store.get(self.key)
         before = Shares((), logs) if found is None else decode(self.key, found.value)
         wanted = Shares(shared(before.owners, members, logs), before.begun_with)
@@ -81,7 +82,7 @@ class LogShares:
 
 
 async def forget_all(store: MetadataStore, log_set: str) -> None:
-    """Deletes the shares of all groups, of a set that is deleted. Raises MetadataError."""
+    """Deletes the shares of all groups of a deleted set. Raises MetadataError."""
     async for item in list_all(store, keys.all_log_shares(log_set)):
         await settled_writes.delete_unless_changed(store, item.key, item.version)
 

@@ -1,4 +1,4 @@
-"""Changes of a record by compare-and-swap: a transition is applied to what stands, again after each conflict."""
+"""Changes of a record by compare-and-swap: a transition is applied to the present record, again after each conflict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Standing(Generic[R]):
 
 
 class HeldRecord(ABC, Generic[R]):
-    """A record as it was read or changed last."""
+    """A record as last read or changed."""
 
     def __init__(self, found: Standing[R]) -> None:
         self.found = found
@@ -43,7 +43,7 @@ class HeldRecord(ABC, Generic[R]):
             self.found = found
 
     async def change(self, transition: Callable[[R], R]) -> R:
-        """Does one change; returns the record that stands. Where the transition raises, nothing is changed.
+        """Makes one change; returns the present record. If the transition raises, nothing is changed.
 
         Raises KeepsChanging.
         """
@@ -60,12 +60,12 @@ class HeldRecord(ABC, Generic[R]):
     @property
     @abstractmethod
     def what(self) -> str:
-        """Of which it is the record, for errors."""
+        """The record's name in errors."""
 
     @abstractmethod
     async def _read(self) -> Standing[R]:
-        """What is in the store. Raises where that is nothing that may be changed."""
+        """Reads the record from the store. Raises if it must not be changed."""
 
     @abstractmethod
     async def _replaced(self, wanted: R, version: int) -> Standing[R]:
-        """Replaces this version of it. Raises KeyConflict."""
+        """Replaces this version of the record. Raises KeyConflict."""

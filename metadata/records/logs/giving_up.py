@@ -1,8 +1,8 @@
-"""Deletes what logs have given up: ledgers first, then what names them.
+"""Deletes the ledgers that logs no longer need, then the records that name them.
 
-Whoever is interrupted leaves the names, and the next one deletes the same ledgers again. Only a ledger that says that
-it is the log's own goes: in metadata that went back an id may be another ledger's (rule W8). A ledger that a log shares
-is deleted by whoever gives it up last, as the record of the log that made it tells (rule L13).
+An interrupted clean-up leaves the names, and the next one deletes the same ledgers again. It deletes only ledgers whose
+own metadata names the log, because in metadata that went back an id may be another ledger's (rule W8). A ledger that
+logs share is deleted by the last of them that releases it, according to the record of the log that made it (rule L13).
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from .segment import POSITION_MAX, Segment
 logger = logging.getLogger(__name__)
 
 Look = Callable[[], Awaitable[LogRecord]]
-"""Reads a log's record as it stands."""
+"""Reads a log's present record."""
 
 Change = Callable[[Callable[[LogRecord], LogRecord]], Awaitable[LogRecord]]
-"""Changes it by compare-and-swap: a transition is applied to what stands."""
+"""Changes a log's record by compare-and-swap: a transition is applied to the present record."""
 
 
 class Cleaner:
-    """One clean-up of one log, of at most so many ledgers. `who`: the client, for the audit log."""
+    """One clean-up of one log, of at most `ledgers_max` ledgers. `who`: the client, for the audit log."""
 
     def __init__(self, logs: LogStore, look: Look, who: str = "", ledgers_max: int = sys.maxsize) -> None:
         self._logs = logs
@@ -50,12 +50,12 @@ class Cleaner:
         """Ledgers that this clean-up has deleted."""
 
     async def clean(self, change: Change) -> bool:
-        """Deletes the ledgers in which nothing is left; whether all of them are gone.
+        """Deletes the ledgers that hold no remaining records; returns whether all of them are deleted.
 
-        False also where a legal hold stands. Raises MetadataError, and what `look` and `change` raise.
+        False also during a legal hold. Raises MetadataError, and the errors of `look` and `change`.
         """
         await self._drop_snapshots(await self._look())
-        # Before the pages: a segment that is in the chain, too, is needed until it has left that.
+        # Before the pages: a segment that is also in the chain is needed until it has left the chain.
         while (record := await change(_without_dead)).obsolete:
             await self.release(record)
             if not await self._delete_all(record.obsolete):
@@ -70,10 +70,10 @@ class Cleaner:
         return True
 
     async def forget(self, found: VersionedLog) -> bool:
-        """Deletes all that is left of a deleted log whose last ledger is closed: ledgers, pages, name, record. What its
-        forks need stays, and its record as long as it has any.
+        """Deletes the rest of a deleted log whose last ledger is closed: ledgers, pages, name, record. Ledgers that its
+        forks need stay, and its record stays as long as it has forks.
 
-        False where a ledger keeps changing; then it is to be done again. Raises MetadataError.
+        False if a ledger keeps changing; call it again later in that case. Raises MetadataError.
         """
         logs, record = self._logs, found.record
         assert record.deleted
@@ -81,7 +81,7 @@ class Cleaner:
         own = (*(segment.ledger_id for segment in record.segments), *record.obsolete)
         if not (await self._clean_pages(record) and await self._delete_all(own)):
             return False
-        if record.forks:  # before its name goes: from here on the last fork ends its record
+        if record.forks:  # before its name is deleted: from here on the last fork deletes its record
             await self._end(found)
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()
@@ -92,7 +92,8 @@ class Cleaner:
         return True
 
     async def _end(self, found: VersionedLog) -> None:
-        """Deletes the record of a log of which nothing else is left; if it has forks, all in it but these."""
+        """Deletes the record of a log whose other data is deleted. If it has forks, the record stays with nothing but
+        these."""
         read = partial(self._logs.read, found.record.identity)
 
         async def attempt(now: VersionedLog | None) -> None:
@@ -106,7 +107,8 @@ class Cleaner:
         await until_changed(f"the record of log {found.record.name!r}", found, attempt, read)
 
     async def release(self, record: LogRecord) -> None:
-        """Tells the logs that made ledgers of this one what it needs no longer, before anything is deleted."""
+        """Releases ledgers that this log no longer needs, in the records of the logs that made them, before anything is
+        deleted."""
         for identity in dict.fromkeys(one.identity for one in record.makers):
             await self._release_of(identity, record)
 
@@ -124,20 +126,21 @@ class Cleaner:
         await until_changed(f"the record of log {maker.hex()}", await read(), attempt, read)
 
     async def _end_makers(self, record: LogRecord) -> None:
-        """Of a deleted log that made ledgers of this one, and that has no fork any more, nothing is left."""
+        """Deletes the records of deleted logs that made ledgers of this one, if they have no fork left."""
         for identity in dict.fromkeys(one.identity for one in record.makers):
             found = await self._logs.read(identity)
             if found is not None and found.record.is_done:
                 await self._logs.forget(found)
 
     async def _drop_snapshots(self, record: LogRecord) -> None:
-        """What was known of producers before the last segment began is of use to nobody."""
+        """Deletes the snapshots of producers from before the last segment, because they are no longer needed."""
         if record.producers_from is not None:
             begins = record.paged_through if record.last is None else record.last.first_position
             await ProducerStore(self._logs.store, record.identity).drop_before(begins)
 
     async def _clean_pages(self, record: LogRecord) -> bool:
-        """Pages in which nothing is left go with their ledgers; of one in which something is, only ledgers go."""
+        """Deletes pages without remaining records, and their ledgers; deletes only ledgers if a page has remaining
+        records."""
         async for page in self._logs.pages(record.identity):
             dead = [s.ledger_id for s in page.segments if record.gave_up(s)]
             if not await self._delete_all(dead, page.segments):
@@ -148,7 +151,7 @@ class Cleaner:
         return True
 
     async def _delete_all(self, ledger_ids: Iterable[int], segments: Sequence[Segment] = ()) -> bool:
-        """Deletes ledgers, unless a hold has begun, or it were too many."""
+        """Deletes ledgers, unless a hold has begun or the limit of the clean-up is reached."""
         for ledger_id in ledger_ids:
             if self._left == 0 or not await self._delete(ledger_id, segments):
                 return False
@@ -156,7 +159,7 @@ class Cleaner:
         return True
 
     async def _delete(self, ledger_id: int, segments: Sequence[Segment]) -> bool:
-        """Whether it is gone. `segments`: those of the page that it is in, if it is in one."""
+        """Deletes a ledger; returns whether it is deleted. `segments`: those of its page, if it is in one."""
         read = partial(self._ledgers.read, ledger_id)
 
         async def attempt(found: VersionedRecord | None) -> bool:
@@ -169,7 +172,7 @@ class Cleaner:
                     found, said, log
                 )
             if is_needed(log, found.record, said, segments):
-                return log.is_forked(*_positions(found, said))  # it goes with the last fork
+                return log.is_forked(*_positions(found, said))  # it is deleted with the last fork
             await _delete(self._ledgers, found, log, self._who)
             self.deleted += 1
             return True
@@ -179,12 +182,13 @@ class Cleaner:
         return False
 
     async def _delete_shared(self, found: VersionedRecord, said: SegmentOf, log: LogRecord) -> bool:
-        """Deletes a ledger of another log that this one has given up, unless anybody else needs it; True either way."""
+        """Deletes a ledger of another log that this one no longer needs, unless another log needs it; True either
+        way."""
         if log.legal_hold:
             return False
         maker = await self._logs.read(said.identity)
         if maker is None:
-            return True  # in metadata that went back: an audit deletes nothing of a log that is not known
+            return True  # in metadata that went back: an audit deletes nothing of an unknown log
         segments = await segments_at(self._logs, maker.record, said.first_position)
         if not is_needed(maker.record, found.record, said, segments):
             await _delete(self._ledgers, found, log, self._who)
@@ -193,11 +197,11 @@ class Cleaner:
 
 
 class UnneededSegments:
-    """Finds and deletes ledgers that no log needs, in the course of one audit: made by a writer that died before it
-    added them, or given up by one that could not delete them.
+    """Finds and deletes ledgers that no log needs, during one audit: ledgers of a writer that died before it added
+    them, or that a client released and could not delete.
 
-    Reads each log once, and each of its pages about once: ledgers of a log come in the order of its segments, as a
-    rule.
+    Reads each log once, and each of its pages about once, because the ledgers of a log usually come in the order of its
+    segments.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -207,10 +211,10 @@ class UnneededSegments:
         self._pages: dict[bytes, Sequence[Segment]] = {}
 
     async def delete(self, found: VersionedRecord) -> bool:
-        """Deletes the ledger if its log does not need it, and never will; whether it has. Raises MetadataError.
+        """Deletes the ledger if its log does not need it, and never will; returns whether it has. Raises MetadataError.
 
-        Nothing in it was confirmed, or is left: a writer of an earlier epoch adds no segment. So it is not recovered.
-        A ledger of a log that is not known stays, for whoever restores the metadata.
+        Nothing in it was confirmed, or no record of it remains: a writer of an earlier epoch adds no segment. So it is
+        not recovered. A ledger of an unknown log stays, in case an operator restores the metadata.
         """
         said = segment_of(found.record.custom_metadata)
         if said is None:
@@ -224,11 +228,12 @@ class UnneededSegments:
         try:
             await _delete(self._ledgers, found, of)
         except KeyConflict:
-            return False  # somebody changed it: the next audit looks again
+            return False  # another process changed it: the next audit checks again
         return True
 
     async def _is_needed(self, of: LogRecord, ledger: LedgerRecord, said: SegmentOf) -> bool:
-        """By the log itself, or by a fork of it that really has the ledger: one that a dead writer made none has."""
+        """Whether the log needs it, or a fork that really has the ledger: no fork has one that a dead writer left
+        unadded."""
         segments = await self._segments_at(of, said.first_position)
         if is_needed(replace(of, forks=()), ledger, said, segments):
             return True
@@ -257,7 +262,7 @@ class UnneededSegments:
 
 
 async def _delete(ledgers: LedgerStore, found: VersionedRecord, log: LogRecord, who: str = "") -> None:
-    """Deletes the ledger, which its log does not need. Raises KeyConflict where somebody has changed its record."""
+    """Deletes the ledger, which its log does not need. Raises KeyConflict if another process has changed its record."""
     await ledgers.delete(found)
     ledger_id = found.ledger_id
     line = "ledger %d, which log %r does not need, is deleted"
@@ -271,5 +276,5 @@ def _positions(found: VersionedRecord, said: SegmentOf) -> tuple[int, int | None
 
 
 def _without_dead(record: LogRecord) -> LogRecord:
-    """What a truncation found no room for is given up now."""
+    """Removes segments for which an earlier truncation had no room."""
     return record if record.legal_hold else record.truncated(record.first_position)

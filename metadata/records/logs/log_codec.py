@@ -59,7 +59,7 @@ def encode(record: LogRecord) -> bytes:
 
 
 def decode(key: str, value: bytes) -> LogRecord:
-    """Decodes it. Raises BadRecord for what cannot be trusted, or is a newer program's."""
+    """Decodes it. Raises BadRecord if it cannot be trusted, or is a newer program's."""
     try:
         message = pb.Log.FromString(value)
         _check_version(message.format_version)

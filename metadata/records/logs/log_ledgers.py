@@ -1,4 +1,4 @@
-"""What the ledger of a segment says of its log, and whether that log needs it."""
+"""The log of a segment's ledger according to the ledger's metadata, and whether that log needs the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .log_store import LogStore
 from .segment import Segment
 
 LOG = "bookledger.log.record"
-"""Custom metadata key of a segment's ledger: the log's record as it stood then, without its segments."""
+"""Custom metadata key of a segment's ledger: the log's record at that time, without its segments."""
 
 _SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
 _VERSION = 1
@@ -22,7 +22,7 @@ _VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SegmentOf:
-    """What the ledger of a segment says: the identity of its log, its first position, its writer's epoch."""
+    """A segment according to its ledger's metadata: the identity of its log, its first position, its writer's epoch."""
 
     identity: bytes
     first_position: int
@@ -33,7 +33,7 @@ class SegmentOf:
 
 
 def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
-    """What a ledger says of the log of which it is a segment; None for any other ledger, or a newer program's."""
+    """The segment that a ledger is according to its metadata; None for any other ledger, or a newer program's."""
     said = custom_metadata.get(SEGMENT, b"")
     if len(said) != _SEGMENT.size:
         return None
@@ -42,7 +42,7 @@ def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
 
 
 def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
-    """What a segment's ledger says of its log besides; None for one of another program."""
+    """The log's record in the metadata of a segment's ledger; None if another program wrote it."""
     said = custom_metadata.get(LOG)
     try:
         return None if said is None else log_codec.decode(LOG, said)
@@ -54,9 +54,9 @@ def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: S
     """Whether the log that made this ledger has it as a segment, or may still get it, or a fork has it (rule L13);
     `segments` are those of `segments_at`.
 
-    It needs no segment that has left the chain, or of a page in which nothing is left, unless it is under legal hold;
-    nothing once it is deleted; and no ledger that a writer made and that became no segment, once a later writer has
-    taken over, or the chain begins behind it. The answer stays no, until a hold begins.
+    The log does not need a segment that has left the chain, or one of a page without remaining records, unless it is
+    under legal hold. A deleted log needs nothing. Nor does it need a ledger that a writer made and never added, once a
+    later writer has taken over or the chain begins after it. The answer stays False until a hold begins.
     """
     end = None if ledger.last_entry is None else said.first_position + ledger.last_entry + 1
     mine = next((one for one in segments if one.ledger_id == ledger.ledger_id), None)
@@ -74,7 +74,7 @@ def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: S
 
 
 async def segments_at(logs: LogStore, log: LogRecord, position: int) -> Sequence[Segment]:
-    """The part of the chain in which a segment from this position on stands, if it stands anywhere."""
+    """The part of the chain that contains the segment from this position on, if there is one."""
     if position >= log.paged_through:
         return log.segments
     page = await logs.page_of(log.identity, position)

@@ -1,4 +1,4 @@
-"""The record of a log: who may write to it, its latest segments, what is left; and the only transitions it allows.
+"""The record of a log: its writer, its latest segments, its first position; and the only permitted transitions.
 
 A segment is a ledger: entry *n* of it is the record at `first_position` + *n*, so positions have no holes. Each segment
 begins where the one before it ends, and only the last one may be open. Segments that hold nothing are left out of the
@@ -18,28 +18,29 @@ from .set_member import SetMember
 from .sharing import FORKS_MAX, Fork, Maker, Successor, check_makers, makers_before
 
 PAGE_SEGMENTS = 64
-"""Segments of a page. Moving so many at a time keeps the record below twice that."""
+"""Segments of a page. Moving this many at a time keeps the record below twice that."""
 
 SEGMENTS_MAX = 4 * PAGE_SEGMENTS
-"""Segments in the record: more are refused. It holds twice PAGE_SEGMENTS, unless pages cannot be written."""
+"""Maximum number of segments in the record. It holds twice PAGE_SEGMENTS, unless pages cannot be written."""
 
 OBSOLETE_MAX = 1000
-"""Ledgers to be deleted that the record can remember; further ones stay until somebody deletes them."""
+"""Maximum number of obsolete ledgers in the record; further ones stay until a process deletes them."""
 
 ROLL_BYTES = 1024**3
 ROLL_RECORDS = 2**31
 ROLL_SECONDS = 86_400.0
-"""When segments end by default: large ones cost less metadata, small ones are given up sooner after a truncation."""
+"""Default age at which segments end. Large ones cost less metadata; small ones are deleted sooner after a truncation.
+"""
 
 WRITER_CHARACTERS_MAX = 256
 
 PRODUCER_BYTES_MAX = 128
-"""Of a producer's name in UTF-8."""
+"""Maximum length of a producer's name in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """How a log's segments are written. A segment is ended when it has so many bytes or records, or is so old."""
+    """How a log's segments are written. A segment ends at the first of these limits."""
 
     shape: Shape = field(default_factory=lambda: Shape(3, 3, 2))
     digest_type: DigestType = DigestType.CRC32C
@@ -49,26 +50,23 @@ class LogSettings:
 
     def __post_init__(self) -> None:
         if not (0 < self.roll_bytes < 2**63 and 0 < self.roll_records < 2**63):
-            raise ValueError("a segment is ended by 1 byte and 1 record at least")
+            raise ValueError("a segment has at least 1 byte and 1 record when it ends")
         if not 0.001 <= self.roll_seconds < 2**40:
-            raise ValueError(
-                f"a segment cannot be ended each {self.roll_seconds} seconds: take 0.001 or more"
-            )
+            raise ValueError(f"a segment cannot end every {self.roll_seconds} seconds: use 0.001 or more")
 
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
     """One log's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
-    `first_position`: of the oldest record that is left. `segments`: the latest; the first of them begins at
-    `paged_through`, where the last page ends. `obsolete`: ledgers that nothing refers to, to be deleted. A log has
-    one `name`, from which `lognames/` leads to it; `next_name` is what it is being renamed to. `owner`: to whom
-    certificates can be confined, as for ledgers.
-    `election` and `token`: of the latest term under which the log was written. `retention`: what goes by itself.
-    `producers_from`: no record before it has a producer; None where none has. `member`: of which set; None for a log
-    that is of none. `forks`: other logs that have ledgers of this one. `makers`: who made its own first ones.
-    `forking`: a fork whose segments are not all noted yet. `successor`: the fork that has taken its name; nobody writes
-    to the log any more.
+    `first_position`: of the oldest remaining record. `segments`: the latest; the first of them begins at
+    `paged_through`, where the last page ends. `obsolete`: unreferenced ledgers, to be deleted. A log has one `name`,
+    from which `lognames/` leads to it; `next_name`: the new name during a rename. `owner`: to whom certificates can be
+    confined, as for ledgers. `election` and `token`: of the latest term under which the log was written. `retention`:
+    its retention settings. `producers_from`: no record before it has a producer; None if none has. `member`: its place
+    in a set; None for a log outside of sets. `forks`: other logs that have ledgers of this one. `makers`: the logs that
+    made its own first ones. `forking`: the log is a fork that does not list all its segments yet. `successor`: the fork
+    that has taken its name; the log has no writer after that.
     """
 
     identity: bytes
@@ -112,15 +110,15 @@ class LogRecord:
         if not 0 <= self.first_position <= POSITION_MAX:
             raise ValueError(f"no log begins at position {self.first_position}")
         if self.end_position is not None and self.first_position > self.end_position:
-            raise ValueError(f"what is left begins at {self.first_position}, behind {self.end_position}")
+            raise ValueError(f"the first position {self.first_position} is after the end {self.end_position}")
 
     @property
     def log_set(self) -> str | None:
-        """The name of the set that the log is of."""
+        """The name of the log's set."""
         return None if self.member is None else self.name.rpartition(".")[0]
 
     def is_of(self, log_set: bytes) -> bool:
-        """Whether the log is of the set of this identity."""
+        """Whether the log belongs to the set of this identity."""
         return self.member is not None and self.member.log_set == log_set
 
     @property
@@ -130,18 +128,18 @@ class LogRecord:
 
     @property
     def end_position(self) -> int | None:
-        """Behind the last record; None while the last segment is open."""
+        """The position after the last record; None while the last segment is open."""
         return self.segments[-1].end_position if self.segments else self.paged_through
 
     @property
     def ended_position(self) -> int:
-        """Behind the last record of the segments that have ended."""
+        """The position after the last record of the segments that have ended."""
         last = self.last
         return self.paged_through if last is None else last.end_position or last.first_position
 
     @property
     def time_us(self) -> int:
-        """No record that is still to come is older, as far as the log's record tells."""
+        """No future record is older, as far as the log's record shows."""
         last = self.last
         return 0 if last is None else max(last.begun_us, last.ended_us)
 
@@ -151,7 +149,7 @@ class LogRecord:
         return self.segments[0].begun_us if self.segments else POSITION_MAX
 
     def segment_of(self, position: int) -> Segment | None:
-        """The segment of the record's own that holds the position; None for one in a page, or still to come."""
+        """The segment in this record that holds the position; None if a page has it, or if it does not exist yet."""
         return next((s for s in reversed(self.segments) if s.holds(position)), None)
 
     # --- transitions ------------------------------------------------------------------------------
@@ -165,7 +163,7 @@ class LogRecord:
         return self.election == election and self.token > token
 
     def led(self, election: str, token: int) -> LogRecord:
-        """Notes the term under which the log is written from now on."""
+        """Records the term under which the log is written from now on."""
         assert not self.refuses(election, token)
         return replace(self, election=election, token=token)
 
@@ -174,7 +172,7 @@ class LogRecord:
         return self if self.producers_from is not None else replace(self, producers_from=position)
 
     def ended(self, last: Segment) -> LogRecord:
-        """Ends the last segment, which has to be the same ledger's. One that holds nothing leaves the chain."""
+        """Ends the last segment, which must be of the same ledger. An empty one leaves the chain."""
         assert last.is_ended
         *over, open_one = self.segments
         assert (open_one.ledger_id, open_one.first_position) == (last.ledger_id, last.first_position)
@@ -185,7 +183,7 @@ class LogRecord:
         return replace(self, segments=(*over, last))
 
     def begun(self, segment: Segment) -> LogRecord:
-        """Appends a segment of this epoch, where the log ends. What earlier ones say of later times is false."""
+        """Appends a segment of this epoch at the end of the log. Caps the times of earlier segments at its start."""
         assert not segment.is_ended
         assert segment.epoch == self.epoch
         assert segment.first_position == self.end_position
@@ -193,13 +191,13 @@ class LogRecord:
         return replace(self, segments=(*earlier, segment))
 
     def full_page(self) -> tuple[Segment, ...]:
-        """The oldest segments, if there are so many that they should be moved to a page; else none. One that has ended
-        stays before the last: an empty last one goes, and `time_us` still knows how late it was."""
+        """The oldest segments, if there are enough to move some to a page; else none. One ended segment stays before
+        the last, so that `time_us` still knows its time if the last one is empty and is removed."""
         count = len(self.segments)
         return self.segments[: min(PAGE_SEGMENTS, count - 2)] if count >= 2 * PAGE_SEGMENTS else ()
 
     def without_page(self, page: tuple[Segment, ...]) -> LogRecord:
-        """Removes segments that are in a page now. Those that are no longer there are passed over."""
+        """Removes segments that are in a page now. Segments that were removed already are skipped."""
         end = page[-1].end_position
         assert end is not None
         if end <= self.paged_through:
@@ -208,10 +206,11 @@ class LogRecord:
         return replace(self, segments=left, paged_through=end)
 
     def truncated(self, first_position: int) -> LogRecord:
-        """Gives up what is before a position, with the segments in which nothing is left. Never goes back.
+        """Removes the records before a position, and the segments without remaining records. Never moves back.
 
-        They leave the chain, and their ledgers are to be deleted, in the same change: so a legal hold that begins
-        later finds in the chain only what stays. Those for which there is no room are dead, and leave it at the next.
+        These segments leave the chain, and their ledgers become obsolete, in the same change: so a later legal hold
+        finds only segments in the chain that stay. Dead segments for which there is no room leave the chain at the next
+        truncation.
         """
         log = replace(self, first_position=max(first_position, self.first_position))
         room = OBSOLETE_MAX - len(log.obsolete)
@@ -223,11 +222,11 @@ class LogRecord:
         return replace(log, segments=left, paged_through=start).with_obsolete(s.ledger_id for s in dead)
 
     def dead_segments(self) -> tuple[Segment, ...]:
-        """Segments of the record's own in which nothing is left: the first of the chain."""
+        """Segments in this record without remaining records: the first of the chain."""
         return tuple(s for s in self.segments if self.gave_up(s))
 
     def gave_up(self, segment: Segment) -> bool:
-        """Whether nothing is left of a segment, of the record's own or of a page."""
+        """Whether a segment, in this record or in a page, has no remaining records."""
         return segment.end_position is not None and segment.end_position <= self._kept
 
     @property
@@ -239,7 +238,7 @@ class LogRecord:
         return next((one.identity for one in self.makers if position < one.stop), self.identity)
 
     def is_forked(self, start: int, stop: int | None) -> bool:
-        """Whether a fork needs any of these positions of the log's own ledgers. Nobody needs an empty ledger."""
+        """Whether a fork needs any of these positions of the log's own ledgers. No fork needs an empty ledger."""
         return start != stop and any(one.needs(start, stop) for one in self.forks)
 
     def forked(self, identity: bytes, name: str, at: int, created_ms: int) -> LogRecord:
@@ -259,59 +258,59 @@ class LogRecord:
         )
 
     def with_fork(self, fork: Fork) -> LogRecord:
-        """Names a fork that is new. Raises ValueError where there are too many."""
+        """Adds a new fork. Raises ValueError if there are too many."""
         return replace(self, forks=(*self.forks, fork))
 
     def released(self, identity: bytes, start: int) -> LogRecord:
-        """The fork of this identity no longer needs what is before a position."""
+        """The fork of this identity no longer needs the positions before `start`."""
         forks = [one.released(start) if one.identity == identity else one for one in self.forks]
         return replace(self, forks=tuple(filter(None, forks)))
 
     def with_shared(self, segments: tuple[Segment, ...]) -> LogRecord:
-        """Notes the last segments that a fork shares: then it is complete."""
+        """Sets the last segments that a fork shares, which completes it."""
         assert self.forking and not self.segments
         start = segments[0].first_position if segments else self.first_position
         return replace(self, segments=segments, paged_through=start, forking=False)
 
     def succeeded(self, fork: bytes) -> LogRecord:
-        """Gives the log the name that was noted, and its former one to a fork. Nobody writes to it again, and nothing
-        of it goes by itself."""
+        """Gives the log its `next_name`, and its former name to a fork. After that the log has no writer and no
+        retention."""
         assert self.next_name
         return replace(self.named(), successor=Successor(fork, self.name), retention=NOTHING_GOES)
 
     def emptied(self) -> LogRecord:
-        """What is left of a deleted log that has forks: nothing but what they need, in its ledgers."""
+        """The rest of a deleted log with forks: its ledgers that they need, and nothing else."""
         assert self.deleted
         return replace(self, segments=(), obsolete=(), paged_through=self.first_position, makers=())
 
     @property
     def is_done(self) -> bool:
-        """Whether it is the record of a deleted log of which nothing is left, and that has no fork."""
+        """Whether the log is deleted, has no fork, and the record lists nothing else."""
         return self.deleted and not self.forks and self == self.emptied()
 
     def without_makers(self) -> LogRecord:
-        """Forgets logs of whose ledgers it has none any more."""
+        """Removes makers of whose ledgers the log has none left."""
         return replace(self, makers=tuple(one for one in self.makers if one.stop > self._kept))
 
     def with_obsolete(self, ledgers: Iterable[int]) -> LogRecord:
-        """Notes ledgers that are to be deleted."""
+        """Adds ledgers that are to be deleted."""
         return replace(self, obsolete=(*self.obsolete, *ledgers)[:OBSOLETE_MAX])
 
     def without_obsolete(self, ledgers: Iterable[int]) -> LogRecord:
-        """Forgets ledgers that have been deleted."""
+        """Removes ledgers that have been deleted."""
         gone = set(ledgers)
         return replace(self, obsolete=tuple(one for one in self.obsolete if one not in gone))
 
     def to_be_named(self, name: str) -> LogRecord:
-        """Notes the name that the log is to get; an empty one takes that back."""
+        """Sets the log's `next_name`; an empty one cancels the rename."""
         return replace(self, next_name=name)
 
     def named(self) -> LogRecord:
-        """Gives the log the name that was noted: from here on the former one is free."""
+        """Gives the log its `next_name`: from here on the former name is free."""
         return replace(self, name=self.next_name, next_name="")
 
     def without_segments(self) -> LogRecord:
-        """What does not change with each segment."""
+        """The part that does not change with each segment."""
         return replace(
             self,
             next_name="",
@@ -329,16 +328,16 @@ class LogRecord:
         return replace(self, legal_hold=is_held)
 
     def retained(self, retention: Retention) -> LogRecord:
-        """Settles what goes by itself."""
+        """Sets the retention."""
         return replace(self, retention=retention)
 
     def as_its_set(self, model: LogRecord, member: SetMember) -> LogRecord:
-        """Has what its set has, unless it has what the set had later."""
+        """Takes its set's retention and hold, unless it has later ones of the set."""
         assert self.member is not None
         if self.member.generation >= member.generation:
             return self
         return replace(self, member=member, retention=model.retention, legal_hold=model.legal_hold)
 
     def given_up(self) -> LogRecord:
-        """Marks the log as deleted: no writer has the epoch, and nothing of it is left."""
+        """Marks the log as deleted: no writer has the epoch, and no records remain."""
         return replace(self, deleted=True, epoch=self.epoch + 1, writer="")

@@ -1,4 +1,4 @@
-"""Sets of logs: over how many logs keys are spread, and where the logs stood when they became more. Changed by
+"""Sets of logs: the number of logs over which keys are spread, and where the logs ended when the set grew. Changed by
 compare-and-swap only."""
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from .set_member import SetMember
 FORMAT_VERSION = 1
 
 LOGS_MAX = 1024
-"""Logs of a set: each has a writer of its own, and a cursor for each group of consumers."""
+"""Maximum number of logs of a set: each has its own writer, and a cursor for each group of consumers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSetRecord:
-    """`growths`: for each time that the set grew the ends of the logs that it had. A log of these has keys as they were
-    spread before up to its end, and from there on as they were spread afterwards. `growing_to`: while it grows, to how
-    many; nobody writes then. `deleted`: its logs are being deleted, and nobody uses it any more.
+    """`growths`: for each growth of the set, the ends of its logs at that time. Up to its end, a log has keys as they
+    were spread before; from there on, as they were spread afterwards. `growing_to`: the new number of logs during a
+    growth, when no client writes. `deleted`: the set's logs are being deleted, and no client uses the set.
 
-    `model`: the shape, segments, owner, retention and hold that all its logs have; its identity and its name are the
-    set's. This is what is wanted: a log's own record says what is in force for it. `is_unsettled`: some log may still
-    have to be made, or to get what is wanted. `generation` rises with each change that the logs get to know, so none
-    goes back to an earlier one."""
+    `model`: the shape, segments, owner, retention and hold of all its logs; its identity and its name are the set's. It
+    is the wanted state: a log's own record has the settings in force for it. `is_unsettled`: some log may still have to
+    be created, or to get the wanted settings. `generation` rises with each change that the logs get, so none goes back
+    to an earlier one.
+    """
 
     logs: int
     model: LogRecord
@@ -52,46 +53,48 @@ class LogSetRecord:
             *([self.growing_to] if self.growing_to else []),
         ]
         if any(more <= less or more % less for less, more in zip(counts, counts[1:], strict=False)):
-            raise ValueError(f"logs became {counts}: a set grows to a multiple of what it had")
+            raise ValueError(f"numbers of logs {counts}: a set grows to a multiple of its logs")
 
     def to_grow(self, logs: int) -> LogSetRecord:
-        """Begins to grow. Raises ValueError unless that is a multiple of the logs there are, and nothing else grows."""
+        """Begins to grow. Raises ValueError unless `logs` is a multiple of the present number, and no other growth is
+        in progress."""
         if self.growing_to not in (0, logs):
             raise ValueError(f"the set grows to {self.growing_to} logs already")
         if not self.logs < logs <= LOGS_MAX or logs % self.logs:
             raise ValueError(
-                f"{self.logs} logs grow to a multiple of that, {LOGS_MAX} at most, and not to {logs}: then the keys of "
-                "each new log come from one log"
+                f"{self.logs} logs grow to a multiple of that, {LOGS_MAX} at most, and not to {logs}, so that the keys "
+                "of each new log come from one log"
             )
         return self if self.growing_to else replace(self, growing_to=logs, generation=self.generation + 1)
 
     def grown(self, ends: tuple[int, ...]) -> LogSetRecord:
-        """Has grown; the logs that there were ended here."""
+        """Completes the growth; `ends` are those of the former logs."""
         assert self.growing_to and len(ends) == self.logs
         growths = (*self.growths, ends)
         return replace(self, logs=self.growing_to, growths=growths, growing_to=0, is_unsettled=False)
 
     def wanting(self, model: LogRecord) -> LogSetRecord:
-        """All logs are to have what this says from now on."""
+        """Sets the model of all logs from now on."""
         if model == self.model:
             return self
         return replace(self, model=model, generation=self.generation + 1, is_unsettled=True)
 
     def settled(self) -> LogSetRecord:
-        """All logs have what is wanted."""
+        """Records that all logs have the wanted settings."""
         return replace(self, is_unsettled=False)
 
     def member(self, number: int) -> SetMember:
-        """What the log of this number says of the set."""
+        """The place of the log of this number in the set."""
         logs = max(self.logs, self.growing_to)
         return SetMember(self.model.identity, number, logs, self.generation)
 
     def given_up(self) -> LogSetRecord:
-        """Nobody opens it from now on."""
+        """Marks the set as deleted: no client opens it from now on."""
         return replace(self, deleted=True)
 
     def before(self, log: int) -> tuple[int, int] | None:
-        """The log that keys of this one come from, and up to where it has to be used first; None where none do."""
+        """The log that earlier had this log's keys, and the end up to which it has to be used first; None if there is
+        none."""
         for ends in reversed(self.growths):
             if log >= len(ends):
                 return log % len(ends), ends[log % len(ends)]
@@ -102,13 +105,13 @@ VersionedLogSet = Standing[LogSetRecord]
 
 
 def log_name(log_set: str, number: int) -> str:
-    """The name of a set's log. Raises ValueError where it would be too long."""
+    """The name of a set's log. Raises ValueError if it would be too long."""
     return keys.check_name(f"{log_set}.{number}")
 
 
 def made_again(members: Iterable[LogRecord]) -> LogSetRecord:
-    """The record of a set of which logs are left, as the latest of them knows it. Whoever opens the set then makes logs
-    that are missing. Where the logs stood when the set grew is not known any more."""
+    """Rebuilds the record of a set from its remaining logs, by the latest of them. The next client that opens the set
+    creates the missing logs. Where the logs ended when the set grew is lost."""
     latest = max(members, key=lambda one: one.member.generation if one.member else -1)
     member, name = latest.member, latest.log_set
     assert member is not None and name is not None
@@ -142,16 +145,16 @@ class LogSetStore:
                 yield item.key.removeprefix(keys.LOG_SETS), record
 
     async def create(self, name: str, record: LogSetRecord) -> VersionedLogSet:
-        """Raises KeyExists."""
+        """Creates a set. Raises KeyExists."""
         return Standing(record, await settled_writes.create(self._store, keys.log_set(name), encode(record)))
 
     async def change(self, name: str, record: LogSetRecord, version: int) -> VersionedLogSet:
-        """Raises KeyConflict."""
+        """Replaces a set's record. Raises KeyConflict."""
         key, value = keys.log_set(name), encode(record)
         return Standing(record, await settled_writes.replace(self._store, key, value, version))
 
     async def forget(self, name: str, version: int) -> None:
-        """Deletes this version of a record, of which nothing else is left."""
+        """Deletes this version of a record whose logs are all deleted."""
         await settled_writes.delete_unless_changed(self._store, keys.log_set(name), version)
 
 

@@ -17,19 +17,19 @@ from .segment import Segment
 VersionedLog = Standing[LogRecord]
 
 RESTORES_FOLLOWED_MAX = 100
-"""So often a log may be restored before the key of its name is written anew."""
+"""Maximum number of restores of a log before the key of its name has to be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Earlier segments of a log, closed and in order, and the version a change must name."""
+    """Earlier segments of a log, closed and in order, and the version that a change must name."""
 
     segments: tuple[Segment, ...]
     key: str
     version: int
 
     def ending_in(self, behind: int, through: int) -> list[Segment]:
-        """Segments that end behind the one position, and not behind the other."""
+        """Segments that end after `behind`, and at `through` or before."""
         return [s for s in self.segments if behind < (s.end_position or 0) <= through]
 
 
@@ -42,17 +42,17 @@ class LogStore:
 
     # --- names ------------------------------------------------------------------------------------
 
-    # A key leads from a name to a log, and the log's record says whether that is its name: if not, or if the log is
+    # A key leads from a name to a log, and the log's record confirms that name: if it does not, or if the log is
     # deleted, the name is free. So a log has one name at any time, and gets another by one change of its record.
 
     async def named(self, name: str) -> VersionedLog | None:
-        """The log of this name, which may be one that is being deleted; None for a name that is free."""
+        """The log of this name, which may be in deletion; None for a free name."""
         found = await self.store.get(keys.log_name(name))
         return None if found is None else await self.led_to(found)
 
     async def led_to(self, item: Versioned) -> VersionedLog | None:
-        """The log that has the name of this key; None for a name that is free. Where a log was restored, its key may
-        still lead to the former log: that one's record says who has the name now (rule L14)."""
+        """The log that has the name of this key; None for a free name. After a restore of a log, its key may still lead
+        to the former log, whose record names the one that has the name now (rule L14)."""
         name = item.key.removeprefix(keys.LOG_NAMES)
         log = await self.read(log_codec.decode_name(item.key, item.value))
         for _ in range(RESTORES_FOLLOWED_MAX):
@@ -65,10 +65,11 @@ class LogStore:
         return None
 
     async def give_name(self, name: str, identity: bytes) -> bool:
-        """Has a name lead to a log, whose record says already that it has it or is to get it; False where it is another
+        """Has a name lead to a log whose record already has it as its present or next name; False if it is another
         log's.
 
-        The key is written also where it leads there: who found it free a moment ago, and takes it now, fails with that.
+        The key is written even if it leads there already, so that a client fails that found the name free a moment ago
+        and takes it now.
         """
         key, value = keys.log_name(name), log_codec.encode_name(identity, settled_writes.new_nonce())
 
@@ -82,15 +83,15 @@ class LogStore:
         return await settled_writes.until_changed(f"name {name!r}", await read(), attempt, read)
 
     async def _may_lead_to(self, identity: bytes, item: Versioned) -> bool:
-        """Whether no other log has the name of this key. Where another one is to get it, that is taken back: whoever is
-        faster has it. Raises KeyConflict."""
+        """Whether no other log has the name of this key. If another log is to get it, that is cancelled: the faster one
+        has it. Raises KeyConflict."""
         leads_to = log_codec.decode_name(item.key, item.value)
         if leads_to == identity:
             return True
         has_it = await self.led_to(item)
         if has_it is not None:
             return has_it.record.deleted or has_it.record.identity == identity
-        log = await self.read(leads_to)  # again: it may have got the name meanwhile
+        log = await self.read(leads_to)  # again: it may have got the name in between
         if log is None or log.record.deleted:
             return True
         name = item.key.removeprefix(keys.LOG_NAMES)
@@ -99,7 +100,8 @@ class LogStore:
         return log.record.name != name
 
     async def take_name(self, name: str, identity: bytes) -> None:
-        """Takes a free name's key away. One that leads to another log by now, or that the log gets again, stays."""
+        """Deletes a free name's key. Keeps a key that leads to another log by now, or a name that the log gets
+        again."""
         found = await self.store.get(keys.log_name(name))
         leads_there = found is not None and log_codec.decode_name(found.key, found.value) == identity
         log = await self.read(identity)
@@ -119,28 +121,28 @@ class LogStore:
     # --- records ----------------------------------------------------------------------------------
 
     async def read(self, identity: bytes) -> VersionedLog | None:
-        """Reads the latest record; None where there is none (any more)."""
+        """Reads the latest record; None if there is none, or if it was deleted."""
         found = await self.store.get(keys.log(identity))
         return None if found is None else _decoded(found)
 
     async def create(self, record: LogRecord, *, while_held: bool = False) -> VersionedLog:
-        """Creates a record; its log has no name yet. Raises MetadataRestored before restored metadata is accepted,
-        unless `while_held`: then ledgers tell of it."""
+        """Creates a record; its log has no name yet. Raises MetadataRestored until an operator accepts restored
+        metadata, unless `while_held`: in that case ledgers prove that the log exists."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
         unless = None if while_held else keys.RESTORED
         return Standing(mine, await settled_writes.create(self.store, key, value, unless=unless))
 
     async def change(self, record: LogRecord, version: int, *, while_held: bool = False) -> VersionedLog:
-        """Replaces the record that stands at `version`. Raises KeyConflict: read again; as `create` does
-        MetadataRestored: nothing is written to a log of which ledgers may show more."""
+        """Replaces the record at `version`. Raises KeyConflict: read again. Raises MetadataRestored as `create` does: a
+        log whose ledgers may have more records must not be written to."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
         unless = None if while_held else keys.RESTORED
         return Standing(mine, await settled_writes.replace(self.store, key, value, version, unless=unless))
 
     async def forget(self, found: VersionedLog) -> None:
-        """Deletes the record of a deleted log, of which nothing else is left."""
+        """Deletes the record of a deleted log whose other data is deleted."""
         assert found.record.deleted
         if (successor := found.record.successor) is not None:
             await self.give_name(successor.name, successor.identity)
@@ -166,8 +168,8 @@ class LogStore:
     # --- pages of earlier segments ------------------------------------------------------------------
 
     async def put_page(self, identity: bytes, segments: tuple[Segment, ...]) -> None:
-        """Writes a page, and what finds it by time. One that is there, of a writer that has ended
-        meanwhile, has the same segments."""
+        """Writes a page, and the key that finds it by time. An existing page, of a writer that has ended in between,
+        has the same segments."""
         end, nonce = segments[-1].end_position, settled_writes.new_nonce()
         assert end is not None
         page = keys.log_page(identity, end), log_codec.encode_page(segments, nonce)
@@ -176,15 +178,15 @@ class LogStore:
             await settled_writes.create_unless_there(self.store, key, value)
 
     async def page_of(self, identity: bytes, position: int) -> LogPage | None:
-        """The page that holds the position, in one look-up; None where it is in none."""
+        """The page that holds the position, in one look-up; None if no page holds it."""
         prefix = keys.log_pages(identity)
         found = await self.store.list_page(prefix, after=keys.log_page(identity, position), limit=1)
         return _page(found.items[0]) if found.items else None
 
     async def page_of_time(self, identity: bytes, time_us: int) -> LogPage | None:
-        """The first page with a record of this time or later, in two look-ups; None where it is in none.
+        """The first page with a record of this time or later, in two look-ups; None if no page has one.
 
-        A page that is given up while a slow writer writes it may leave the key that finds it: the next one counts then.
+        If a page is deleted while a slow writer writes it, the key that finds it may stay: the next page counts then.
         """
         after = keys.log_time(identity, time_us)
         async for found in list_all(self.store, keys.log_times(identity), after=after, limit=1):
@@ -195,21 +197,22 @@ class LogStore:
         return None
 
     async def pages(self, identity: bytes, position: int = 0) -> AsyncIterator[LogPage]:
-        """All pages, in order, from the one on that holds the position."""
+        """All pages, in order, beginning with the one that holds the position."""
         after = keys.log_page(identity, position)
         async for item in list_all(self.store, keys.log_pages(identity), after=after):
             yield _page(item)
 
     async def paged_segments(self, record: LogRecord, behind: int) -> AsyncIterator[Segment]:
-        """All segments in pages that end behind a position, in order, each once: a page that its writer could not
-        finish may have those of the next page, or of the record itself."""
+        """All segments in pages that end after a position, in order, each once: an unfinished page may have segments of
+        the next page, or of the record itself."""
         async for page in self.pages(record.identity, behind):
             for segment in page.ending_in(behind, record.paged_through):
                 behind = segment.end_position or behind
                 yield segment
 
     async def segments(self, record: LogRecord, start: int = 0) -> AsyncIterator[Segment]:
-        """All segments with something left, in order, from the one on that holds `start`; the last one may be open."""
+        """All segments with remaining records, in order, beginning with the one that holds `start`; the last one may be
+        open."""
         behind = max(start, record.first_position)
         async for paged in self.paged_segments(record, behind):
             yield paged
@@ -218,7 +221,7 @@ class LogStore:
                 yield segment
 
     async def drop_page(self, identity: bytes, page: LogPage) -> None:
-        """Deletes a page whose ledgers have been deleted, and what finds it by time."""
+        """Deletes a page whose ledgers have been deleted, and the key that finds it by time."""
         last = page.segments[-1]
         assert last.end_position is not None
         time = await self.store.get(keys.log_time(identity, last.ended_us, last.end_position))

@@ -1,5 +1,5 @@
-"""What is known of the producers of a log's records before a position. Whoever writes it at a position writes the same:
-all records before it are confirmed then."""
+"""The known producers of a log's records before a position. All processes that write a snapshot at a position write the
+same, because all records before it are confirmed by then."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ from ..unreadable import parsed
 FORMAT_VERSION = 1
 
 PRODUCERS_MAX = 4096
-"""Producers that a log remembers."""
+"""Maximum number of producers that a log remembers."""
 
 RUNS_OF_ONE_MAX = 1024
-"""Runs that a log remembers of one producer: the last ones."""
+"""Maximum number of runs that a log remembers of one producer: the last ones."""
 
 EARLIER_RUNS_MAX = 6000
-"""Runs besides the last of each producer that it remembers of all of them: the last ones.
+"""Maximum number of runs, besides the last of each producer, that a log remembers of all producers: the last ones.
 
-With the longest names (PRODUCER_BYTES_MAX), and all that the log knows to have forgotten, all that fits a value of the
-metadata store."""
+With the longest names (PRODUCER_BYTES_MAX) and the most forgotten producers (FORGOTTEN_MAX), all of them fit a value of
+the metadata store.
+"""
 
 DIGEST_BYTES = 8
 
 FORGOTTEN_MAX = 16_384
-"""Producers of which a log still knows that it has forgotten them."""
+"""Maximum number of forgotten producers that a log still knows."""
 
 
 class Run(NamedTuple):
-    """So many records of a producer with consecutive sequences at consecutive positions, from these on."""
+    """Records of a producer with consecutive sequences at consecutive positions: their number, and the first of
+    both."""
 
     sequence: int
     position: int
@@ -51,8 +53,8 @@ class Run(NamedTuple):
 
 @dataclass(slots=True)
 class Heard:
-    """What is known of a producer: its last runs, in their order. `heard_us`: when the last record was confirmed, in
-    microseconds since 1970."""
+    """A known producer: its last runs, in their order. `heard_us`: when the last record was confirmed, in microseconds
+    since 1970."""
 
     runs: list[Run]
     heard_us: int
@@ -63,8 +65,8 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """Producers, the one heard of the longest ago first; digests of those that were forgotten, the earliest first; how
-    many were forgotten in all."""
+    """Producers, in the order of their last record, the oldest first; digests of forgotten producers, the earliest
+    first; the total number of forgotten producers."""
 
     producers: tuple[tuple[str, Heard], ...] = ()
     forgotten: tuple[bytes, ...] = ()
@@ -79,7 +81,7 @@ class ProducerStore:
         self._log = log
 
     async def write(self, position: int, snapshot: ProducerSnapshot) -> None:
-        """Writes what is known at a position, unless somebody has done that."""
+        """Writes the snapshot at a position, unless another process has done that."""
         key = keys.log_producers_at(self._log, position)
         await settled_writes.create_unless_there(self._store, key, encode(snapshot))
 
@@ -88,7 +90,7 @@ class ProducerStore:
         return None if found is None else decode(found.key, found.value)
 
     async def latest(self, position: int) -> tuple[int, ProducerSnapshot] | None:
-        """The last one at this position or before it, and where it is."""
+        """The last snapshot at this position or before it, and its position."""
         last = keys.log_producers_at(self._log, position)
         found = [
             item async for item in list_all(self._store, keys.log_producers(self._log)) if item.key <= last
@@ -99,7 +101,7 @@ class ProducerStore:
         return int(key.rpartition("/")[2], 16), decode(key, value)
 
     async def drop_before(self, position: int) -> None:
-        """Deletes those of earlier positions."""
+        """Deletes the snapshots at earlier positions."""
         first_kept = keys.log_producers_at(self._log, position)
         async for item in list_all(self._store, keys.log_producers(self._log)):
             if item.key >= first_kept:
@@ -107,7 +109,7 @@ class ProducerStore:
             await settled_writes.delete_unless_changed(self._store, item.key, item.version)
 
     async def drop_all(self) -> None:
-        """Deletes all, of a log that is deleted."""
+        """Deletes all snapshots of a deleted log."""
         async for item in list_all(self._store, keys.log_producers(self._log)):
             await settled_writes.delete_unless_changed(self._store, item.key, item.version)
 
@@ -147,7 +149,7 @@ def decode(key: str, value: bytes) -> ProducerSnapshot:
 
 
 def _heard(one: pb.Producer) -> Heard:
-    """Raises ValueError, also where sequences or positions do not rise."""
+    """Raises ValueError, also if sequences or positions do not rise."""
     runs = list(starmap(Run, zip(one.sequences, one.positions, one.counts, strict=True)))
     ends = [(0, 0), *((run.sequence + run.records, run.position + run.records) for run in runs)]
     rise = all(

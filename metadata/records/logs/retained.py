@@ -1,4 +1,4 @@
-"""What of a log goes by itself, and when: looked up in the metadata, for whoever does it or wants to know."""
+"""The next records that retention removes from a log, and when, according to the metadata."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from .segment import Segment
 from .silences import Silences
 
 HEAD_SEGMENTS_MAX = 64
-"""Segments that are looked at, and go, at a time: as many as one page of them has."""
+"""Maximum number of segments that are checked, and removed, at a time: as many as one page has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """One look. `head`: the oldest segments that have ended, with something left; `bytes_left`: of all of these.
+    """One look. `head`: the oldest segments that have ended and have remaining records; `bytes_left`: of all such
+    segments.
 
-    `cursors`: those that retention names, None for one that is not there.
+    `cursors`: the cursors that the retention names; None for one that does not exist.
     """
 
     record: LogRecord
@@ -32,7 +33,8 @@ class Retained:
 
     @property
     def behind(self) -> dict[str, int]:
-        """Cursors below the end of what has ended, with the versions of their records; 0 for one that is not there."""
+        """Cursors below the end of the ended segments, with the versions of their records; 0 for one that does not
+        exist."""
         end = self.record.ended_position
         return {
             name: 0 if found is None else found.version
@@ -52,13 +54,13 @@ class Retained:
         return CountedCursor(name, None if found is None else found.record.position, silent_seconds, counts)
 
     def judged(self, now_us: int, cursors: Sequence[CountedCursor] | None = None) -> Judgement:
-        """What goes now, and what is next."""
+        """The records that retention removes now, and the next segment."""
         counted = self.counted() if cursors is None else cursors
         return judge(self.record.retention, self.head, self.bytes_left, counted, now_us)
 
 
 async def look(logs: LogStore, record: LogRecord) -> Retained:
-    """Raises MetadataError."""
+    """Reads a log's state for its retention. Raises MetadataError."""
     store, identity, retention = logs.store, record.identity, record.retention
     cursors = CursorStore(store, identity)
     pages = 0 if retention.bytes is None else await _bytes_in_pages(logs, record)
@@ -76,7 +78,7 @@ async def _head(logs: LogStore, record: LogRecord) -> list[Segment]:
     position = record.first_position
     while position < record.paged_through and len(head) < HEAD_SEGMENTS_MAX:
         page = await logs.page_of(record.identity, position)
-        if page is None:  # the log has moved on: what is behind is for the next look
+        if page is None:  # the log has moved on: the next look covers the rest
             return head
         head += [s.before(record.paged_us) for s in page.ending_in(position, record.paged_through)]
         position = page.segments[-1].end_position or record.paged_through

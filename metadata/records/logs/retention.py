@@ -1,7 +1,7 @@
-"""Retention: what of a log goes by itself. Pure.
+"""Retention: which records of a log are removed automatically. Pure.
 
-Only whole segments go, the oldest first, and none that has not ended. Time is an argument: of the records it is their
-writers', and of the moment that of a majority of the bookies.
+Only whole segments are removed, the oldest first, and none that has not ended. Time is an argument: records have the
+times of their writers, and the present is that of a majority of the bookies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ... import keys
 
 CURSORS_MAX = 32
-"""Cursors that count for one log."""
+"""Maximum number of cursors that count for one log."""
 
 SECONDS_MIN = 1.0
 SECONDS_MAX = 2.0**40
@@ -21,11 +21,12 @@ SECONDS_MAX = 2.0**40
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """What is as old as `age_seconds` goes, and what has `bytes` of newer records behind it, whichever comes first.
+    """Removes records that are `age_seconds` old, or have `bytes` of newer records after them, whichever comes first.
 
-    `cursors`: what one of them has still to read stays, however old it is. With neither age nor bytes, what all of them
-    have read goes at once. One that is not there keeps everything. `cursor_silent_seconds`: a cursor that has something
-    to read and does not move for so long counts no more, until it moves; without, it counts for ever.
+    `cursors`: records that one of them has not read yet stay, however old they are. With neither age nor bytes, records
+    that all of them have read are removed at once. A cursor that does not exist keeps everything.
+    `cursor_silent_seconds`: a cursor that has unread records and has not moved for this long is ignored until it moves;
+    without this setting, it counts for ever.
     """
 
     age_seconds: float | None = None
@@ -41,20 +42,20 @@ class Retention:
         for what, seconds in (("an age", self.age_seconds), ("a silence", self.cursor_silent_seconds)):
             if seconds is not None and not SECONDS_MIN <= seconds <= SECONDS_MAX:
                 raise ValueError(
-                    f"{seconds} seconds are no {what.split()[1]}: take {SECONDS_MIN:.0f} or more"
+                    f"{seconds} seconds are not a valid {what.split()[1]}: use {SECONDS_MIN:.0f} or more"
                 )
         if self.bytes is not None and not 0 < self.bytes < 2**63:
-            raise ValueError(f"{self.bytes} bytes cannot be kept: take 1 or more")
+            raise ValueError(f"{self.bytes} bytes cannot be kept: use 1 or more")
         if len(self.cursors) > CURSORS_MAX or len(set(self.cursors)) < len(self.cursors):
             raise ValueError(f"at most {CURSORS_MAX} cursors count, and each of them once")
         for name in self.cursors:
             keys.check_name(name)
         if self.cursor_silent_seconds is not None and not self.cursors:
-            raise ValueError("no cursor counts that could be silent: name those that do")
+            raise ValueError("a silence needs cursors that count: name them")
 
     @property
     def is_set(self) -> bool:
-        """Whether anything goes by itself."""
+        """Whether any records are removed automatically."""
         return self != NOTHING_GOES
 
 
@@ -67,7 +68,7 @@ def told(retention: Retention) -> dict[str, Any]:
 
 
 class EndedSegment(Protocol):
-    """What is asked of a segment that has ended."""
+    """Interface of a segment that has ended."""
 
     @property
     def first_position(self) -> int: ...
@@ -81,9 +82,9 @@ class EndedSegment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CountedCursor:
-    """A cursor that retention names: where it stands, and for how long it has not moved with something to read.
+    """A cursor that retention names: its position, and for how long it has not moved while it had unread records.
 
-    `position` is None for one that is not there. `counts`: whether it is not silent for too long.
+    `position` is None for one that does not exist. `counts`: whether it is not silent for too long.
     """
 
     name: str
@@ -98,7 +99,7 @@ class CountedCursor:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The oldest segment that stays: why, and when it goes, where that is known."""
+    """The oldest segment that stays: why, and when it is removed, if that is known."""
 
     first_position: int
     end_position: int
@@ -109,9 +110,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What goes now: everything before `before`, if that is not None. `next`: what is to go then; None where no other
-    segment has ended, or has been looked at.
-    """
+    """Removes everything before `before` now, if that is not None. `next`: the segment to be removed after that; None
+    if no other segment has ended, or was checked."""
 
     before: int | None
     next: Kept | None
@@ -124,7 +124,8 @@ def judge(
     cursors: Iterable[CountedCursor],
     now_us: int,
 ) -> Judgement:
-    """Of the oldest segments with something left, those that go. `bytes_left`: of all segments that have ended."""
+    """Decides which of the oldest segments with remaining records are removed. `bytes_left`: of all segments that have
+    ended."""
     counting = [one for one in cursors if one.counts]
     before = None
     for segment in head:
@@ -146,10 +147,10 @@ def _kept(
     counting: Sequence[CountedCursor],
     now_us: int,
 ) -> tuple[str, int | None] | None:
-    """Why a segment stays, and until when; None for one that goes."""
+    """Why a segment stays, and until when; None for one that is removed."""
     reader = next((one for one in counting if not one.has_read(segment)), None)
     if reader is not None:
-        what = "has still to read it" if reader.position is not None else "is not there"
+        what = "has not read it yet" if reader.position is not None else "does not exist"
         return f"cursor {reader.name} {what}", None
     goes_us = None if retention.age_seconds is None else segment.ended_us + round(retention.age_seconds * 1e6)
     if goes_us is not None and goes_us <= now_us:

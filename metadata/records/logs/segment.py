@@ -11,8 +11,8 @@ POSITION_MAX = 2**63 - 1
 class Segment:
     """One ledger of a log. Times are microseconds since 1970, and never go back along a log.
 
-    `begun_us`: no record of it is older. `ended_us`: none is younger, whatever its writer's clock said. `end_position`:
-    behind its last record; None while its ledger may be open.
+    `begun_us`: no record of it is older. `ended_us`: none is younger, by any writer's clock. `end_position`: the
+    position after its last record; None while its ledger may be open.
     """
 
     ledger_id: int
@@ -38,17 +38,17 @@ class Segment:
         return self.end_position == self.first_position
 
     def holds(self, position: int) -> bool:
-        """Whether the position is in it; anything behind the start may be in one that is open."""
+        """Whether the position is in the segment; an open one may hold any position from its start on."""
         return self.first_position <= position and (self.end_position is None or position < self.end_position)
 
     def ended(self, end_position: int, ended_us: int, length_bytes: int) -> Segment:
-        """The segment as it stands once its ledger is closed."""
+        """The segment once its ledger is closed."""
         return replace(
             self, end_position=end_position, ended_us=max(ended_us, self.begun_us), length_bytes=length_bytes
         )
 
     def before(self, time_us: int) -> Segment:
-        """The segment, all of which was written before this time."""
+        """The segment with all its records written before this time."""
         return replace(self, begun_us=min(self.begun_us, time_us), ended_us=min(self.ended_us, time_us))
 
 
@@ -56,7 +56,7 @@ def check_chain(segments: tuple[Segment, ...], start: int) -> None:
     """Raises ValueError unless each segment begins where the one before it ended."""
     for segment in segments:
         if segment.first_position != start:
-            raise ValueError(f"a segment begins at {segment.first_position}, and should at {start}")
+            raise ValueError(f"a segment begins at {segment.first_position} instead of {start}")
         if segment.end_position is None:
             if segment is not segments[-1]:
                 raise ValueError(f"the segment at {start} is open, and not the last one")

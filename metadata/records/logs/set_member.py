@@ -1,4 +1,4 @@
-"""Which log of a set a log is."""
+"""A log's place in a set."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..ledger_record import IDENTITY_BYTES
 
 @dataclass(frozen=True, slots=True)
 class SetMember:
-    """Which log of a set a log is: the set's identity, the number of the log, and how many there are.
+    """A log's place in a set: the set's identity, the number of the log, and the number of logs.
 
-    `generation`: of the set's record, whose retention and hold the log has.
+    `generation`: of the set's record from which the log has its retention and hold.
     """
 
     log_set: bytes

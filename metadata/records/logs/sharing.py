@@ -1,8 +1,8 @@
 """Ledgers that a log shares with its forks.
 
-A ledger belongs to the log that made it. That log's record names the forks that have some of its ledgers, too, and
-which positions they need. So one record tells whether anybody needs a ledger, and each change of that is one
-compare-and-swap (rule L13). The forks' own records and pages only say where their records are.
+A ledger belongs to the log that made it. That log's record names the forks that also have some of its ledgers, and the
+positions that they need. So one record shows whether any log needs a ledger, and each change of that is one
+compare-and-swap (rule L13). The forks' own records and pages only list where their records are.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 FORKS_MAX = 100
-"""Forks that a log's record can name. A fork of a fork counts for each log whose ledgers it has."""
+"""Maximum number of forks that a log's record can name. A fork of a fork counts for each log whose ledgers it has."""
 
 MAKERS_MAX = 16
-"""Logs whose ledgers one log can have: forks of forks."""
+"""Maximum number of other logs whose ledgers one log can have: forks of forks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Fork:
             raise ValueError(f"a fork that has positions {self.start} to {self.stop - 1}")
 
     def needs(self, start: int, stop: int | None) -> bool:
-        """Whether it needs any of these positions; without a `stop` all from the start on."""
+        """Whether the fork needs any of these positions; without a `stop` all from the start on."""
         return start < self.stop and (stop is None or self.start < stop)
 
     def released(self, start: int) -> Fork | None:
-        """What it needs once it has given up what is before a position; None for nothing."""
+        """The fork once it no longer needs the positions before `start`; None if it needs none."""
         return replace(self, start=max(start, self.start)) if start < self.stop else None
 
 
@@ -48,7 +48,7 @@ class Maker:
 
 @dataclass(frozen=True, slots=True)
 class Successor:
-    """The fork that has taken a log's name, where the log was restored to an earlier state."""
+    """The fork that has taken a log's name when the log was restored to an earlier state."""
 
     identity: bytes
     name: str
@@ -61,12 +61,13 @@ def check_makers(makers: Sequence[Maker]) -> None:
         stop <= before for before, stop in zip(stops, stops[1:], strict=False)
     ):
         raise ValueError(
-            f"a log has ledgers of at most {MAKERS_MAX} other logs, before rising positions, not before {stops[1:]}"
+            f"a log has ledgers of at most {MAKERS_MAX} other logs, up to rising positions, not up to {stops[1:]}"
         )
 
 
 def makers_before(makers: Sequence[Maker], identity: bytes, start: int, stop: int) -> tuple[Maker, ...]:
-    """Who made the ledgers of positions `start` … `stop` - 1 of a log that has these makers, and this identity."""
+    """The makers of the ledgers of positions `start` … `stop` - 1, for a log that has these makers and this
+    identity."""
     if start >= stop:
         return ()
     found = [

@@ -1,4 +1,4 @@
-"""For how long cursors have stood still that keep records of a log, as auditors have counted it."""
+"""For how long the cursors that retain records of a log have not moved, as counted by auditors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """A cursor that stood at this version of its record for so long; at version 0 there is none of this name."""
+    """How long a cursor has stayed at this version of its record; at version 0 there is no cursor of this name."""
 
     cursor_version: int
     silent_ms: int
@@ -24,35 +24,36 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Silences:
-    """Those of one log, by the cursor's name, and the version that a change must name; 0 where nothing is recorded."""
+    """The silences of one log, by the cursor's name, and the version that a change must name; 0 if nothing is
+    recorded."""
 
     by_name: Mapping[str, Silence] = field(default_factory=dict)
     version: int = 0
 
     def of(self, name: str, cursor_version: int) -> int:
-        """Milliseconds for which this version of the cursor is known to have stood."""
+        """Milliseconds for which this version of the cursor is known not to have moved."""
         found = self.by_name.get(name)
         return found.silent_ms if found is not None and found.cursor_version == cursor_version else 0
 
 
 async def read(store: MetadataStore, log: bytes) -> Silences:
-    """Raises MetadataError."""
+    """Reads the silences of a log. Raises MetadataError."""
     found = await store.get(keys.silences(log))
     return Silences() if found is None else Silences(decode(found.key, found.value), found.version)
 
 
 async def write(store: MetadataStore, log: bytes, by_name: Mapping[str, Silence], version: int) -> int:
-    """Replaces what is recorded; its version. Raises KeyConflict where somebody else has."""
+    """Replaces the record; returns its version. Raises KeyConflict if another process has replaced it."""
     return await settled_writes.write(store, keys.silences(log), encode(by_name), version or None)
 
 
 async def forget(store: MetadataStore, log: bytes) -> None:
-    """Deletes what is recorded of a log that is deleted."""
+    """Deletes the record of a deleted log."""
     await settled_writes.delete(store, keys.silences(log))
 
 
 def decode(key: str, value: bytes) -> Mapping[str, Silence]:
-    """Raises BadRecord."""
+    """Decodes the silences. Raises BadRecord."""
     message = parsed(pb.LogSilences, key, value, FORMAT_VERSION, "silences")
     if any(min(one.cursor_version, one.silent_ms) < 0 for one in message.silences):
         raise BadRecord(key, "a silence has a number below 0")

@@ -1,1 +1,1 @@
-"""Notes that bookies keep of the ledgers that they serve, and the records that are made again from them."""
+"""Notes that bookies keep of their ledgers, and the records that are rebuilt from the notes."""

@@ -1,8 +1,8 @@
-"""What a bookie keeps of a ledger of which it serves a fragment, beside the entries: enough to make its record again.
+"""A bookie's note of a ledger of which it serves a fragment, beside the entries: enough to rebuild its record.
 
 The writer sends it with the first frame down each lane, and after an ensemble change with the next frame down every
-lane; a bookie that heals notes what the record says. Whoever closes the ledger tells its last ensemble the end; a
-recovery tells the bookies of each fragment that it made, too.
+lane. A bookie that heals a ledger takes the note from the record. The process that closes the ledger reports the end to
+its last ensemble; a recovery also reports it to the bookies of each fragment that it made.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ NOTE_BYTES_MAX = 256 * 1024
 
 
 class NewerNote(BadRecord):
-    """A note of a newer program: it cannot be read here, and may be passed over."""
+    """A newer program's note: this one cannot read it, and may skip it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentNote:
-    """`fragment`: as it stood, without what copies lack. `ledger`: the record, open or closed, of whose fragments only
-    this one is left, from entry 0 on."""
+    """`fragment`: its state, without lacking ranges. `ledger`: the record, open or closed, with this fragment only,
+    which begins at entry 0 there."""
 
     fragment: Fragment
     ledger: LedgerRecord
@@ -69,18 +69,18 @@ class FragmentNote:
 
 
 class Headline(NamedTuple):
-    """Which fragment a note is of, and whether it tells the ledger's end."""
+    """The fragment of a note, and whether the note contains the ledger's end."""
 
     first_entry: int
     number: int
     is_closed: bool
 
     def is_older_than(self, other: Headline) -> bool:
-        """Whether the other, of the same ledger and first entry, takes this one's place; so does one just like it."""
+        """Whether the other, of the same ledger and first entry, replaces this one; an equal one does, too."""
         return self[1:] <= other[1:]
 
     def is_ahead_of(self, record: LedgerRecord) -> bool:
-        """Whether this was noted of a later state of the ledger than the record is of."""
+        """Whether this note is from a later state of the ledger than the record."""
         last = record.fragments[-1]
         if (self.is_closed and not record.is_closed) or self.first_entry > last.first_entry:
             return True
@@ -88,7 +88,7 @@ class Headline(NamedTuple):
 
 
 def notes_for(record: LedgerRecord, bookie: BookieRef) -> Iterator[FragmentNote]:
-    """The notes that this bookie should keep, by the record: of each fragment that names it."""
+    """The notes that this bookie should keep by the record: one for each fragment that names it."""
     return (FragmentNote.of(record, one) for one in record.fragments if bookie in one.ensemble)
 
 
@@ -102,14 +102,14 @@ def encode(note: FragmentNote) -> bytes:
 
 
 def headline(value: bytes) -> Headline:
-    """Of a note that was decoded once, in a tenth of the time."""
+    """The headline of a note that was decoded once, in a tenth of the time."""
     ledger = pb.FragmentNote.FromString(value).ledger
     (only,) = ledger.fragments
     return Headline(only.first_entry, only.number, is_closed=ledger.state == pb.CLOSED)
 
 
 def encode_of(record: LedgerRecord, fragment: Fragment) -> bytes:
-    """Encodes `FragmentNote.of(record, fragment)` without building it: a writer does so for each ledger."""
+    """Encodes `FragmentNote.of(record, fragment)` without building it, because a writer does so for each ledger."""
     message = pb.FragmentNote()
     message.format_version, message.ledger_id = FORMAT_VERSION, record.ledger_id
     ledger = fill_message(message.ledger, record, (fragment,))
@@ -124,7 +124,8 @@ def encode_of(record: LedgerRecord, fragment: Fragment) -> bytes:
 
 
 def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> None:
-    """Raises BadRecord where a note is of another ledger, or none; NewerNote. Whoever decodes it looks at the rest."""
+    """Raises BadRecord if a note is of another ledger, or is not a note; NewerNote for a newer program's. Decoding
+    checks the rest."""
     try:
         message = pb.FragmentNote.FromString(value)
     except DecodeError as error:
@@ -141,7 +142,7 @@ def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> Non
 
 
 def decode(value: bytes) -> FragmentNote:
-    """Raises BadRecord for what cannot be trusted; NewerNote where only a newer program can read it."""
+    """Decodes a note. Raises BadRecord if it cannot be trusted; NewerNote if only a newer program can read it."""
     try:
         message = pb.FragmentNote.FromString(value)
         if message.format_version > FORMAT_VERSION or message.ledger.format_version > LEDGER_VERSION_MAX:

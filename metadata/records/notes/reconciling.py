@@ -1,4 +1,4 @@
-"""Makes a ledger's record again from the notes that bookies keep of it, where the metadata is older or has none."""
+"""Rebuilds a ledger's record from the notes that bookies keep of it, if the metadata is older or has no record."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class NotedBy(NamedTuple):
 
 
 def reconciled(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRecord | None:
-    """The record that the metadata should have; None where `found` may stay, or nothing is known of the ledger.
+    """The record that the metadata should have; None if `found` may stay, or nothing is known of the ledger.
 
-    `noted`: notes of one ledger id. Of another ledger of that id than the metadata's they count for nothing; where it
-    has none, the one that was made last counts. The end of a closed ledger is the same for ever; a fragment before
-    the last that the record lacks, by the numbers, is put in. Raises ValueError for notes that fit no record.
+    `noted`: notes of one ledger id. Notes of another ledger than the metadata's under that id do not count; if the
+    metadata has none, the ledger that was made last counts. The end of a closed ledger never changes. A fragment that
+    the record lacks before its last one, by the numbers, is inserted. Raises ValueError for notes that fit no record.
     """
     ours = of_one_ledger(found, [*noted])
     if not ours:
@@ -42,10 +42,11 @@ def reconciled(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRe
 
 
 def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
-    """The record by nothing but notes of one ledger. Its end is open where nobody was told of it."""
+    """The record from nothing but the notes of one ledger. It stays open if no bookie was notified of the ledger's
+    end."""
     latest = max((one.note for one in noted), key=lambda note: note.headline[1:]).ledger
     fragments = _placed(_from_entry_0(_fragments(noted)))
-    if not any(one.ensemble for one in fragments):  # all that noted it have dropped it since
+    if not any(one.ensemble for one in fragments):  # all bookies that noted it have dropped it since
         copied = next(one.note.ledger for one in noted if one.note.ledger.is_in_object_store)
         return replace(copied, fragments=fragments)
     opened = replace(
@@ -62,8 +63,8 @@ def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Names the bookies that noted that they have a ledger of the object store: it may have been recalled
-    since, and its objects may be gone. Each may lack everything, until it has looked."""
+    """Names the bookies whose notes place a ledger of the object store on them: the ledger may have been recalled
+    since, and its objects may be gone. Each bookie may lack everything, until it has checked."""
     ensembles = {one.first_entry: one.ensemble for one in _fragments(noted)}
     known = next((one for one in ensembles.values() if one), ())
     placed = (replace(one, ensemble=ensembles.get(one.first_entry) or known) for one in found.fragments)
@@ -79,7 +80,8 @@ def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
-    """Whether the record lacks this fragment before one that it has, for nobody told of it that was asked before."""
+    """Whether the record lacks this fragment before one that it has, because no bookie that was asked before reported
+    it."""
     return any(
         one.number < noted.number < following.number
         and one.first_entry <= noted.first_entry < following.first_entry
@@ -88,7 +90,7 @@ def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
 
 
 def of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[NotedBy]:
-    """Those notes of one ledger id that are of the ledger which the metadata has, or should have, under it."""
+    """From notes of one ledger id, those of the ledger that the metadata has, or should have, under it."""
     if not noted:
         return []
     if found is not None:
@@ -101,7 +103,7 @@ def of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[
 
 
 def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """The open record with the fragments that it lacks. Who told of them need not be named besides."""
+    """The record with the fragments that it lacks. Bookies that reported need no longer be in `also_at`."""
     by_first = {one.first_entry: one for one in _fragments(noted)}
     for one in found.fragments:
         known = by_first.get(one.first_entry)
@@ -118,7 +120,7 @@ def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """The record, closed where a bookie was told the ledger's end."""
+    """The record, closed if a bookie was notified of the ledger's end."""
     ends = [one.note for one in noted if one.note.ledger.is_closed]
     if not ends:
         return record
@@ -129,8 +131,9 @@ def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> LedgerRecord:
-    """Any copy may lack what nobody writes any more, except in fragments of which the metadata knew all: which did not
-    get everything stood in the records that are lost. Who heals looks, and fetches what is missing."""
+    """Marks every copy as possibly lacking in fragments that have no writer, except those that the metadata knew
+    completely: the lacking ranges were in the lost records. A bookie that heals checks its copy, and fetches missing
+    entries."""
     fragments = []
     for one, last in record.spans():
         if last is not None and last >= one.first_entry and one not in settled:
@@ -141,7 +144,7 @@ def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> Led
 
 
 def _fragments(noted: Sequence[NotedBy]) -> list[Fragment]:
-    """Each fragment as the newest notes have it, in order."""
+    """Each fragment by its newest notes, in order."""
     of_first: defaultdict[int, list[NotedBy]] = defaultdict(list)
     for one in noted:
         of_first[one.note.fragment.first_entry].append(one)
@@ -149,7 +152,7 @@ def _fragments(noted: Sequence[NotedBy]) -> list[Fragment]:
 
 
 def _in_turn(fragments: Iterable[Fragment]) -> list[Fragment]:
-    """By first entries; one that a later change has taken back is left out."""
+    """Sorts fragments by first entry; leaves out fragments that a later change has taken back."""
     kept: list[Fragment] = []
     for one in sorted(fragments, key=lambda fragment: fragment.first_entry):
         if not kept or not one.number or one.number > kept[-1].number:
@@ -161,12 +164,14 @@ def _newest(noted: Sequence[NotedBy]) -> Fragment:
     """The fragment by the notes of its last change, which differ in copies that were moved since."""
     number = max(one.note.fragment.number for one in noted)
     last = [one for one in noted if one.note.fragment.number == number]
-    last = [one for one in last if one.note.fragment.ensemble] or last[:1]  # who dropped it names nobody
+    last = [one for one in last if one.note.fragment.ensemble] or last[
+        :1
+    ]  # a bookie that dropped it names no bookies
     return replace(last[0].note.fragment, ensemble=_ensemble(last))
 
 
 def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
-    """In each position who says so of itself, else whom most name."""
+    """For each position the bookie that names itself there, else the one that most notes name."""
     itself = {one.bookie for one in noted}
     named = [
         Counter(position) for position in zip(*(one.note.fragment.ensemble for one in noted), strict=True)
@@ -179,8 +184,8 @@ def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
 
 
 def _placed(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
-    """A fragment that all bookies dropped that noted it stands with others' bookies, which lack it: a record names
-    bookies in all fragments or in none."""
+    """Places a fragment that all its noting bookies have dropped on other fragments' bookies, which lack it: a record
+    names bookies in all fragments or in none."""
     known = next((one.ensemble for one in fragments if one.ensemble), ())
     return tuple(one if one.ensemble else replace(one, ensemble=known) for one in fragments)
 
@@ -191,7 +196,8 @@ def _first_but(best: Iterable[BookieRef], taken: Collection[BookieRef]) -> list[
 
 
 def _from_entry_0(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
-    """What was before the first one that is known, nobody says: a fragment without a number, with copies of nothing."""
+    """No note describes the entries before the first known fragment. They get a fragment without a number, whose copies
+    lack everything."""
     first = fragments[0]
     if first.first_entry == 0:
         return tuple(fragments)
