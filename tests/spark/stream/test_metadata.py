@@ -117,7 +117,7 @@ def test_a_batch_that_is_planned_asks_again_and_then_gives_up(
     assert len(stream.partitions(start, end)) == 1 and asked == 3
     file.take_away()
     monkeypatch.setattr(stream_metadata, "RETRY_SECONDS_MAX", 0.2)
-    with pytest.raises(MetadataUnavailable, match="has been away for"):
+    with pytest.raises(MetadataUnavailable, match="has been unavailable for"):
         stream.partitions(start, end)
 
 
