@@ -1,4 +1,4 @@
-"""A journal's settings, validated once. Every bound of the journal manager stands here, with its trade-off."""
+"""A journal's settings, validated once, with every bound of the journal manager and its trade-off."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 PIPELINED_BATCHES_MAX = 64
-"""Batches sent to one acceptor and not answered: `queued_edits_bytes_max` bounds what they hold."""
+"""Batches sent to one acceptor and not answered yet; `queued_edits_bytes_max` bounds their size."""
 
 HEARTBEAT_SECONDS = 1.0
-"""How often an acceptor that is out of sync is told what is committed, which readers of it wait for."""
+"""How often an out-of-sync acceptor gets the committed txid, for which its readers wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalConfig:
-    """Settings of a journal's ledgers and of its manager; each says what it is.
+    """Settings of a journal's ledgers and of its manager; each has a description.
 
-    The first five are of each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
-    `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, however little
-    `queued_edits_bytes_max` allows. `pipelined_batches_max` and `heartbeat_seconds` are no settings: the constants
-    of these names say what they are.
+    The first five are for each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
+    `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, even if it exceeds
+    `queued_edits_bytes_max`. `pipelined_batches_max` and `heartbeat_seconds` are not settings: the constants of these
+    names describe them.
     """
 
     ensemble_size: int = tunable(3, "Bookies of each segment's ledger.", 1, 32)
@@ -118,8 +118,8 @@ class JournalConfig:
     def from_file(cls, path: str | Path) -> JournalConfig:
         """Reads `[journal]` of a settings file (docs/operators.md); other settings keep their defaults.
 
-        Environment variables, BOOKLEDGER_JOURNAL_ and the name of a setting, override it.
-        Raises BadSettings, a ValueError that names the file, the line and the setting, or the variable.
+        Environment variables named BOOKLEDGER_JOURNAL_ plus the name of a setting override it. Raises BadSettings, a
+        ValueError that names the file, the line and the setting, or the variable.
         """
         return settings_file.of_program(path, cls, "journal")
 

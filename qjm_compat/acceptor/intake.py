@@ -88,7 +88,7 @@ class EditsIntake:
         self._on_disk(batch, segment, began)
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """See `Acceptor.begin`: as `send` but without a task, if only the disk has to be waited for."""
+        """See `Acceptor.begin`: like `send`, but without a task, if only the disk has to be waited for."""
         segment = self._memory.open
         if self._turns.is_anybody_in_line or segment is None or not request.num_txns:
             return False
@@ -153,7 +153,7 @@ class EditsIntake:
         )
 
     def _aborted(self, segment: OpenSegment, error: JournalUnavailable) -> JournalError:
-        """The segment takes no more here. A fence means that the journal was promised to another writer."""
+        """The segment accepts no further batches here. A fence means that the journal was promised to another writer."""
         if self._memory.open is segment:
             self._memory.open = None
         if isinstance(error.__cause__, LedgerFenced):

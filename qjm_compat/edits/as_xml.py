@@ -1,7 +1,7 @@
-"""Formats ops as `hdfs oev -p xml` does, so that the two can be compared element by element.
+"""Formats ops like `hdfs oev -p xml`, so that the two can be compared element by element.
 
-Omits what oev omits: the storage policy and the extended attributes of a new file, the atime of a
-directory. The LENGTH that it prints has been 0 since the ops' format last changed.
+Omits fields that oev omits: the storage policy and the extended attributes of a new file, the atime of a directory. The
+LENGTH that it prints has been 0 since the ops' format last changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Content = str | Sequence[tuple[str, "Content"]]
 """The text of an element, or its child elements."""
 
 _MODE_BITS = 0o1777
-"""The mode bits that Hadoop uses; it ignores all others."""
+"""The mode bits that Hadoop uses. It ignores all others."""
 
 _CONSTANTS = {
     "LENGTH": "0",

@@ -1,4 +1,4 @@
-"""Field types of ops: each decodes and encodes its bytes, and shows its value in JSON.
+"""Field types of ops: each decodes and encodes its bytes, and converts its value to JSON.
 
 A dataclass declares its encoding by annotations: its fields, in order, are the bytes.
 
@@ -8,9 +8,9 @@ A dataclass declares its encoding by annotations: its fields, in order, are the 
         length_bytes: I64
         genstamp: I64
 
-`record(Block)` is then the kind of a Block, `array(record(Block), …)` that of many. A reader gets the op's body and
-an offset, and returns the value and its end; bad bytes raise BrokenOp (or struct.error or
-IndexError at the end of the body, which `codec` turns into it).
+`record(Block)` is then the kind of one Block, `array(record(Block), …)` the kind of many. A reader gets the op's body
+and an offset, and returns the value and its end. Invalid bytes raise BrokenOp (or struct.error or IndexError at the end
+of the body, which `codec` turns into BrokenOp).
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class FieldType(Generic[T]):
     write: Callable[[T], bytes]
     to_json: Callable[[T], object] = _as_it_is
     size_min: int = 1
-    """The smallest encoded size: a count is checked against the remaining bytes before anything is read."""
+    """The smallest encoded size. A count is checked against the remaining bytes before anything is read."""
     form: str = ""
     """Struct's format letter for a fixed-width number; such fields are packed together."""
     length_form: str = ""
     """Struct's format letter for the length of `raw`, if the encoding is that length and then `raw`, or the value."""
     raw: Callable[[T], bytes] | None = None
     empty: bytes = b""
-    """The encoding of a value without elements, where that is most common."""
+    """The encoding of a value without elements, if that is the most common case."""
 
 
 def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> FieldType[int]:
@@ -185,7 +185,7 @@ def record(cls: type[T]) -> FieldType[T]:
 
 
 def flagged(cls: type[T], required: int) -> FieldType[T]:
-    """The first fields of a dataclass, a bit set of which others are present (not None), and those."""
+    """The first fields of a dataclass, then a bit set of the other fields that are present (not None), then those."""
     fields = fields_of(cls)
     always, maybe = fields[:required], fields[required:]
     bits = struct.Struct(">I")
@@ -220,7 +220,7 @@ def flagged(cls: type[T], required: int) -> FieldType[T]:
 
 
 def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
-    """A four-byte count, and so many values of a kind."""
+    """A four-byte count, followed by that number of values of a kind."""
     count_of = struct.Struct(">i")
     none = count_of.pack(0)
 
@@ -251,7 +251,7 @@ def check_count(count: int, count_max: int) -> None:
 
 
 def to_enum(cls: type[E], value: int) -> E:
-    """Raises BrokenOp for a number without a member."""
+    """The member with this number. Raises BrokenOp if there is none."""
     try:
         return cls(value)
     except ValueError as error:

@@ -1,7 +1,7 @@
 """Encodes the few protobuf messages inside ops: a length, and the fields in the order of their numbers.
 
-Only varints and bytes occur. Written by hand, because a message must keep its very bytes when decoded and encoded
-again, which no library promises.
+Only varints and bytes occur. This is written by hand, because a message must keep its exact bytes when decoded and
+encoded again, which no library promises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BYTES = 2
 _VARINT_BYTES_MAX = 10
 
 FIELDS_MAX = 64 * 1024
-"""Fields of one message, and so entries of a list in it; Hadoop itself writes some dozens."""
+"""The most fields of one message, and so entries of a list in it; Hadoop itself writes some dozens."""
 
 Fields = list[tuple[int, int | bytes]]
 """(field number, value), in the order of the bytes."""
@@ -63,7 +63,7 @@ def read_message(data: bytes) -> Fields:
 
 
 def write_message(fields: Iterable[tuple[int, int | bytes | None]]) -> bytes:
-    """Encodes a message, without fields that are None."""
+    """Encodes a message; omits fields that are None."""
     parts = []
     for number, value in fields:
         if isinstance(value, int):
