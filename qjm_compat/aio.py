@@ -71,7 +71,7 @@ class QuorumJournalManager:
         self._addresses: tuple[str, ...] = ()
         if metadata_uri.startswith(SCHEME):
             if journal_id is not None or acceptors is not None:
-                raise BadRequest("a qjournal:// URI names journal and acceptors by itself")
+                raise BadRequest("a qjournal:// URI already names the journal and its acceptors")
             self._addresses, journal_id = parse(metadata_uri)
         try:
             self.journal_id = keys.check_name(journal_id or "")
@@ -100,7 +100,7 @@ class QuorumJournalManager:
     # --- opening and closing ------------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Opens ledgers and metadata; `async with` calls it. Raises JournalUnavailable, or LedgerError for a bad URI."""
+        """Opens ledgers and metadata; `async with` calls it. Raises JournalUnavailable, LedgerError for a bad URI."""
         if self._loggers is not None:
             return
         if self._addresses:
@@ -198,7 +198,7 @@ class QuorumJournalManager:
         Raises BadJournalState if the txid lies inside a segment.
         """
         seconds_max = self.config.operations_seconds_max
-        request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding one may begin far earlier
+        request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding segment may begin far earlier
         # An acceptor with an unreadable segment is ignored: this call may be meant to discard it.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
         for segment in segments_seen(answers.replies, self._set.acceptors.majority, only_durable=False):
@@ -360,8 +360,8 @@ class QuorumJournalManager:
         purges = [f"acceptor {name} to purge" for name in self._purges.values()]
         waited_for = "; ".join([*purges, *self._opened.what_closing_waits_for()])
         return (
-            f"closing journal {self.journal_id} waits for {waited_for or 'its clusters to be let go of'}; "
-            f"what is left open is ended by the next writer"
+            f"closing journal {self.journal_id} waits for {waited_for or 'its clusters to be closed'}; "
+            f"the next writer ends open segments"
         )
 
     @property

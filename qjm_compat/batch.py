@@ -114,12 +114,12 @@ class Assembler:
         """Returns the batch that this entry completes. Raises SegmentUnreadable if a part is missing."""
         header = header_of(payload)
         if header.part == 0:
-            self._begin()  # drops parts of a batch that its writer gave up
+            self._begin()  # drops the parts of a batch that its writer abandoned
             if header.is_last_part:
                 return _batch(header, payload[_HEADER.size :])
         elif not self._continues(header):
             raise SegmentUnreadable(
-                f"part {header.part} of the batch of txid {header.first_txid} stands behind another batch"
+                f"part {header.part} of the batch of txid {header.first_txid} follows another batch"
             )
         self._header = header
         self._parts.append(payload[_HEADER.size :])

@@ -120,7 +120,7 @@ async def _result(flush: asyncio.Future[int]) -> int:
 
 
 class EditLogOutputStream(Face[output_stream.EditLogOutputStream]):
-    """The output stream of one segment. Only one thread may write to it at a time; another one may flush.
+    """The output stream of one segment. One thread writes to it at a time; the one that flushes may be another.
 
     `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; when `flush` returns, the
     swapped buffer is on the disks of a quorum. After a failed flush the stream accepts no further edits, and only a

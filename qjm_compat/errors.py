@@ -122,7 +122,7 @@ class EditsMissing(SegmentUnreadable):
 
     @classmethod
     def before(cls, next_txid: int, txid: int, *, is_oldest: bool) -> Self:
-        """The error for edits from `txid` on that are missing before `next_txid`, which may be the oldest existing one."""
+        """The error for edits from `txid` on that are missing before `next_txid`, which may be the oldest one."""
         why = "the oldest edit" if is_oldest else "the next one"
         purged = (
             "; earlier ones were purged, or only acceptors that do not answer have them" if is_oldest else ""
@@ -131,7 +131,7 @@ class EditsMissing(SegmentUnreadable):
 
 
 class QuorumFailed(JournalError):
-    """Too few acceptors carried out the request. `done`: the acceptors known to have done so; others may have as well."""
+    """Too few acceptors carried out the request. `done`: acceptors known to have done so; others may have, too."""
 
     java_class = _CLIENT + "QuorumException"
 
@@ -186,7 +186,7 @@ class HalfFormatted(QuorumFailed):
     ) -> None:
         failed = "; ".join(f"{name}: {error}" for name, error in errors.items())
         again = (
-            "the same call with --force formats all of them anew"
+            "the same call with --force formats all of them again"
             if with_force
             else "the same call formats these"
         )

@@ -90,7 +90,7 @@ async def _copy_batches(
 
 
 def check_writer(batch: Batch, wanted: CopySegment) -> None:
-    """Raises SegmentUnreadable if the batch is another writer's: a later recovery may have replaced the source's edits."""
+    """Raises SegmentUnreadable for another writer's batch: a later recovery may have replaced the source's edits."""
     if wanted.writer_epoch and batch.writer_epoch not in (0, wanted.writer_epoch):
         raise SegmentUnreadable(
             f"{wanted.source} has edits of the writer of epoch {batch.writer_epoch} at txid {batch.first_txid}, "
@@ -99,7 +99,7 @@ def check_writer(batch: Batch, wanted: CopySegment) -> None:
 
 
 def checked_part(batch: Batch, first_txid: int, last_txid: int) -> Batch:
-    """The part of a batch between these txids, with its frames verified. Raises SegmentUnreadable for a gap or damage."""
+    """The part of a batch between these txids, frames verified. Raises SegmentUnreadable for a gap or damage."""
     first, last = max(first_txid, batch.first_txid), min(last_txid, batch.last_txid)
     if first != first_txid or last < first:
         raise SegmentUnreadable(f"txid {first_txid} is missing: the next batch begins at {batch.first_txid}")

@@ -301,7 +301,7 @@ class Journal:
         except TimeoutError as error:
             raise JournalUnavailable(
                 f"copying segment {wanted.start_txid}-{wanted.end_txid} took longer than {COPY_SECONDS_MAX:g} s: "
-                f"allow more bytes a second"
+                f"allow more bytes per second"
             ) from error
 
     async def _take(self, wanted: RemoteEditLog, copy: Copied | None) -> Taken:
@@ -354,7 +354,7 @@ class Journal:
     def _peer(self, name: str) -> SegmentReader:
         if name not in self._peers:
             raise BadRequest(
-                f"{name!r} is no acceptor of journal {self.journal_id}: {sorted(self._peers)} are"
+                f"{name!r} is not an acceptor of journal {self.journal_id}: {sorted(self._peers)} are"
             )
         return self._peers[name]
 

@@ -139,7 +139,7 @@ class SegmentLedgers:
         try:
             self._writers[ledger_id].submit(entry, appended)
         except LedgerError as error:
-            raise as_unavailable(error, f"ledger {ledger_id} takes no more") from error
+            raise as_unavailable(error, f"ledger {ledger_id} accepts no further batches") from error
         return appended
 
     async def append(self, ledger_id: int, batch: Batch) -> Appended:
@@ -150,10 +150,10 @@ class SegmentLedgers:
         """
         writer = self._writers.get(ledger_id)
         if writer is None:
-            raise JournalUnavailable(f"ledger {ledger_id} is not written to from here any more")
-        with ledger_errors(f"ledger {ledger_id} takes no more"):
+            raise JournalUnavailable(f"ledger {ledger_id} is no longer written to by this process")
+        with ledger_errors(f"ledger {ledger_id} accepts no further batches"):
             entries = [await writer.append_async(entry) for entry in entries_of(batch)]
-        for future in entries:  # a caller that gives up half-way does not await the others
+        for future in entries:  # a caller that is cancelled half-way does not await the others
             future.add_done_callback(_retrieved)
         return Appended(entries)
 
@@ -162,7 +162,7 @@ class SegmentLedgers:
         writer = self._writers.pop(ledger_id, None)
         self._starts.pop(ledger_id, None)
         if writer is not None:
-            with suppress(LedgerError):  # it was fenced or failed: recovery below settles where it ends
+            with suppress(LedgerError):  # it was fenced or failed: the recovery below determines its end
                 await writer.close()
         with ledger_errors(f"ledger {ledger_id} could not be ended"):
             reader = await self._client.open_ledger(ledger_id, password=self._config.password)

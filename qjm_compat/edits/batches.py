@@ -23,7 +23,7 @@ def check_batch(records: Buffer, first_txid: int, num_txns: int) -> None:
     view = memoryview(records)
     end = _walk(view, 0, first_txid, first_txid + num_txns)
     if end != len(view):
-        raise BrokenFrame(end, f"{len(view) - end} bytes follow the {num_txns} ops that were announced")
+        raise BrokenFrame(end, f"{len(view) - end} bytes follow the {num_txns} announced ops")
 
 
 def slice_batch(records: Buffer, first_txid: int, last_txid: int) -> memoryview:
@@ -55,7 +55,7 @@ def _walk(view: memoryview, offset: int, txid: int, txid_end: int) -> int:
     while txid_end - txid >= OPS_TOGETHER_MIN and (together := _checked_together()):
         count = min(txid_end - txid, OPS_TOGETHER_MAX)
         if (end := together(view, offset, txid, count)) is None:
-            break  # one by one they tell which is wrong
+            break  # checked one by one, to find the wrong one
         offset, txid = end, txid + count
     while txid < txid_end:
         offset, txid = follow(view, offset, txid, txid_end)
@@ -66,17 +66,17 @@ def _walk(view: memoryview, offset: int, txid: int, txid_end: int) -> int:
 
 def _one(view: memoryview, offset: int, txid: int) -> int:
     if offset == len(view):
-        raise BrokenFrame(offset, f"transaction {txid} was expected, and the ops end here")
+        raise BrokenFrame(offset, f"transaction {txid} was expected, but the ops end here")
     _, found, end = frame_at(view, offset)
     if found != txid:
-        raise BrokenFrame(offset, f"transaction {txid} was expected, and {found} stands here")
+        raise BrokenFrame(offset, f"transaction {txid} was expected, but {found} is here")
     return end
 
 
 @cache
 def _checked_together() -> Callable[[memoryview, int, int, int], int | None] | None:
     try:
-        from .crc_batch import end_of_good  # imports NumPy, which only large batches need to wait for
-    except ImportError:  # the codec does without
+        from .crc_batch import end_of_good  # imports NumPy, so that only large batches wait for that
+    except ImportError:  # the codec works without it
         return None
     return end_of_good

@@ -83,7 +83,7 @@ def _decode(opcode: int, txid: int, body: bytes, layout_version: int) -> EditOp:
             values[name], at = read(body, at)
     except BrokenOp as error:
         raise BrokenOp(
-            f"{layout.cls.name} {txid}: its {name}, behind byte {at} of the body: {error}"
+            f"{layout.cls.name} {txid}: its {name}, after byte {at} of the body: {error}"
         ) from error
     except (struct.error, IndexError) as error:
         raise BrokenOp(

@@ -46,7 +46,7 @@ def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -
         for _ in repeat(None, count):
             end += length_at(records, end)[0] + _NOT_IN_LENGTH
             ends.append(end)
-    except struct.error:  # it would begin behind the last byte
+    except struct.error:  # it would begin after the last byte
         return None
     if end > len(records):
         return None
@@ -68,7 +68,7 @@ def _are_ops(ops: bytearray, stops: Places, first_txid: int) -> bool:
 
 def _are_undamaged(ops: bytearray, stops: Places) -> bool:
     """Whether each checksum is right. Takes over `ops` as the copy that it changes."""
-    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES  # a word from each byte on
+    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES  # a word starting at each byte
     checksums = np.ndarray(words, ">u4", ops, strides=(1,))[places]
     np.ndarray(words, "<u4", ops, strides=(1,))[places] = checksums ^ _TO_ONES
     return crc32(ops) == _CRC_OF_ONES

@@ -61,7 +61,7 @@ def decode_header(data: Buffer) -> int:
         raise BrokenHeader(f"the header is cut short: {len(data)} bytes of {HEADER_BYTES}")
     layout, flags = _HEADER.unpack_from(data)
     if layout >= -1:
-        raise BrokenHeader(f"{layout} is no layout version: the header was never written, or is damaged")
+        raise BrokenHeader(f"{layout} is not a layout version: the header was never written, or is damaged")
     if layout > OLDEST_LAYOUT:
         raise BrokenHeader(f"layout {layout} is too old: ops have a length from layout {OLDEST_LAYOUT} on")
     if flags:
@@ -90,11 +90,9 @@ def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
     """(opcode, txid, end) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
     left = len(data) - offset
     if left > 0 and data[offset] == TERMINATOR:
-        raise BrokenFrame(offset, "an op was expected here, and the terminator stands here")
+        raise BrokenFrame(offset, "an op was expected here, but the terminator is here")
     if left < OP_BYTES_MIN:
-        raise BrokenFrame(
-            offset, f"the op is cut short: {left} bytes, where an op has at least {OP_BYTES_MIN}"
-        )
+        raise BrokenFrame(offset, f"the op is cut short: {left} bytes, but an op has at least {OP_BYTES_MIN}")
     opcode, length, txid = _START.unpack_from(data, offset)
     if not _LENGTH_MIN <= length <= _LENGTH_MAX:
         raise BrokenFrame(offset, f"the op claims a length of {length}, not {_LENGTH_MIN} to {_LENGTH_MAX}")

@@ -99,9 +99,9 @@ class OpLayout:
 def layout_of(opcode: int, layout_version: int) -> OpLayout:
     """The fields of an op at a layout. Raises UnknownLayout, or UnknownOp for an unknown code."""
     if not NEWEST_LAYOUT <= layout_version <= OLDEST_LAYOUT:
-        raise UnknownLayout(f"layout {layout_version} is none of {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
+        raise UnknownLayout(f"layout {layout_version} is not from {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
     if opcode in OBSOLETE:
-        raise UnknownOp(f"op code {opcode} ({OBSOLETE[opcode]}) was given up before layout {OLDEST_LAYOUT}")
+        raise UnknownOp(f"op code {opcode} ({OBSOLETE[opcode]}) was dropped before layout {OLDEST_LAYOUT}")
     if opcode not in OPS:
         raise UnknownOp(f"op code {opcode} is not known")
     cls = OPS[opcode]
@@ -118,4 +118,6 @@ def check_absent(op: EditOp, layout: OpLayout, layout_version: int) -> None:
     """Raises BrokenOp if the op sets a field that this layout lacks."""
     for name, default in layout.absent:
         if getattr(op, name) != default:
-            raise BrokenOp(f"layout {layout_version} has no {name}, and {op.name} says {getattr(op, name)!r}")
+            raise BrokenOp(
+                f"layout {layout_version} has no {name}, but {op.name} sets it to {getattr(op, name)!r}"
+            )

@@ -39,7 +39,7 @@ class _Batch:
 
 
 class BatchesUnderWay:
-    """The batches of one writer. `on_committed` is called with the last txid of each batch that a majority has on disk."""
+    """The batches of one writer. `on_committed` gets the last txid of each batch that a majority has on disk."""
 
     def __init__(self, acceptors: Acceptors, seconds_max: float, on_committed: Callable[[int], None]) -> None:
         self._acceptors = acceptors
@@ -110,7 +110,9 @@ class BatchesUnderWay:
 
     def _forgive_pause(self, late: float) -> None:
         if late > PAUSE_SHARE_MIN * self._seconds_max:
-            log.warning("this process was suspended for %.1f s; waiting so much longer for its batches", late)
+            log.warning(
+                "this process was suspended for %.1f s; waiting that much longer for its batches", late
+            )
             for batch in self._batches:
                 batch.sent_at += late
 

@@ -130,7 +130,7 @@ class Channel:
         too_many = self.queued_calls >= QUEUED_CALLS_MAX
         if too_many or (size and self.queued_bytes and self.queued_bytes + size > limit):
             return LoggerTooFarBehind(
-                f"{self.queued_bytes} bytes wait for {self.name} and {limit} may: it is too far behind"
+                f"{self.queued_bytes} bytes wait for {self.name}, above the limit of {limit}: it is too far behind"
             )
         return None
 

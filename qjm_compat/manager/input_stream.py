@@ -28,7 +28,7 @@ class EditLogInputStream:
         self._readers = readers
 
     async def __aiter__(self) -> AsyncGenerator[EditOp, None]:
-        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; the earlier ones are good."""
+        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; earlier ones are good."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for op in decoded(batch, self.layout_version):
@@ -39,7 +39,7 @@ class EditLogInputStream:
         next_txid = self.first_txid
         said: dict[int, Exception] = {}
         turn = 0
-        failures = 0  # in a row, without anything new in between
+        failures = 0  # consecutive failures, without a new edit in between
         while next_txid <= self.last_txid:
             copy = self._segment.copies[turn % len(self._segment.copies)]
             before = next_txid

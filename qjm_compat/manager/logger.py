@@ -89,7 +89,7 @@ class Logger:
 
     def _perform(self, effects: list[ChannelEffect]) -> None:
         if self._is_closed:
-            return  # a call that ends late lets nothing go that waited behind it
+            return  # a call that ends late starts none of those queued after it
         for effect in effects:
             match effect:
                 case Send(call, SendEdits() as request) if self._begin(call, request):
@@ -109,7 +109,7 @@ class Logger:
             self._answered(call, request, sent, reply)
 
     def _begin(self, call: int, request: SendEdits) -> bool:
-        """Makes a batch call without a task, if the acceptor takes it at once. The batch is then in the ledger's queue."""
+        """Makes a batch call without a task, if the acceptor takes it at once. It is then in the ledger's queue."""
         return self.acceptor.begin(request, partial(self._batch_over, call, request, self._loop.time()))
 
     def _batch_over(self, call: int, request: SendEdits, sent: float, error: Exception | None) -> None:

@@ -120,7 +120,7 @@ class EditLogOutputStream:
         """Swaps the buffers. The one swapped out earlier must have been flushed."""
         self._check_open()
         if self._ready.num_txns:
-            raise StreamClosed("the buffer that was set apart has not been flushed")
+            raise StreamClosed("the swapped buffer has not been flushed")
         self._ready, self._filling = self._filling, EditsBuffer(self._filling.next_txid)
 
     async def flush(self) -> int:
@@ -231,11 +231,11 @@ class EditLogOutputStream:
         """Records the outcome of a flush. Idempotent."""
         if flush.cancelled():
             self._fail(
-                StreamClosed("a flush was given up: whether its edits are in the journal is not known")
+                StreamClosed("a flush was cancelled: it is unknown whether its edits are in the journal")
             )
         elif (error := flush.exception()) is not None:
             self._fail(
-                error if isinstance(error, JournalError) else StreamClosed(f"a flush broke off: {error!r}")
+                error if isinstance(error, JournalError) else StreamClosed(f"a flush failed: {error!r}")
             )
         else:
             self._committed_txid = max(self._committed_txid, flush.result())

@@ -55,7 +55,7 @@ async def wait_for(
         await asyncio.wait(pending, timeout=step, return_when=asyncio.FIRST_COMPLETED)
         late = loop.time() - now - step
         if late > PAUSE_SHARE_MIN * seconds_max:
-            log.warning("this process was suspended for %.1f s; waiting so much longer: %s", late, what)
+            log.warning("this process was suspended for %.1f s; waiting that much longer: %s", late, what)
             deadline += late
 
 

@@ -82,8 +82,8 @@ def check_no_gap(seen: Iterable[TxidRange]) -> None:
     """Raises EditsMissing if transactions are missing between segments."""
     for one, other in _gaps(seen):
         raise EditsMissing(
-            f"txids {one.last_txid + 1} to {other.first_txid - 1} are missing: of the acceptors that answer none has "
-            f"them, and later ones are there; bring the others back, or read from txid {other.first_txid} on"
+            f"txids {one.last_txid + 1} to {other.first_txid - 1} are missing: no acceptor that answers has "
+            f"them, but later ones exist; bring the others back, or read from txid {other.first_txid} on"
         )
 
 

@@ -55,9 +55,9 @@ class BackgroundSync:
                 for journal_id, syncer in (await self._syncers()).items():
                     self._tell(journal_id, await syncer.round())
             except JournalError as error:
-                self._warn("", f"journals cannot be looked after: {error}")
-            except Exception:  # whoever writes goes on, and it is told with its traceback
-                log.exception("a round of syncing journals broke off")
+                self._warn("", f"journals cannot be synced: {error}")
+            except Exception:  # writers continue; the log has the traceback
+                log.exception("a round of syncing journals failed")
 
     def _tell(self, journal_id: str, done: Synced) -> None:
         if done.copied or done.finalized:

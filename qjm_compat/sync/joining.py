@@ -88,16 +88,14 @@ def _check_enough(journal_id: str, held: Held, joining: Sequence[str]) -> None:
     if len(held) >= needed_of(len(held) + len(joining)):
         return
     told = (
-        f"nothing was done: {_who(held)} journal {journal_id}, and none of {', '.join(joining)}: what a majority "
-        f"acknowledged may be lost, and they would not know it. "
+        f"nothing was done: {_who(held)} journal {journal_id}, and none of {', '.join(joining)}: edits that a "
+        f"majority acknowledged may be lost, and the new acceptors would not know it. "
     )
     if all(one.is_new for one in held.values()):
-        raise BadJournalState(
-            f"{told}If nobody has ever written to this journal, --force formats it everywhere"
-        )
+        raise BadJournalState(f"{told}If this journal was never written to, --force formats it everywhere")
     raise BadJournalState(
-        f"{told}`bookledger journal export` takes out what is left, with --acceptor for those alone that have it; "
-        f"import that into a new journal"
+        f"{told}`bookledger journal export` exports the remaining edits, with --acceptor only for those that have it; "
+        f"import them into a new journal"
     )
 
 
@@ -105,7 +103,7 @@ def _check_no_rollback(held: Held, joining: Sequence[str]) -> None:
     keeping = [name for name, one in held.items() if one.keeps_rollback]
     if keeping:
         raise BadJournalState(
-            f"nothing was done: acceptor {', '.join(keeping)} can still roll an upgrade back, and "
+            f"nothing was done: acceptor {', '.join(keeping)} can still roll an upgrade back, but "
             f"{', '.join(joining)} could not: finalize the upgrade or roll it back first"
         )
 
@@ -115,7 +113,7 @@ def _check_finalized(held: Held, joining: Sequence[str]) -> None:
     groups, violations = finalized_groups(held)
     if violations:
         raise BadJournalState(
-            f"nothing was done: {violations[0]}; `bookledger journal fsck` looks at all copies"
+            f"nothing was done: {violations[0]}; `bookledger journal fsck` checks all copies"
         )
     for group in groups:
         if len(group.copies) < needed_of(len(held) + len(joining)):
@@ -134,8 +132,8 @@ def _check_can_tell(held: Held, joining: Sequence[str]) -> None:
     if behind and len(held) - len(behind) < majority(acceptors).needed:
         raise BadJournalState(
             f"nothing was done: acceptor {', '.join(behind)} joined the journal itself while segment "
-            f"{max(held[name].behind for name in behind)} was in progress, and lacks it: no majority could tell what "
-            f"was written of it. Have the writer end it, and run `bookledger journal sync`; then add "
+            f"{max(held[name].behind for name in behind)} was in progress, and lacks it: no majority would know which "
+            f"edits it has. Have the writer end it, and run `bookledger journal sync`; then add "
             f"{', '.join(joining)}"
         )
 

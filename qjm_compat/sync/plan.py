@@ -77,7 +77,7 @@ def plan(held: Held, targets: Collection[str]) -> SyncPlan:
 
 
 def finalized_groups(held: Held) -> tuple[list[SyncGroup], list[str]]:
-    """Every segment that is finalized at an acceptor and purged at none, in order; and all contradictions between them."""
+    """Every segment that is finalized at an acceptor and purged at none, in order; and their contradictions."""
     floor = purged_below(held)
     groups: dict[int, SyncGroup] = {}
     for name, one in held.items():
@@ -107,7 +107,7 @@ def _why_waiting(log: RemoteEditLog, unvouched: Collection[str]) -> str:
     names = ", ".join(unvouched)
     return (
         f"segment {span(log)} waits: edits were dropped at acceptor {names} by a discard, a rollback, an upgrade or a "
-        f"format, and no writer has told it since that txid {log.end_txid} is committed"
+        f"format, and no writer has since reported that txid {log.end_txid} is committed"
     )
 
 
@@ -123,7 +123,7 @@ def _violations(groups: list[SyncGroup]) -> list[str]:
         if widest is not None and widest.end_txid >= group.log.start_txid:
             widest.is_sound = group.is_sound = False
             found.append(
-                f"segment {group.log.start_txid} begins inside of segment {widest.log.start_txid}: "
+                f"segment {group.log.start_txid} begins inside segment {widest.log.start_txid}: "
                 f"{_told(widest)}; {_told(group)}"
             )
         if widest is None or group.end_txid > widest.end_txid:

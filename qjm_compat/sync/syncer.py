@@ -126,7 +126,7 @@ class JournalSyncer:
             else:
                 await self._do(step, done, failures)
         done.problems += [
-            f"acceptor {name} failed {FAILURES_IN_A_ROW_MAX} times in a row: the rest of it was not tried"
+            f"acceptor {name} failed {FAILURES_IN_A_ROW_MAX} times in a row: its other segments were not tried"
             for name in failures
             if failures[name] >= FAILURES_IN_A_ROW_MAX
         ]
@@ -163,7 +163,7 @@ class JournalSyncer:
                     f"acceptor {name} is not formatted: `bookledger journal format` adds it to the journal"
                 )
             except JournalError as error:
-                done.problems.append(f"acceptor {name} cannot be looked at: {error}")
+                done.problems.append(f"acceptor {name} cannot be read: {error}")
         return held
 
     async def _do(self, step: SyncStep, done: Synced, failures: Counter[str]) -> None:
@@ -206,13 +206,13 @@ class JournalSyncer:
         """Whether no acceptor has purged the segment during the copy; the target may have missed a purge."""
         floor = 0
         for acceptor in self._acceptors.values():
-            with suppress(JournalError):  # one that is away purges nothing meanwhile
+            with suppress(JournalError):  # an unavailable acceptor purges nothing meanwhile
                 floor = max(floor, await acceptor.purged_below())
         return log.end_txid >= floor
 
 
 class _Source:
-    """An acceptor that is read from. Raises its failures as SegmentUnreadable, to tell them from the target's."""
+    """An acceptor to read from. Raises its failures as SegmentUnreadable, to distinguish them from the target's."""
 
     def __init__(self, acceptor: SyncedAcceptor) -> None:
         self.name = acceptor.name

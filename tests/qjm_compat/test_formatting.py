@@ -188,10 +188,10 @@ async def test_a_format_that_reached_one_of_three_says_that_it_takes_force(tmp_p
         async with those.manager("abc") as manager:
             for logger in manager._set.loggers[1:]:
                 logger.acceptor = Refusing(logger.acceptor)
-            with pytest.raises(HalfFormatted, match="the same call with --force formats all of them anew"):
+            with pytest.raises(HalfFormatted, match="the same call with --force formats all of them again"):
                 await manager.format(NAMESPACE)
         async with those.manager("abc") as manager:
-            with pytest.raises(BadJournalState, match="If nobody has ever written to this journal, --force"):
+            with pytest.raises(BadJournalState, match="If this journal was never written to, --force"):
                 await manager.format(NAMESPACE)
             assert (await manager.format(NAMESPACE, force=True)).acceptors == ("a", "b", "c")
 

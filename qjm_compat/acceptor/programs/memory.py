@@ -107,7 +107,7 @@ class Memory:
             f"the state of journal {self.journal_id} was changed by others {CONFLICTS_MAX} times; try again"
         )
 
-    # --- what is committed ---------------------------------------------------------------------------
+    # --- the committed txid ---------------------------------------------------------------------------
 
     def note_committed(self, txid: int | None) -> None:
         """Raises the committed txid. Writers, ledgers and the state report it."""

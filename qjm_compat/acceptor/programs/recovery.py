@@ -51,7 +51,7 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
         yield from still(me, epoch)  # a later writer may have finalized it after the state was read
         raise
     if here is not None and not here.in_progress:
-        return  # finalized at this very end: nothing is left to decide
+        return  # finalized with this very end: there is nothing left to decide
     copy: SegmentRecord | None = None
     if not _is_same(here, wanted):
         copy = yield from _copied(request)
@@ -76,7 +76,7 @@ def _accepted(
         return now
     if own is None and seen.last_finalized_start < now.last_finalized_start >= wanted.start_txid:
         raise JournalOutOfSync(
-            f"segment {wanted.start_txid} was brought here from another acceptor meanwhile ; "
+            f"segment {wanted.start_txid} was copied here from another acceptor meanwhile ; "
             f"journal id: {me.journal_id}"
         )
     return transitions.accepted(now, wanted, epoch, copy)

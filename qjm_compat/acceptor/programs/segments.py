@@ -151,7 +151,9 @@ def sweep(me: Memory, state: JournalState) -> Program[None]:
     for ledger in deleted:
         yield from DropLedger(ledger)
     if deleted:
-        yield from me.swap(transitions.swept(state, frozenset(deleted)))  # else the next sweep does it
+        yield from me.swap(
+            transitions.swept(state, frozenset(deleted))
+        )  # otherwise the next sweep deletes it
 
 
 def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState]) -> Program[JournalState]:
@@ -274,7 +276,7 @@ def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
 
 def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int, epoch: int) -> JournalState:
     now = transitions.segment_at(state, segment.start_txid)
-    if now is not None and now.finalized:  # by a copy of another acceptor, perhaps
+    if now is not None and now.finalized:  # possibly by a copy from another acceptor
         assert now.end_txid is not None
         _check_same_end(me, now.start_txid, now.end_txid, end)
         return state
@@ -326,7 +328,7 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
             return True
         elif state.needs(found.segment):
             return False
-        else:  # dropped by a discard or a rollback, and not deleted yet: nothing else knows its ledger
+        else:  # dropped by a discard or a rollback, and not deleted yet: only this record names its ledger
             if found.segment.ledger_id not in transitions.kept_ledgers(state):
                 yield from DropLedger(found.segment.ledger_id)
             version = found.version

@@ -58,7 +58,7 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
         if old is not None and not request.force:
             raise JournalNotEmpty(
                 f"Can't format the storage directory because the current directory is not empty: journal "
-                f"{me.journal_id} is formatted already; force it if its edits may be forgotten"
+                f"{me.journal_id} is formatted already; force it if its edits may be discarded"
             )
         yield from _fence_all(me, old, unless_lost_from=0)
         storage, promised = request.namespace.storage, request.promised_epoch
@@ -128,7 +128,7 @@ def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
         return transitions.refused(transitions.rolled_back(state, state.previous), request.owner)
 
     state = yield from _step(me, step)
-    me.committed_txid = state.committed_txid  # what was committed since is rolled back with its edits
+    me.committed_txid = state.committed_txid  # the txid committed since is rolled back with its edits
 
 
 def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
@@ -153,7 +153,7 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
     """The start of the last finalized segment that is kept."""
     if start < state.purged_below:
         raise BadJournalState(
-            f"Cannot discard segments from txid {start} on: what came before {state.purged_below} was purged ; "
+            f"Cannot discard segments from txid {start} on: edits before {state.purged_below} were purged ; "
             f"journal id: {me.journal_id}"
         )
     logs = yield from finalized_logs(state)

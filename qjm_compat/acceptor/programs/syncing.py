@@ -61,9 +61,9 @@ class Taken(Enum):
     FINALIZED = "all of it was there, and it is finalized now"
     THERE = "it is there"
     LACKING = "it is not there, and may be copied"
-    OPEN = "its writer is at it, in this process"
+    OPEN = "its writer is still writing it, in this process"
     PURGED = "it was purged"
-    NOT_VOUCHED = "nobody has told this acceptor that it was not dropped"
+    NOT_VOUCHED = "no writer has confirmed to this acceptor that it was not dropped"
 
 
 def segments_held(me: Memory) -> Program[SegmentsHeld]:
@@ -212,7 +212,7 @@ def _told_in(me: Memory, segment: SegmentRecord) -> Program[int]:
     try:
         end = yield from written(me, segment)
     except JournalUnavailable:
-        return 0  # it tells nothing, and may be what is to be replaced
+        return 0  # it proves nothing, and may be the one to be replaced
     return end.committed_txid or 0
 
 

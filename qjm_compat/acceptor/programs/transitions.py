@@ -120,7 +120,7 @@ def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
         purged_below=max(state.purged_below, min_txid_to_keep),
         segments=tuple(s for s in state.segments if s not in gone),
         accepted=tuple(a for a in state.accepted if a.start_txid >= min_txid_to_keep),
-        # A finalized one may have a record of its own, and is deleted with it.
+        # A finalized segment may have its own record, and is deleted with it.
         replaced_ledgers=(*state.replaced_ledgers, *(s.ledger_id for s in gone)),
     )
 

@@ -99,7 +99,7 @@ def _write_permission(permission: Permission) -> bytes:
 
 def _checked(permissions: int) -> int:
     if not 0 <= permissions <= 7:
-        raise BrokenOp(f"{permissions} are no permissions")
+        raise BrokenOp(f"{permissions} is not a set of permissions")
     return permissions
 
 
@@ -129,7 +129,7 @@ def _read_change(data: bytes, at: int) -> tuple[AclChange, int]:
     refuse_others(fields, (1, 2))
     path = maybe_bytes(fields, 1)
     if path is None:
-        raise BrokenOp("an access control list is of no path")
+        raise BrokenOp("an access control list has no path")
     entries = tuple([_entry_of(read_message(raw)) for raw in some_bytes(fields, 2)])
     return AclChange(read_text(path), entries), end
 

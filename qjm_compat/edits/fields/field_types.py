@@ -79,7 +79,7 @@ _ONE_BYTE = [bytes([value]) for value in range(VINT_ONE_BYTE_MAX + 1)]
 def take(data: bytes, at: int, size: int) -> tuple[bytes, int]:
     raw = data[at : at + size]
     if size < 0 or len(raw) < size:
-        raise BrokenOp(f"a field of {size} bytes, where {len(raw)} are left")
+        raise BrokenOp(f"a field of {size} bytes, but {len(raw)} are left")
     return raw, at + size
 
 
@@ -115,7 +115,7 @@ def _write_text(text: str) -> bytes:
 
 def _read_flag(data: bytes, at: int) -> tuple[bool, int]:
     if data[at] > 1:
-        raise BrokenOp(f"a yes or no is written as {data[at]}")
+        raise BrokenOp(f"a boolean is written as {data[at]}")
     return data[at] == 1, at + 1
 
 
@@ -197,7 +197,7 @@ def flagged(cls: type[T], required: int) -> FieldType[T]:
             values.append(value)
         flags, at = bits.unpack_from(data, at)[0], at + bits.size
         if flags >> len(maybe):
-            raise BrokenOp(f"flags {flags:#x} of {cls.__name__} say more than is known")
+            raise BrokenOp(f"flags {flags:#x} of {cls.__name__} have unknown bits")
         for bit, (_, kind) in enumerate(maybe):
             value, at = kind.read(data, at) if flags >> bit & 1 else (None, at)
             values.append(value)
@@ -247,7 +247,7 @@ def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
 
 def check_count(count: int, count_max: int) -> None:
     if not 0 <= count <= count_max:
-        raise BrokenOp(f"a list of {count}, where there can be 0 to {count_max}")
+        raise BrokenOp(f"a list of {count}, but 0 to {count_max} are allowed")
 
 
 def to_enum(cls: type[E], value: int) -> E:

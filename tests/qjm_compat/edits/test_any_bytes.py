@@ -149,7 +149,7 @@ def test_an_enumerated_value_that_nobody_knows_is_refused() -> None:
 @pytest.mark.parametrize(
     ("cls", "body", "reason"),
     [
-        (Append, struct.pack(">HHHBHi", 0, 0, 0, 2, 0, -2), "a yes or no is written as 2"),
+        (Append, struct.pack(">HHHBHi", 0, 0, 0, 2, 0, -2), "a boolean is written as 2"),
         (AddCachePool, struct.pack(">HIHi", 0, 0x40, 0, -2), "flags 0x40 of CachePool say more"),
         (ModifyCacheDirective, struct.pack(">qIHi", 1, 0x10, 0, -2), "flags 0x10 of CacheDirective say more"),
         (SetQuotaByStorageType, struct.pack(">Hiq", 0, 6, 1), "6 is no StorageType"),
@@ -158,11 +158,11 @@ def test_an_enumerated_value_that_nobody_knows_is_refused() -> None:
         (Mkdir, encode_op(MKDIR, -63)[13:-4][:-5] + b"\0\0\0\1\x80", "list begins with 0x80"),
         (SetAcl, b"\0", "of no path"),
         (SetAcl, b"\x0c\x0a\0\x12\x08\x08\4\x10\0\x18\0\x22\0", "4 is no AclType"),
-        (SetAcl, b"\x0a\x0a\0\x12\x06\x08\0\x10\0\x18\x08", "8 are no permissions"),
-        (SetAcl, b"\x08\x0a\0\x12\x04\x08\0\x10\0", "field 3 of a message should be there once"),
+        (SetAcl, b"\x0a\x0a\0\x12\x06\x08\0\x10\0\x18\x08", "8 is not a set of permissions"),
+        (SetAcl, b"\x08\x0a\0\x12\x04\x08\0\x10\0", "field 3 of a message must occur once"),
         (SetXAttr, b"\x04\x12\x02\x08\0", "has no name"),
         (SetXAttr, b"\x04\x0a\0\x0a\0", "field 1 of a message is there 2 times"),
-        (SetXAttr, b"\x02\x1a\0", r"fields that nobody knows: \[3\]"),
+        (SetXAttr, b"\x02\x1a\0", r"unknown fields: \[3\]"),
         (SetXAttr, b"\x02\x08\0", "field 1 of a message should be bytes"),
         (SetXAttr, b"\x82\0\x0a\0", "a message of 2 bytes"),
     ],

@@ -91,7 +91,7 @@ def test_transactions_out_of_order_or_twice_are_refused() -> None:
 
 def test_fewer_ops_than_announced_are_refused_at_the_end() -> None:
     whole = batch(5, 3)
-    with pytest.raises(BrokenFrame, match="transaction 8 was expected, and the ops end here") as caught:
+    with pytest.raises(BrokenFrame, match="transaction 8 was expected, but the ops end here") as caught:
         check_batch(whole, 5, 4)
     assert caught.value.offset == len(whole)
     with pytest.raises(BrokenFrame, match="the ops end here"):

@@ -34,7 +34,7 @@ def test_to_those_that_have_promised_nothing_others_are_added_where_they_know_of
     assert joins({"a": NEW}) == Format(TAKEN)
     assert joins({"a": NEW, "b": NEW}) == Format(TAKEN)
     told = refused({"a": NEW}, "b", "c")
-    assert "If nobody has ever written to this journal, --force formats it everywhere" in told
+    assert "If this journal was never written to, --force formats it everywhere" in told
 
 
 def test_it_is_told_the_latest_promise_and_what_is_in_progress() -> None:

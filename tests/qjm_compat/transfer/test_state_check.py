@@ -71,6 +71,6 @@ def test_a_record_that_contradicts_the_state_is_told() -> None:
 
 def test_a_segment_that_was_finalized_last_is_there_unless_it_was_purged() -> None:
     lost = replace(STATE, segments=STATE.segments[1:])
-    assert wrong_with(lost) == ["segment 1 was finalized last, and nothing of it is there"]
+    assert wrong_with(lost) == ["segment 1 was finalized last, and is missing"]
     assert wrong_with(replace(lost, purged_below=11)) == []
     assert wrong_with(replace(lost, last_finalized_start=0)) == []
