@@ -137,7 +137,7 @@ async def test_one_of_three_that_holds_edits_is_not_added_to(tmp_path: Path) -> 
             await one.recover_unfinalized_segments()
             await write_segment(one, 1, 3)
         async with those.manager("abc") as three:
-            with pytest.raises(BadJournalState, match="what a majority acknowledged may be lost"):
+            with pytest.raises(BadJournalState, match="edits that a majority acknowledged may be lost"):
                 await three.format(NAMESPACE)
         assert await those.formatted() == "a"
         async with those.manager("ab") as two:  # one after the other is well

@@ -79,7 +79,7 @@ def test_copies_that_contradict_each_other_are_not_added_to() -> None:
 
 def test_an_upgrade_that_can_be_rolled_back_is_settled_first() -> None:
     told = refused({"a": replace(AT_WORK, keeps_rollback=True), "b": AT_WORK})
-    assert "acceptor a can still roll an upgrade back, and c could not" in told
+    assert "acceptor a can still roll an upgrade back, but c could not" in told
 
 
 def test_one_that_joined_in_the_middle_of_a_segment_gets_it_before_another_joins() -> None:

@@ -39,7 +39,7 @@ def test_a_state_and_its_records_are_well() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"last_writer_epoch": 3}, "listens to epoch 3"),
+        ({"last_writer_epoch": 3}, "its writer has epoch 3"),
         ({"last_promised_epoch": 1, "last_writer_epoch": 1}, "segment 11 is of epoch 2"),
         (
             {"segments": (*STATE.segments, replace(STATE.segments[1], ledger_id=9))},

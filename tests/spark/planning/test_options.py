@@ -29,7 +29,7 @@ JOURNAL = {**URI, "journal": "ns1"}
         ({**JOURNAL, "acceptors": "a,,b"}, "acceptors must be a list of names"),
         ({**URI, "recover": "yes"}, "recover must be true or false"),
         ({**URI, "columns": "payload,size"}, "no column 'size'.*payload"),
-        ({**URI, "columns": "payload,payload"}, "once each"),
+        ({**URI, "columns": "payload,payload"}, "each only once"),
         ({**URI, "partition_bytes": "0"}, "partition_bytes must be a number from 1"),
         ({**URI, "partitions_min": "-1"}, "partitions_min is a number"),
         ({**URI, "max_bytes_per_trigger": "1m"}, "max_bytes_per_trigger is a number"),
@@ -91,5 +91,5 @@ def test_a_schema_chooses_columns_and_must_fit() -> None:
         options.columns_of(StructType().add("size", "long"))
     with pytest.raises(BadSelection, match="payload is binary, not string"):
         options.columns_of(StructType().add("payload", "string"))
-    with pytest.raises(BadSelection, match="one at least"):
+    with pytest.raises(BadSelection, match="name at least one column"):
         options.columns_of(StructType())
