@@ -14,9 +14,7 @@ from metadata.store import MetadataStore, list_all
 
 from ...acceptor.journal import Journal
 from ...config import JournalConfig
-from ...edits import (
-    crc_batch as crc_batch,
-)  # imports NumPy, for which the first large batch would otherwise wait
+from ...edits import crc_batch as crc_batch  # imports NumPy before the first large batch needs it
 from ...error_translation import metadata_errors
 from ...errors import BadRequest
 from ...requests import R, Request
