@@ -57,5 +57,5 @@ class LoadShedding:
         if held > limit:
             largest = max(everybody, key=lambda one: one.held_bytes + one.called_bytes)
             largest.refuse(
-                f"all connections together hold more than {limit} bytes, and this one the most: send less at a time"
+                f"all connections together hold more than {limit} bytes, and this one most: send less at a time"
             )

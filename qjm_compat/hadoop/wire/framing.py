@@ -63,7 +63,7 @@ class FrameReader:
             return None
         (size,) = _LENGTH.unpack_from(data, offset)
         if size > self.size_max:
-            raise BadFrame(f"a frame of {size} bytes was announced; the limit is {self.size_max}")
+            raise BadFrame(f"a frame of {size} bytes was announced; {self.size_max} is the most")
         end: int = offset + _LENGTH.size + size
         return end if end <= len(data) else None
 
