@@ -1,7 +1,8 @@
-"""A journal of edits, as a NameNode keeps it: written by one, followed by others, taken over.
+"""A journal of edits, as a NameNode keeps it: one process writes it, others follow it, and another one may take it
+over.
 
-python examples/edits.py write JOURNAL COUNT   # becomes the writer, and writes so many edits
-python examples/edits.py follow JOURNAL TXID   # prints edits until it has seen this one
+    python examples/edits.py write JOURNAL COUNT   # becomes the writer, and writes COUNT edits
+    python examples/edits.py follow JOURNAL TXID   # prints edits up to this one
 """
 
 import os
@@ -17,7 +18,7 @@ LOOK_AGAIN_SECONDS = 0.1
 
 
 def write(journal: QuorumJournalManager, count: int) -> None:
-    """Goes on behind the last edit there is; whoever wrote before is fenced."""
+    """Fences the previous writer, and continues after the last edit."""
     if not journal.is_formatted():
         journal.format(NamespaceInfo(namespace_id=1, cluster_id="CID-example"))
     journal.recover_unfinalized_segments()
@@ -34,7 +35,7 @@ def write(journal: QuorumJournalManager, count: int) -> None:
 
 
 def follow(journal: QuorumJournalManager, through: int) -> None:
-    while not journal.is_formatted():  # its writer has not begun
+    while not journal.is_formatted():  # its writer has not started yet
         time.sleep(LOOK_AGAIN_SECONDS)
     for op in journal.tail(1):
         print(op.txid, edits.op_to_json(op)["path"], flush=True)

@@ -1,10 +1,12 @@
-"""An event log: a publisher appends, each consumer sees every event in order, also what came while it was away.
+"""An event log: a publisher appends events, and each consumer sees all of them in order, including those that it
+missed.
 
-python examples/event_log.py publish TOPIC            # a line of standard input is an event; prints its position
-python examples/event_log.py consume TOPIC CONSUMER   # prints events until it is stopped, and goes on there next time
+    python examples/event_log.py publish TOPIC            # each line of standard input is an event; prints its position
+    python examples/event_log.py consume TOPIC CONSUMER   # prints events until stopped; the next run continues there
 
-Events are kept for a week. A consumer that dies prints those of its last second again. A second process of one consumer
-stands by; a second publisher of a topic takes it over, and the first one may publish no more.
+Events are kept for a week. If a consumer dies, the events of its last second are printed again. A second process for
+the same consumer waits as a standby. A second publisher of a topic takes it over, and the first one can no longer
+publish.
 """
 
 import os
@@ -16,10 +18,10 @@ from ledgers import Retention
 
 WEEK = Retention(age_seconds=7 * 86_400)
 SEGMENT_SECONDS = 3600
-"""Old events go so many at a time, those of an hour."""
+"""Old events are deleted one segment at a time, which holds the events of an hour."""
 
 LEASE_SECONDS = 3
-"""How soon another process goes on for a consumer that has died."""
+"""How soon another process replaces a consumer that has died."""
 
 
 def opened(client: LedgerClient, topic: str) -> Log:
@@ -30,14 +32,14 @@ def opened(client: LedgerClient, topic: str) -> Log:
 
 
 def publish(log: Log) -> None:
-    """Each line is confirmed before the next is read."""
+    """Confirms each line before it reads the next."""
     with log.writer() as writer:
         for line in sys.stdin.buffer:
             print(writer.append(line.rstrip(b"\n")), flush=True)
 
 
 def consume(log: Log, consumer: str) -> None:
-    """Old events first, then new ones as they come, whoever publishes them; no publisher is disturbed."""
+    """Prints old events first, then new ones as they arrive, from any publisher. Does not disturb publishers."""
     for record in log.consume(consumer, lease_seconds=LEASE_SECONDS):
         sys.stdout.buffer.write(record.payload + b"\n")
         sys.stdout.flush()

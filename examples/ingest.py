@@ -1,9 +1,9 @@
-"""A service that takes sales in from many tills at once, stores each once, and answers with what it has read of them.
+"""A service that receives sales from many tills at once, stores each once, and answers from the log that it has read.
 
-    python examples/ingest.py LOG      # then lines like: till-7 1841 250 (who, the number of its sale, cents)
+    python examples/ingest.py LOG      # then lines like: till-7 1841 250 (till, number of its sale, cents)
 
-The answer is "till-7 1841 POSITION TOTAL", with all that the till has sold. A till says one sale at a time. One that
-got no answer says the same line again, to whichever process serves by then, and the sale is stored once.
+The answer is "till-7 1841 POSITION TOTAL", where TOTAL sums all sales of the till. A till sends one sale at a time. If
+it gets no answer, it sends the same line again, to the process that serves by then, and the sale is stored once.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ from bookledger.errors import LogFenced, SequenceTooOld
 from ledgers.aio import LedgerClient, Log, LogWriter
 
 SALES_MAX = 100
-"""How many sales are worked on at a time; further lines wait to be read."""
+"""The number of sales handled at a time; further lines wait to be read."""
 
 
 class Totals:
-    """What each till has sold, as far as the log was read."""
+    """The total sales of each till, up to the position that was read."""
 
     def __init__(self) -> None:
         self.cents: Counter[str] = Counter()
@@ -36,7 +36,7 @@ class Totals:
                 self._has_read.notify_all()
 
     async def through(self, position: int) -> None:
-        """Waits until the record at this position was read: then one reads what one wrote."""
+        """Waits until the record at this position was read, so that a writer reads its own writes."""
         async with self._has_read:
             await self._has_read.wait_for(lambda: position < self._end)
 
@@ -56,7 +56,7 @@ async def answer(writer: LogWriter, totals: Totals, line: str) -> str:
 
 
 async def serve(writer: LogWriter, totals: Totals) -> None:
-    """A task for each line of standard input, which is a pipe or a terminal."""
+    """Starts a task for each line of standard input, which must be a pipe or a terminal."""
     lines, room = asyncio.StreamReader(), asyncio.Semaphore(SALES_MAX)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
@@ -85,5 +85,5 @@ if __name__ == "__main__":
     try:
         asyncio.run(main())
     except* LogFenced:
-        why = "another process serves by now"
+        why = "another process has taken over"
     sys.exit(why)

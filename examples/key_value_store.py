@@ -1,8 +1,8 @@
-"""A key-value store whose write-ahead log is kept in bookledger, with fail-over.
+"""A key-value store with fail-over. Its write-ahead log is kept in bookledger.
 
     python examples/key_value_store.py NAME        # then lines like: set color blue / get color
 
-Start it in two terminals with one NAME: one of them leads, and the other stands by until the first ends, or dies.
+Start it in two terminals with the same NAME: one process leads, and the other stands by until the first ends or dies.
 """
 
 import json
@@ -14,20 +14,20 @@ from bookledger.errors import TakenOver
 from ledgers import Term
 
 LEASE_SECONDS = 3
-"""How soon the one that stands by notices a death; also how long a pause a leader survives."""
+"""How soon the standby notices the leader's death; also the longest pause that a leader survives."""
 
 
 SNAPSHOT_CHANGES = 100
-"""After so many changes all values are written at once, and the log is truncated before them."""
+"""After this many changes a snapshot of all values is written, and the log is truncated before it."""
 
 
 class KeyValueStore:
-    """The values in memory; every change is in the log before it is answered."""
+    """The values in memory. Every change is in the log before it is answered."""
 
     def __init__(self, log: Log, term: Term) -> None:
         self._term = term
         self._log = log
-        self._writer = log.writer(term=term)  # from here on no earlier leader adds anything
+        self._writer = log.writer(term=term)  # fences earlier leaders
         self.values: dict[str, str] = {}
         self._changes = 0
         for record in log.read():
@@ -35,7 +35,7 @@ class KeyValueStore:
             self.values |= json.loads(record.payload)
 
     def set(self, key: str, value: str) -> None:
-        """Raises LogFenced if another process leads: it may or may not see this change."""
+        """Raises LogFenced if another process leads; that process may or may not see this change."""
         self._append({key: value})
         self.values[key] = value
         self._changes += 1
@@ -47,7 +47,7 @@ class KeyValueStore:
         return self._writer.append(json.dumps(values).encode())
 
     def get(self, key: str) -> str:
-        """Raises LeadershipLost where another process may lead, which has newer values."""
+        """Raises LeadershipLost if another process may lead, because that one has newer values."""
         self._term.check()
         return self.values.get(key, "(none)")
 
@@ -72,7 +72,7 @@ def serve(store: KeyValueStore) -> None:
 def main() -> None:
     with LedgerClient(os.environ["BOOKLEDGER_METADATA"]) as client:
         log = client.log(sys.argv[1], create=True)
-        with client.election(log.name).lead(lease_seconds=LEASE_SECONDS) as term:  # waits for its turn
+        with client.election(log.name).lead(lease_seconds=LEASE_SECONDS) as term:  # waits to be elected
             serve(KeyValueStore(log, term))
 
 

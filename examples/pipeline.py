@@ -1,11 +1,11 @@
 """A pipeline: readings of many sensors are stored once each, and a group of workers shares them.
 
-    python examples/pipeline.py feed NAME SOURCE   # a line of standard input is a reading: NUMBER SENSOR VALUE
+    python examples/pipeline.py feed NAME SOURCE   # each line of standard input is a reading: NUMBER SENSOR VALUE
     python examples/pipeline.py work NAME          # prints SENSOR VALUE; run as many as you like
 
-The feed prints the number of each reading that is stored. A source whose feed has died starts another one, and says all
-readings again that got no answer, by their numbers: each is stored once. Readings of one sensor come in order. A worker
-that dies leaves what it has not committed to the others, which may print the last of it again.
+The feed prints the number of each reading that is stored. If a feed dies, its source starts another one and sends all
+unanswered readings again, with the same numbers: each is stored once. Readings of one sensor arrive in order. If a
+worker dies, other workers take over its uncommitted readings, and may print the last of them again.
 """
 
 import os
@@ -17,14 +17,14 @@ from bookledger import LedgerClient, LogSet
 from bookledger.errors import LogFenced
 
 LOGS = 4
-"""So many workers have something to do at a time."""
+"""The number of workers that can be busy at a time."""
 
 LEASE_SECONDS = 3
-"""How soon others go on with the logs of a worker that has died."""
+"""How soon other workers take over the logs of a worker that has died."""
 
 
 def feed(readings: LogSet, source: str) -> None:
-    """Many readings are under way at a time, those of one sensor in order."""
+    """Keeps many readings in flight at a time; those of one sensor stay in order."""
     with readings.writer() as writer:
         for line in sys.stdin:
             number, sensor, value = line.split()
@@ -35,7 +35,7 @@ def feed(readings: LogSet, source: str) -> None:
 
 
 def answer(number: str, stored: Future[int]) -> None:
-    if stored.exception() is None:  # else closing the writer raises it
+    if stored.exception() is None:  # otherwise closing the writer raises it
         print(number, flush=True)
 
 

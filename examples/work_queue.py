@@ -1,9 +1,9 @@
-"""A work queue: jobs are done in order by one worker, and by the next one if it dies.
+"""A work queue: one worker does the jobs in order, and the next worker takes over if it dies.
 
-    python examples/work_queue.py put QUEUE        # a line of standard input is a job
-    python examples/work_queue.py work QUEUE       # does all jobs there are, then ends
+    python examples/work_queue.py put QUEUE        # each line of standard input is a job
+    python examples/work_queue.py work QUEUE       # does all queued jobs, then ends
 
-A job is done at least once: a worker that dies between doing a job and saying so leaves it to the next worker.
+Each job is done at least once: if a worker dies after doing a job and before recording it, the next worker repeats it.
 """
 
 import os
@@ -14,7 +14,7 @@ from bookledger.errors import LogFenced
 
 
 def put(client: LedgerClient, queue: str) -> None:
-    """All jobs travel together, and all are on disk when this returns. One producer puts at a time."""
+    """Sends all jobs without waiting; all are on disk when this returns. Only one producer may put jobs at a time."""
     with client.log(f"{queue}.jobs", create=True).writer() as writer:
         for line in sys.stdin.buffer:
             writer.append_async(line.strip())
@@ -22,10 +22,10 @@ def put(client: LedgerClient, queue: str) -> None:
 
 
 def work(client: LedgerClient, queue: str) -> None:
-    """Says which jobs it has done in a log of its own, which it takes over from the worker before it."""
+    """Records finished jobs in a log of its own, which it takes over from the previous worker."""
     jobs, done = client.log(f"{queue}.jobs", create=True), client.log(f"{queue}.done", create=True)
     with done.writer() as writer:
-        for job in jobs.read(start=writer.next_position):  # as many are done as it has records
+        for job in jobs.read(start=writer.next_position):  # one record for each finished job
             print("doing", job.payload.decode(), flush=True)
             writer.append(b"")
 
@@ -40,4 +40,4 @@ if __name__ == "__main__":
     try:
         main()
     except LogFenced as error:
-        sys.exit(f"{error}: this one has to stop")
+        sys.exit(f"{error}: this worker must stop")

@@ -11,7 +11,7 @@
             out.flush()  # on the disks of a quorum when it returns
         journal.finalize_log_segment(1, 1)
 
-`qjm_compat.aio` has the same for asyncio; `qjm_compat.edits` is the edit log's format.
+`qjm_compat.aio` provides the same for asyncio; `qjm_compat.edits` is the edit log's format.
 """
 
 from importlib.util import find_spec

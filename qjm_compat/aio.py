@@ -40,21 +40,21 @@ if TYPE_CHECKING:
     from .hadoop.client.acceptor import RemoteAcceptor
 
 DEFAULT_ACCEPTOR = "main"
-"""The only acceptor of a journal that names none: its segments are replicated by their ledgers."""
+"""The only acceptor of a journal that names none: the ledgers replicate its segments."""
 
 PURGE_SECONDS_MAX = 10.0
 """How long closing waits for a running purge."""
 
 
 class QuorumJournalManager:
-    """A journal: to write it, become its writer with `recover_unfinalized_segments`; reading needs nothing.
+    """A journal. To write to it, become its writer with `recover_unfinalized_segments`; reading needs no preparation.
 
     With one acceptor, the default, the ledgers replicate every edit and the metadata keeps the promises. With
-    `acceptors`, each has ledgers of its own, and a majority of them decides. Use as `async with`; belongs to the
-    event loop it is opened on. Every writer after the first gets a higher epoch, and the one before
-    is refused from then on with StaleEpoch.
+    `acceptors`, each acceptor has its own ledgers, and a majority of them decides. Use as `async with`; belongs to the
+    event loop it is opened on. Every writer gets a higher epoch than the one before it, which from then on is refused
+    with StaleEpoch.
 
-    In place of a metadata URI it takes `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes, stock ones or ours.
+    Instead of a metadata URI it accepts `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes, stock ones or ours.
     Stock ones do not report whose edits they hold, so their writers pass `namespace`.
     """
 
@@ -71,7 +71,7 @@ class QuorumJournalManager:
         self._addresses: tuple[str, ...] = ()
         if metadata_uri.startswith(SCHEME):
             if journal_id is not None or acceptors is not None:
-                raise BadRequest("a qjournal:// URI names journal and acceptors by itself")
+                raise BadRequest("a qjournal:// URI already names the journal and its acceptors")
             self._addresses, journal_id = parse(metadata_uri)
         try:
             self.journal_id = keys.check_name(journal_id or "")
@@ -100,7 +100,7 @@ class QuorumJournalManager:
     # --- opening and closing ------------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Opens ledgers and metadata; done by `async with`. Raises JournalUnavailable, LedgerError for a bad URI."""
+        """Opens ledgers and metadata; `async with` calls it. Raises JournalUnavailable, LedgerError for a bad URI."""
         if self._loggers is not None:
             return
         if self._addresses:
@@ -110,9 +110,9 @@ class QuorumJournalManager:
         self._loggers = LoggerSet(tuple(self._journals.values()), self.config)
 
     async def close(self) -> None:
-        """Closes the journal. An unfinalized segment is ended by the next writer. Safe to repeat.
+        """Closes the journal. The next writer ends an unfinalized segment. Safe to repeat.
 
-        Does nothing in a forked process: the journal is its parent's.
+        Does nothing in a forked process, because the journal belongs to its parent.
         """
         if not self._home.is_here:
             return
@@ -144,10 +144,10 @@ class QuorumJournalManager:
     async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
         """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor has it already.
 
-        If only some of them have it, for this namespace, the others join: they are formatted, and the first ones keep
+        If only some acceptors have it, for this namespace, the others join: they are formatted, and the first ones keep
         everything. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged edits;
-        HalfFormatted names the acceptors that were formatted, and the same call again formats the rest.
-        `force` discards what they hold, even if it cannot be fenced; stop its writer first.
+        HalfFormatted names the acceptors that were formatted, and the same call again formats the rest. `force`
+        discards the acceptors' contents, even if they cannot be fenced; stop the journal's writer first.
         """
         work = Formatting(self.journal_id, self._set, self._proposer, self._opened)
         done = await work.run(namespace, force=force)
@@ -157,20 +157,20 @@ class QuorumJournalManager:
     async def sync(
         self, *, bytes_per_second: float | None = None, on_bytes: Callable[[int], None] = lambda _: None
     ) -> Synced:
-        """Copies finalized segments to acceptors on ledgers that lack them. Returns what it did and what is left.
+        """Copies finalized segments to acceptors on ledgers that lack them. Returns the work done and the work left.
 
-        A writer may go on meanwhile, in any process. JournalNodes sync by themselves. `on_bytes` is called with the
-        bytes of each part that is copied, on the client's event loop.
+        A writer may continue meanwhile, in any process. JournalNodes sync on their own. `on_bytes` is called with the
+        bytes of each copied part, on the client's event loop.
         """
         pace = RateLimit(bytes_per_second or self.config.sync_bytes_per_second).keep
         return await JournalSyncer(self._opened.on_ledgers, pace, on_bytes=on_bytes).until_done()
 
     async def is_formatted(self) -> bool:
-        """Whether any acceptor has the journal; all must answer."""
+        """Whether any acceptor has the journal. All must answer."""
         return await self._set.run(self._proposer.is_formatted())
 
     async def do_pre_upgrade(self) -> None:
-        """First step of an upgrade: saves the state. Until the second step the journal cannot be written."""
+        """First step of an upgrade: saves the state. The journal cannot be written until the second step."""
         await self._set.run(self._proposer.do_pre_upgrade())
 
     async def do_upgrade(self, namespace: NamespaceInfo) -> None:
@@ -179,11 +179,11 @@ class QuorumJournalManager:
         self._namespace = namespace
 
     async def do_finalize(self) -> None:
-        """Gives up the rollback."""
+        """Ends an upgrade: it can no longer be rolled back."""
         await self._set.run(self._proposer.do_finalize())
 
     async def can_roll_back(self, target_layout_version: int) -> bool:
-        """Whether there is a state of this layout to roll back to."""
+        """Whether there is a state with this layout to roll back to."""
         return await self._set.run(self._proposer.can_roll_back(target_layout_version))
 
     async def do_rollback(self) -> None:
@@ -191,14 +191,14 @@ class QuorumJournalManager:
         await self._set.run(self._proposer.do_rollback())
 
     async def discard_segments(self, start_txid: int) -> None:
-        """Drops every segment from a txid on; a writer then becomes the writer anew, with a new manager.
+        """Drops every segment from a txid on. Afterwards, a new manager must become the writer.
 
-        A dropped ledger that cannot be fenced, because its bookies are away, does not stop this: its writer may
-        get edits acknowledged until it calls an acceptor again, and these are lost. Stop the writer first.
+        If a dropped ledger cannot be fenced because its bookies are unavailable, this continues: the ledger's writer
+        may get edits acknowledged until it calls an acceptor again, and these edits are lost. Stop the writer first.
         Raises BadJournalState if the txid lies inside a segment.
         """
         seconds_max = self.config.operations_seconds_max
-        request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding one may begin far earlier
+        request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding segment may begin far earlier
         # An acceptor with an unreadable segment is ignored: this call may be meant to discard it.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
         for segment in segments_seen(answers.replies, self._set.acceptors.majority, only_durable=False):
@@ -214,7 +214,7 @@ class QuorumJournalManager:
         return await self._set.run(self._proposer.get_journal_c_time())
 
     async def namespace(self) -> NamespaceInfo:
-        """The namespace of the journal's edits: as given, or as a majority of the acceptors knows it."""
+        """The namespace of the journal's edits: the given one, or the one that a majority of the acceptors knows."""
         if self._namespace is None:
             ask = self._set.acceptors.ask(
                 "getStorageInfo", GetStorageInfo(), Need.MAJORITY, self.config.takeover_seconds_max
@@ -233,9 +233,9 @@ class QuorumJournalManager:
         return self._proposer.epoch
 
     async def recover_unfinalized_segments(self) -> SegmentState | None:
-        """Becomes the writer and finalizes the segment that the last one left open; returns it, if there was one.
+        """Becomes the writer and finalizes the segment that the last writer left open; returns it, if there was one.
 
-        Once only: close a manager that lost the journal, and make another one. Raises QuorumFailed.
+        Allowed only once: if a manager loses the journal, close it and create another one. Raises QuorumFailed.
         """
         steps = self._proposer.recover_unfinalized_segments(await self.namespace())
         recovered = await self._set.run(steps)
@@ -244,7 +244,7 @@ class QuorumJournalManager:
         return recovered
 
     async def create_new_unique_epoch(self) -> int:
-        """First half of becoming the writer: fences all earlier ones, and recovers nothing."""
+        """First half of becoming the writer: fences all earlier writers, and recovers nothing."""
         await self._set.run(self._proposer.create_new_unique_epoch(await self.namespace()))
         assert self.epoch is not None
         tell(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
@@ -253,7 +253,7 @@ class QuorumJournalManager:
     async def start_log_segment(
         self, first_txid: int, layout_version: int | None = None
     ) -> EditLogOutputStream:
-        """Begins a segment and returns its output stream. Raises BadJournalState before recovery, QuorumFailed."""
+        """Begins a segment and returns its output stream. Raises BadJournalState before recovery, or QuorumFailed."""
         if self._stream is not None:
             raise BadJournalState(f"segment {self._stream.first_txid} is still being written")
         layout = layout_version if layout_version is not None else (await self.namespace()).layout_version
@@ -262,21 +262,21 @@ class QuorumJournalManager:
         return self._stream
 
     async def finalize_log_segment(self, first_txid: int, last_txid: int) -> None:
-        """Ends a segment for ever at a majority. Raises QuorumFailed."""
+        """Ends a segment permanently at a majority. Raises QuorumFailed."""
         await self._set.run(self._proposer.finalize_log_segment(first_txid, last_txid))
 
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
-        """Deletes segments that end before a txid. Returns at once; the next purge retries what fails."""
+        """Deletes segments that end before a txid. Returns at once; the next purge retries failed deletions."""
         self._purge(min_txid_to_keep)
 
     async def purge(self, min_txid_to_keep: int) -> None:
-        """Does the same, and waits until it is done at a majority. Raises QuorumFailed."""
+        """Like `purge_logs_older_than`, but waits until a majority is done. Raises QuorumFailed."""
         seconds_max = self.config.operations_seconds_max
         answers = await wait_for("purgeLogs", self._purge(min_txid_to_keep), Need.MAJORITY, seconds_max)
         self._set.acceptors.check("purgeLogs", answers, Need.MAJORITY, seconds_max)
 
     def _purge(self, min_txid_to_keep: int) -> list[asyncio.Future[None]]:
-        """Starts a purge; `close` waits for acceptors that are late."""
+        """Starts a purge. `close` waits for late acceptors."""
         calls = self._set.calls(PurgeLogs(min_txid_to_keep=min_txid_to_keep))
         for call, logger in zip(calls, self._set.loggers, strict=True):
             self._purges[call] = logger.name
@@ -295,8 +295,8 @@ class QuorumJournalManager:
     ) -> list[EditLogInputStream]:
         """Input streams of the segments with `from_txid` or later, in order, to be read one after the other.
 
-        With `in_progress_ok` also the segment being written, as far as a quorum has it on disk. Raises QuorumFailed;
-        SegmentUnreadable where transactions are missing between the segments, unless `gaps_ok`.
+        With `in_progress_ok` also the segment being written, as far as a quorum has it on disk. Raises QuorumFailed, or
+        SegmentUnreadable if transactions are missing between the segments, unless `gaps_ok`.
         """
         seconds_max = self.config.select_input_streams_seconds_max
         request = GetEditLogManifest(from_txid, in_progress_ok)
@@ -308,15 +308,15 @@ class QuorumJournalManager:
         return [EditLogInputStream(one, readers, from_txid) for one in seen]
 
     async def journaled_edits(self, from_txid: int) -> Batch | None:
-        """The next edits that a quorum has on disk, None if there are none yet; at most TAIL_TXNS_MAX.
+        """The next edits that a quorum has on disk, at most TAIL_TXNS_MAX; None if there are none yet.
 
-        Raises QuorumFailed if too few acceptors have them cached; the input streams still may have them.
+        Raises QuorumFailed if too few acceptors have them cached; the input streams may still have them.
         """
         edits = await self._follower.durable_edits(from_txid)
         return None if edits is None else edits[0]
 
     async def tail(self, from_txid: int) -> AsyncGenerator[EditOp, None]:
-        """Yields every edit from `from_txid` on as it becomes durable, for ever. Raises JournalError."""
+        """Yields every edit from `from_txid` on as it becomes durable, without end. Raises JournalError."""
         async with aclosing(self.tail_batches(from_txid)) as batches:
             async for ops in batches:
                 for op in ops:
@@ -360,8 +360,8 @@ class QuorumJournalManager:
         purges = [f"acceptor {name} to purge" for name in self._purges.values()]
         waited_for = "; ".join([*purges, *self._opened.what_closing_waits_for()])
         return (
-            f"closing journal {self.journal_id} waits for {waited_for or 'its clusters to be let go of'}; "
-            f"what is left open is ended by the next writer"
+            f"closing journal {self.journal_id} waits for {waited_for or 'its clusters to be closed'}; "
+            f"the next writer ends open segments"
         )
 
     @property

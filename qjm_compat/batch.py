@@ -1,8 +1,8 @@
 """Encodes a batch of edits as entries of a ledger: one entry, or several if the batch is large.
 
 Each entry begins with a header: version, flags, number of this part, transactions in the batch, its first txid, the
-committed txid its writer knew, the writer's epoch. All integers big-endian. A batch counts only when its last part is
-there.
+committed txid that its writer knew, the writer's epoch. All integers are big-endian. A batch counts only if its last
+part exists.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from .errors import BadRequest, SegmentUnreadable
 
 PART_BYTES_MAX = 1024 * 1024
-"""Edits in one entry; a larger batch is split."""
+"""Bytes of edits in one entry; a larger batch is split."""
 
 BATCH_BYTES_MAX = 128 * 1024 * 1024
-"""The largest batch: the most that Hadoop's own IPC carries."""
+"""The size of the largest batch, which is the most that Hadoop's own IPC carries."""
 
 _HEADER = struct.Struct(">BBHIqqq")
 _VERSION = 1
@@ -80,7 +80,7 @@ def _header(batch: Batch, part: int, *, is_last: bool) -> bytes:
 
 
 def header_of(payload: bytes) -> BatchHeader:
-    """Decodes an entry's header. Raises SegmentUnreadable for anything else."""
+    """Decodes an entry's header. Raises SegmentUnreadable if the entry has none."""
     if len(payload) < _HEADER.size or payload[0] != _VERSION:
         raise SegmentUnreadable(
             f"an entry of {len(payload)} bytes that begins with {payload[:1].hex() or 'nothing'} is no batch of edits"
@@ -99,7 +99,7 @@ def header_of(payload: bytes) -> BatchHeader:
 
 
 class Assembler:
-    """Reassembles batches from the entries of a ledger, fed in their order."""
+    """Reassembles batches from the entries of a ledger, fed in ledger order."""
 
     def __init__(self) -> None:
         self._header: BatchHeader | None = None
@@ -114,12 +114,12 @@ class Assembler:
         """Returns the batch that this entry completes. Raises SegmentUnreadable if a part is missing."""
         header = header_of(payload)
         if header.part == 0:
-            self._begin()  # drops parts of a batch that its writer gave up
+            self._begin()  # drops the parts of a batch that its writer abandoned
             if header.is_last_part:
                 return _batch(header, payload[_HEADER.size :])
         elif not self._continues(header):
             raise SegmentUnreadable(
-                f"part {header.part} of the batch of txid {header.first_txid} stands behind another batch"
+                f"part {header.part} of the batch of txid {header.first_txid} follows another batch"
             )
         self._header = header
         self._parts.append(payload[_HEADER.size :])

@@ -22,9 +22,9 @@ from .requests import NamespaceInfo
 
 
 class QuorumJournalManager(BlockingClient[Manager]):
-    """A journal: to write it, become its writer with `recover_unfinalized_segments`; reading needs nothing.
+    """A journal. To write to it, become its writer with `recover_unfinalized_segments`; reading needs no preparation.
 
-    See `qjm_compat.aio.QuorumJournalManager` for what it may stand on. Use as `with`. May be used from several threads.
+    See `qjm_compat.aio.QuorumJournalManager` for the kinds of acceptors. Use as `with`. Several threads may use it.
     """
 
     def __init__(
@@ -122,9 +122,9 @@ async def _result(flush: asyncio.Future[int]) -> int:
 class EditLogOutputStream(Face[output_stream.EditLogOutputStream]):
     """The output stream of one segment. One thread writes to it at a time; the one that flushes may be another.
 
-    `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; `flush` has the
-    swapped buffer on the disks of a quorum when it returns. After a failed flush the stream takes nothing more:
-    only a recovery tells whether the edits are in the journal.
+    `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; when `flush` returns, the
+    swapped buffer is on the disks of a quorum. After a failed flush the stream accepts no further edits, and only a
+    recovery decides whether the edits are in the journal.
     """
 
     @property
@@ -181,7 +181,7 @@ class EditLogOutputStream(Face[output_stream.EditLogOutputStream]):
 class EditLogInputStream(Face[input_stream.EditLogInputStream]):
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    A copy that fails, is damaged or ends too soon is replaced by the next one, at the transaction where it failed.
+    If a copy fails, is damaged or ends too soon, the next copy replaces it, from the failed transaction on.
     """
 
     @property

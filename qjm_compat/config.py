@@ -1,4 +1,4 @@
-"""A journal's settings, validated once. Every bound of the journal manager stands here, with its trade-off."""
+"""A journal's settings, validated once, with every bound of the journal manager and its trade-off."""
 
 from __future__ import annotations
 
@@ -12,44 +12,44 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 PIPELINED_BATCHES_MAX = 64
-"""Batches sent to one acceptor and not answered: `queued_edits_bytes_max` bounds what they hold."""
+"""Batches sent to one acceptor and not answered yet; `queued_edits_bytes_max` bounds their size."""
 
 HEARTBEAT_SECONDS = 1.0
-"""How often an acceptor that is out of sync is told what is committed, which readers of it wait for."""
+"""How often an out-of-sync acceptor gets the committed txid, for which its readers wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalConfig:
-    """Settings of a journal's ledgers and of its manager; each says what it is.
+    """Settings of a journal's ledgers and of its manager; each has a description.
 
-    The first five are of each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
-    `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, however little
-    `queued_edits_bytes_max` allows. `pipelined_batches_max` and `heartbeat_seconds` are no settings: the constants
-    of these names say what they are.
+    The first five are for each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
+    `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, even if it exceeds
+    `queued_edits_bytes_max`. `pipelined_batches_max` and `heartbeat_seconds` are not settings: the constants of these
+    names describe them.
     """
 
     ensemble_size: int = tunable(3, "Bookies of each segment's ledger.", 1, 32)
     write_quorum: int | None = tunable(
         None,
-        "Bookies of a segment's ledger that each batch goes to; all of them where it is not set.",
+        "Bookies of a segment's ledger that get each batch; all of them by default.",
         1,
         32,
         kind=int,
     )
     ack_quorum: int | None = tunable(
         None,
-        "Bookies that must have a batch on disk before it is confirmed; a majority of them where it is not set.",
+        "Bookies that must have a batch on disk before it is confirmed; by default a majority of the write quorum.",
         1,
         32,
         kind=int,
     )
     digest: DigestType = tunable(
-        DigestType.CRC32C, "What every batch is checked with; hmac-sha256 needs a password.", 0, 0
+        DigestType.CRC32C, "Digest that verifies every batch; hmac-sha256 needs a password.", 0, 0
     )
     password: bytes = b""
     takeover_seconds_max: float = tunable(
         120.0,
-        "How long a quorum may take for each step of a take-over: to tell its state, promise an epoch, prepare and "
+        "How long a quorum may take for each step of a take-over: report its state, promise an epoch, prepare and "
         "accept a recovery, finalize a segment (the largest of dfs.qjournal.*.timeout.ms for these).",
         0.1,
         86_400,
@@ -65,27 +65,27 @@ class JournalConfig:
     )
     select_input_streams_seconds_max: float = tunable(
         20.0,
-        "How long a quorum may take to tell what there is to read (dfs.qjournal.select-input-streams.timeout.ms).",
+        "How long a quorum may take to list the segments to read (dfs.qjournal.select-input-streams.timeout.ms).",
         0.1,
         86_400,
     )
     operations_seconds_max: float = tunable(
-        60.0, "How long a quorum may take for all else (dfs.qjm.operations.timeout).", 0.1, 86_400
+        60.0, "How long a quorum may take for any other call (dfs.qjm.operations.timeout).", 0.1, 86_400
     )
     queued_edits_bytes_max: int = tunable(
         10 * MIB,
-        "Edits waiting for one acceptor, past which it is left out until the next segment.",
+        "Bytes of edits queued for one acceptor. An acceptor with a longer queue gets no edits until the next segment.",
         1024,
         2**36,
     )
     edits_cache_bytes_max: int = tunable(
-        16 * MIB, "The latest edits that an acceptor keeps at hand for readers.", 1024, 2**36
+        16 * MIB, "Bytes of the latest edits that an acceptor caches for readers.", 1024, 2**36
     )
-    tail_poll_seconds: float = tunable(0.2, "How often a follower asks for more.", 0.01, 3600)
+    tail_poll_seconds: float = tunable(0.2, "How often a follower polls for new edits.", 0.01, 3600)
     pipelined_batches_max: int = PIPELINED_BATCHES_MAX
     heartbeat_seconds: float = HEARTBEAT_SECONDS
     verify_edits: bool = tunable(
-        True, "Refuse a batch whose frames, checksums or txids are wrong; Hadoop does not look.", 0, 0
+        True, "Refuse a batch whose frames, checksums or txids are wrong; Hadoop does not check.", 0, 0
     )
     sync_interval_seconds: float = tunable(
         120.0,
@@ -95,13 +95,13 @@ class JournalConfig:
     )
     sync_bytes_per_second: int = tunable(
         8 * MIB,
-        "How fast segments that an acceptor lacks are copied; verifying them takes time from the writer's process.",
+        "How fast to copy segments that an acceptor lacks; verifying them takes time from the writer's process.",
         64 * 1024,
         2**36,
     )
 
     def __post_init__(self) -> None:
-        _ = self.new_ledger.shape  # raises if it is impossible
+        _ = self.new_ledger.shape  # raises if the quorums are invalid
         if self.sync_interval_seconds < 0 or self.sync_bytes_per_second < 1:
             raise ValueError(
                 "sync_interval_seconds must not be negative, and sync_bytes_per_second must be positive"
@@ -118,8 +118,8 @@ class JournalConfig:
     def from_file(cls, path: str | Path) -> JournalConfig:
         """Reads `[journal]` of a settings file (docs/operators.md); other settings keep their defaults.
 
-        Environment variables, BOOKLEDGER_JOURNAL_ and the name of a setting, override it.
-        Raises BadSettings, a ValueError that names the file, the line and the setting, or the variable.
+        Environment variables named BOOKLEDGER_JOURNAL_ plus the name of a setting override it. Raises BadSettings, a
+        ValueError that names the file, the line and the setting, or the variable.
         """
         return settings_file.of_program(path, cls, "journal")
 

@@ -11,11 +11,11 @@ from metadata.errors import MetadataError, OutcomeUnknown, StoreRefused, StoreUn
 from .errors import JournalUnavailable, MetadataAway
 
 METADATA_FAILED = "the metadata store under the journal failed"
-"""In front of what the metadata said."""
+"""Prefix of the metadata's error message."""
 
 
 def as_unavailable(error: LedgerError, doing: str) -> JournalUnavailable:
-    """The journal's error for a ledger's, which is its cause."""
+    """The journal's error for a LedgerError, which becomes its cause."""
     kind = MetadataAway if isinstance(error, MetadataUnavailable) else JournalUnavailable
     caused = kind(f"{doing}: {error}")
     caused.__cause__ = error
@@ -33,7 +33,7 @@ def ledger_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def metadata_errors() -> Iterator[None]:
-    """Raises the block's MetadataErrors as JournalUnavailable; the one place that does."""
+    """Raises the block's MetadataErrors as JournalUnavailable; the only place that does."""
     try:
         yield
     except MetadataError as error:

@@ -8,21 +8,21 @@
     │   └── LoggerTooFarBehind   … because its queue is full
     ├── BadRequest               a call that no correct writer makes
     ├── BadJournalState          the call does not fit the journal's state
-    ├── RuleViolated             going on would lose or change edits that were promised: nothing was changed
+    ├── RuleViolated             the call would lose or change promised edits: nothing was changed
     ├── NewerTxid                the reader is ahead of this acceptor
     ├── EditsNotCached           read the segments instead
     ├── SegmentUnreadable        no copy of a segment could be read to its end
     │   ├── SegmentUnavailable   … because bookies or metadata did not answer: read it again later
     │   └── EditsMissing         … because no acceptor that answers has these edits
-    ├── QuorumFailed             too few acceptors said yes; names what each of the others said
+    ├── QuorumFailed             too few acceptors succeeded; names the error of each of the others
     │   ├── QuorumTimeout        … because they did not answer in time
     │   └── HalfFormatted        … of a format: the same call again formats the rest
-    ├── StreamClosed             the output stream takes no more
+    ├── StreamClosed             the output stream accepts no further edits
     └── JournalUnavailable       the ledgers or the metadata under the journal did not answer
-        └── MetadataAway         … of these the metadata: it may be back in a moment
+        └── MetadataAway         … the metadata did not answer: it may be back in a moment
 
-`java_class` is Hadoop's class of the error; messages have the phrases that operators search logs for.
-A flush that failed may or may not be in the journal: the next recovery settles which.
+`java_class` is Hadoop's class of the error; messages contain the phrases that operators search logs for. The edits of a
+failed flush may or may not be in the journal: the next recovery decides.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class JournalNotEmpty(AlreadyExists, JournalError):
 
 
 class StaleEpoch(TakenOver, JournalError):
-    """A later writer was promised the journal. A writer that gets this must stop."""
+    """The journal was promised to a later writer. A writer that gets this error must stop."""
 
 
 class JournalOutOfSync(JournalError):
-    """The acceptor cannot follow this writer; the writer goes on with the others until the next segment."""
+    """The acceptor cannot follow this writer, which continues with the others until the next segment."""
 
     java_class = _PROTOCOL + "JournalOutOfSyncException"
 
@@ -81,19 +81,19 @@ class BadRequest(JournalError):
 
 
 class BadJournalState(JournalError):
-    """The journal is not in a state for this call."""
+    """The journal's state does not allow this call."""
 
     java_class = "java.lang.IllegalStateException"
 
 
 class RuleViolated(JournalError):
-    """The call would break a promise. Nothing was changed; find out how it came to this."""
+    """The call would break a promise. Nothing was changed; find out why it was made."""
 
     java_class = "java.lang.AssertionError"
 
 
 class NewerTxid(JournalError):
-    """The acceptor has no edits so new. Ask the others, or later."""
+    """The acceptor has no edits this new. Ask the others, or retry later."""
 
     java_class = _SERVER + "NewerTxnIdException"
 
@@ -109,19 +109,20 @@ class EditsNotCached(JournalError):
 
 
 class SegmentUnreadable(JournalError):
-    """No copy of the segment can be read; says what each source answered."""
+    """No copy of the segment can be read; the message has the answer of each source."""
 
 
 class SegmentUnavailable(Unavailable, SegmentUnreadable):
-    """No copy of the segment can be read now; the bookies or the metadata under one of them did not answer."""
+    """No copy of the segment can be read now, because the bookies or the metadata under one of them did not answer."""
 
 
 class EditsMissing(SegmentUnreadable):
-    """Edits that were asked for, or are between others, are at no acceptor that answers; says which, and what to do."""
+    """No acceptor that answers has edits that were requested or lie between others. The message names them and the
+    remedy."""
 
     @classmethod
     def before(cls, next_txid: int, txid: int, *, is_oldest: bool) -> Self:
-        """Those from `txid` on that are missing before `next_txid`, which may be the oldest there is."""
+        """The error for edits from `txid` on that are missing before `next_txid`, which may be the oldest one."""
         why = "the oldest edit" if is_oldest else "the next one"
         purged = (
             "; earlier ones were purged, or only acceptors that do not answer have them" if is_oldest else ""
@@ -130,7 +131,7 @@ class EditsMissing(SegmentUnreadable):
 
 
 class QuorumFailed(JournalError):
-    """Too few acceptors did what was asked. `done`: the acceptors known to have done it; others may have as well."""
+    """Too few acceptors carried out the request. `done`: acceptors known to have done so; others may have, too."""
 
     java_class = _CLIENT + "QuorumException"
 
@@ -172,7 +173,7 @@ class QuorumTimeout(Unavailable, QuorumFailed):
 class HalfFormatted(QuorumFailed):
     """Some acceptors were formatted, and some were not. The same call formats the rest, and nothing else.
 
-    `with_force`: too few were formatted for the others to join these, or old contents are still to be discarded.
+    `with_force`: too few were formatted for the others to join them, or old contents must still be discarded.
     """
 
     def __init__(
@@ -185,7 +186,7 @@ class HalfFormatted(QuorumFailed):
     ) -> None:
         failed = "; ".join(f"{name}: {error}" for name, error in errors.items())
         again = (
-            "the same call with --force formats all of them anew"
+            "the same call with --force formats all of them again"
             if with_force
             else "the same call formats these"
         )
@@ -203,8 +204,8 @@ class StreamClosed(JournalError):
 
 
 class JournalUnavailable(Unavailable, JournalError):
-    """The ledgers or the metadata under the journal failed. The call may have happened; recovery settles it."""
+    """The ledgers or the metadata under the journal failed. The call may have taken effect; recovery decides."""
 
 
 class MetadataAway(JournalUnavailable):
-    """The metadata under the journal did not answer. Acceptors wait a while for it before they say so."""
+    """The metadata under the journal did not answer. Acceptors wait a while for it before they report this."""

@@ -15,7 +15,7 @@ from .sync.joining import epochs_above, format_to_join, needed_of
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """What a format did: `acceptors` were formatted, `were_formatted` had the journal before."""
+    """The result of a format: `acceptors` were formatted, `were_formatted` had the journal before."""
 
     namespace: NamespaceInfo
     acceptors: tuple[str, ...]
@@ -54,9 +54,10 @@ class Formatting:
     async def _join(
         self, holding: Sequence[str], joining: Sequence[str], namespace: NamespaceInfo
     ) -> Formatted:
-        """Formats the acceptors that hold nothing, so that no majority with them forgets anything; see sync/joining.py.
+        """Formats the acceptors that hold nothing, so that no majority that includes them lacks anything; see
+        sync/joining.py.
 
-        The others keep all that they hold, and their writer; the next writer gets a higher epoch.
+        The others keep all their contents and their writer; the next writer gets a higher epoch.
         """
         held = {one.name: one for one in self._opened.on_ledgers if one.name in holding}
         if not held:

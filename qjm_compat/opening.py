@@ -1,4 +1,4 @@
-"""Opens and closes the acceptors of one journal: on ledgers, or JournalNodes."""
+"""Opens and closes the acceptors of one journal, on ledgers or at JournalNodes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OpenAcceptors:
 
     @property
     def on_ledgers(self) -> list[Journal | AbsentAcceptor]:
-        """All of them if their segments are ledgers here; none if they are JournalNodes."""
+        """All acceptors if their segments are ledgers here; none if they are JournalNodes."""
         found = [one for one in self.by_name.values() if isinstance(one, Journal | AbsentAcceptor)]
         return found if len(found) == len(self.by_name) else []
 
@@ -54,7 +54,7 @@ class OpenAcceptors:
         return [one for one in self.by_name.values() if isinstance(one, Journal)]
 
     def open_remote(self, addresses: Sequence[str]) -> None:
-        """Takes JournalNodes as acceptors; the first call to each connects to it."""
+        """Uses JournalNodes as acceptors. The first call to each connects to it."""
         from .hadoop.client.acceptor import RemoteAcceptor
 
         for address in addresses:
@@ -75,9 +75,9 @@ class OpenAcceptors:
             raise last_error
 
     def background_sync(self) -> BackgroundSync | None:
-        """The rounds that bring acceptors on ledgers up to date, which nobody else would.
+        """The sync rounds that bring acceptors on ledgers up to date, which no daemon does for them.
 
-        None if there is a single acceptor, if syncing is off, or for JournalNodes, which sync by themselves.
+        None if there is a single acceptor, if syncing is off, or for JournalNodes, which sync on their own.
         """
         seconds, acceptors = self._config.sync_interval_seconds, self.on_ledgers
         if not seconds or len(acceptors) < 2:

@@ -1,7 +1,8 @@
 """A journal's Prometheus metrics, under Hadoop's names and in Hadoop's units.
 
-Hadoop's own Prometheus sink translates the names of its beans likewise: `Journal-<id>` and `CurrentLagTxns` become
-`journal_current_lag_txns`. So dashboards made for JournalNodes fit; the prefix `hadoop_` marks names by Hadoop's rules.
+Hadoop's own Prometheus sink translates the names of its beans in the same way: `Journal-<id>` and `CurrentLagTxns`
+become `journal_current_lag_txns`. So dashboards for JournalNodes work; the prefix `hadoop_` marks names that follow
+Hadoop's rules.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ Metrics = Callable[[], Mapping[str, Mapping[str, int | float | str]]]
 PREFIX = "hadoop"
 
 BEANS = {"Journal": "journal", "IPCLoggerChannel": "ipc_logger_channel"}
-"""Metric name by bean, without what comes after the first dash, which is the label `name`."""
+"""The metric name of each bean. The part of a bean's name after the first dash is the label `name`."""
 
 
 class JournalMetrics(Collector):
-    """A collector for `registry.register`, of the `metrics` of a blocking or asyncio journal manager.
+    """A collector for `registry.register` that reports the `metrics` of a blocking or asyncio journal manager.
 
-    With the asyncio one, collect on its event loop.
+    With an asyncio manager, collect on its event loop.
     """
 
     def __init__(self, metrics: Metrics) -> None:
@@ -47,7 +48,7 @@ class JournalMetrics(Collector):
 
 
 def snake_case(name: str) -> str:
-    """Converts a name as Hadoop does for Prometheus: `WritesRpc60sNumOps` is `writes_rpc60s_num_ops`."""
+    """Converts a name like Hadoop does for Prometheus: `WritesRpc60sNumOps` becomes `writes_rpc60s_num_ops`."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return apart.lower()
 

@@ -1,7 +1,7 @@
 """Latency percentiles over sliding windows in bounded memory, as in Hadoop's metrics.
 
-A window is split into time slices; each slice is a histogram with eight buckets to a doubling, so a
-percentile is right to a tenth. A window of an hour forgets in steps of six minutes.
+A window is split into time slices; each slice is a histogram with eight buckets per doubling, so a percentile is
+accurate to a tenth. A window of an hour drops data in steps of six minutes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NEW_MAX = 256
 """Latencies buffered before they are counted."""
 
 COUNT_SECONDS = 1.0
-"""Latencies of so long are counted as if all had come with the last of them: the precision of a window."""
+"""Latencies within this time are counted as if all had arrived with the last of them: the precision of a window."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class QuantileWindow:
         return sum(self._recent(now).values())
 
     def percentile_micros(self, percentile: int, now: float) -> int:
-        """The latency at a percentile; 0 without any."""
+        """The latency at a percentile; 0 if there are none."""
         classes = self._recent(now)
         left = math.ceil(sum(classes.values()) * percentile / 100)
         for number in sorted(classes):
@@ -68,7 +68,7 @@ class QuantileWindow:
 class Latencies:
     """Latencies of batches, over all windows. `now` is the caller's clock.
 
-    They are counted in bulk: counting each in every window costs as much as a batch's way to the disk.
+    They are counted in bulk, because counting each in every window costs as much as writing a batch to disk.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class Latencies:
         return self._window(window_seconds).count(now)
 
     def percentile_micros(self, window_seconds: int, percentile: int, now: float) -> int:
-        """The latency at a percentile of a window; 0 without any."""
+        """The latency at a percentile of a window; 0 if there are none."""
         return self._window(window_seconds).percentile_micros(percentile, now)
 
     def _window(self, window_seconds: int) -> QuantileWindow:

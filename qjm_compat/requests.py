@@ -1,6 +1,6 @@
 """Requests to an acceptor and their answers: one class per call.
 
-Each request is a `Request[R]`, R being its answer. Those that change a journal carry a `RequestInfo`, which the
+Each request is a `Request[R]`, where R is its answer. Requests that change a journal carry a `RequestInfo`, which the
 channel to the acceptor fills in. The names are those of Hadoop's QJournalProtocol.
 """
 
@@ -38,7 +38,7 @@ UNNUMBERED = RequestInfo(0, -1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterRequest(Request[R]):
-    """A call that is refused to all writers but the latest."""
+    """A call that is refused for all writers except the latest."""
 
     info: RequestInfo = UNNUMBERED
 
@@ -78,8 +78,8 @@ class NamespaceInfo:
 class SegmentState:
     """A segment in the form that recoveries exchange.
 
-    `writer_epoch` distinguishes what two writers wrote at the same txids, which Hadoop's state does not; 0
-    if unknown.
+    `writer_epoch` distinguishes the edits of two writers at the same txids, which Hadoop's state does not; 0 if
+    unknown.
     """
 
     start_txid: int
@@ -100,10 +100,10 @@ class GetStorageInfo(Request[JournalStorage]):
 
 @dataclass(frozen=True, slots=True)
 class Format(Request[None]):
-    """Formats the journal. With `force` all its contents are discarded.
+    """Formats the journal. `force` discards all its contents.
 
-    `promised_epoch` and `joined_behind` are for an acceptor that joins others: the latest epoch that these promised,
-    and the first txid of the segment that they have in progress.
+    `promised_epoch` and `joined_behind` are for an acceptor that joins others: the latest epoch that they promised, and
+    the first txid of the segment that they have in progress.
     """
 
     namespace: NamespaceInfo
@@ -133,9 +133,9 @@ class NewEpochReply:
 
 @dataclass(frozen=True, slots=True)
 class NewEpoch(Request[NewEpochReply]):
-    """Promises the journal to the writer of this epoch, and to none before it.
+    """Promises the journal to the writer of this epoch, and to no earlier one.
 
-    `owner` identifies the writer's process, if it has an id: the same for all its calls, and unique.
+    `owner` identifies the writer's process, if it has an id: unique, and the same for all its calls.
     """
 
     namespace: NamespaceInfo
@@ -145,7 +145,7 @@ class NewEpoch(Request[NewEpochReply]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartLogSegment(WriterRequest[None]):
-    """Begins a segment; None for `layout_version` means the journal's own."""
+    """Begins a segment. If `layout_version` is None, it has the journal's own."""
 
     txid: int
     layout_version: int | None = None
@@ -182,12 +182,12 @@ class SendEdits(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(WriterRequest[None]):
-    """Tells an out-of-sync acceptor what is committed."""
+    """Sends the committed txid to an out-of-sync acceptor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizeLogSegment(WriterRequest[None]):
-    """Ends a segment for ever."""
+    """Ends a segment permanently."""
 
     start_txid: int
     end_txid: int
@@ -202,7 +202,7 @@ class PurgeLogs(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class PrepareReply:
-    """An acceptor's copy of a segment, and what it accepted for it before."""
+    """An acceptor's copy of a segment, and the state that it accepted for it before."""
 
     segment: SegmentState | None = None
     accepted_in_epoch: int | None = None
@@ -219,7 +219,7 @@ class PrepareRecovery(WriterRequest[PrepareReply]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptRecovery(WriterRequest[None]):
-    """Phase 2: accept this segment, copied from the acceptor named `source` if the content here differs."""
+    """Phase 2: accepts this segment, and copies it from the acceptor named `source` if the content here differs."""
 
     state: SegmentState
     source: str
@@ -227,11 +227,11 @@ class AcceptRecovery(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class RemoteEditLog:
-    """A segment in a manifest; `end_txid` of one in progress is what was written so far.
+    """A segment in a manifest. If it is in progress, `end_txid` is the last transaction written so far.
 
-    `writer_epoch` is its writer's (0: not known), and `committed_txid` what that writer reported in it to be on a
-    quorum. `accepted_in_epoch` is that of the recovery which chose this end, 0 while none has. Hadoop's manifest
-    has none of these.
+    `writer_epoch` is its writer's (0: unknown), and `committed_txid` the txid that this writer reported in it to be on
+    a quorum. `accepted_in_epoch` is that of the recovery which chose this end, 0 if none has. Hadoop's manifest has
+    none of these.
     """
 
     start_txid: int
@@ -246,8 +246,8 @@ class RemoteEditLog:
 class Manifest:
     """The segments an acceptor can serve, in order, without overlaps.
 
-    `purged_below`: segments that end before it were purged there (0: none, or not known). Hadoop's manifest has no
-    such field.
+    `purged_below`: the acceptor has purged the segments that end before this txid (0: none, or unknown). Hadoop's
+    manifest has no such field.
     """
 
     logs: Sequence[RemoteEditLog]
@@ -267,8 +267,8 @@ class GetEditLogManifest(Request[Manifest]):
 class JournaledEdits:
     """Edits from an acceptor: `records` are `txn_count` op frames of one layout, without a header.
 
-    All are of the writer of `writer_epoch`; `is_final` says that they are of a finalized segment, and
-    `accepted_in_epoch` which recovery accepted them here, 0 if none did.
+    All are from the writer of `writer_epoch`. `is_final` means that they belong to a finalized segment.
+    `accepted_in_epoch` is that of the recovery which accepted them here, 0 if none did.
     """
 
     txn_count: int
@@ -283,8 +283,8 @@ class JournaledEdits:
 class GetJournaledEdits(Request[JournaledEdits]):
     """At most `max_txns` edits from `since_txid` on that are on the acceptor's disks.
 
-    `cached_only`: EditsNotCached for those not in memory, as a JournalNode answers. Stock NameNodes then
-    read the segments, and rely on that answer.
+    `cached_only`: raises EditsNotCached for edits that are not in memory, like a JournalNode. Stock NameNodes rely on
+    that answer, and then read the segments.
     """
 
     since_txid: int
@@ -296,8 +296,8 @@ class GetJournaledEdits(Request[JournaledEdits]):
 class DoPreUpgrade(Request[None]):
     """First step of an upgrade: saves the state for a rollback.
 
-    `owner`, here and below, is the id of the calling process. If the journal is promised to that process the
-    promise stands; all other writers are fenced.
+    `owner`, here and below, is the id of the calling process. If the journal is promised to that process, the promise
+    remains; all other writers are fenced.
     """
 
     owner: bytes = b""
@@ -312,12 +312,12 @@ class DoUpgrade(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class DoFinalize(Request[None]):
-    """Gives up the rollback. Without an upgrade it does nothing."""
+    """Ends an upgrade: it can no longer be rolled back. Without an upgrade it does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class CanRollBack(Request[bool]):
-    """Whether there is a state of this layout to roll back to."""
+    """Whether there is a state with this layout to roll back to."""
 
     target_layout_version: int
 
@@ -346,7 +346,7 @@ BatchDone = Callable[[Exception | None], None]
 
 
 class Acceptor(Protocol):
-    """The interface between a writer and an acceptor, wherever it runs."""
+    """The interface between a writer and an acceptor, wherever the acceptor runs."""
 
     @property
     def name(self) -> str:
@@ -358,9 +358,9 @@ class Acceptor(Protocol):
         ...
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """Takes a batch at once if nothing has to be waited for; False if `call` must be used.
+        """Takes a batch at once if that needs no waiting. Returns False if `call` must be used.
 
-        `done` is called later and once, with what `call` would have raised, or None.
+        `done` is called later and once, with the error that `call` would have raised, or None.
         """
         ...
 

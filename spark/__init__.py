@@ -7,7 +7,7 @@
     orders = session.read.format("log").option("metadata", uri).option("log", "orders").load()
     edits = session.read.format("edits").option("metadata", uri).option("journal", "ns1").load()
 
-In a session made otherwise, `register(session)` registers these formats. See README.md beside this file.
+In a session created in another way, call `register(session)` to register these formats. See README.md beside this file.
 """
 
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""Builds Arrow columns of entries from a page's columns, without touching single entries."""
+"""Builds Arrow columns of entries from a page's columns, without processing entries one by one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class EntryColumns:
         self._write_sets = _write_sets(record) if "bookies" in names else None
 
     def batch(self, page: Columns) -> pa.RecordBatch:
-        """One row per entry of the page. The payload is not copied."""
+        """Returns one row per entry of the page. Does not copy the payload."""
         ids = np.frombuffer(page.entry_ids, dtype="<i8")
         return pa.RecordBatch.from_arrays(
             [self._column(name, ids, page) for name in self._names], schema=self.schema

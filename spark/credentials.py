@@ -1,7 +1,7 @@
-"""Credentials for executors: metadata URI, its files, password and key, passed along without being shown.
+"""Credentials for executors: metadata URI, its files, password and key, passed on without being shown.
 
-The driver reads the files, and their content travels inside the pickled reader. So executors need neither the files
-nor an option with a secret in it, and no secret appears in a plan, a log or the UI.
+The driver reads the files, and the pickled reader carries their content. So executors need neither the files nor an
+option that contains a secret, and no secret appears in a plan, a log or the UI.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FILE_OPTIONS = frozenset({"ca_cert", "cert_cert", "cert_key", "password_file"})
 
 @dataclass(frozen=True)
 class Access:
-    """What an executor needs to open a client. Its repr shows the URI only."""
+    """All that an executor needs to open a client. Its repr shows only the URI."""
 
     metadata_uri: str
     password: bytes = field(default=b"", repr=False)
@@ -30,9 +30,9 @@ class Access:
 
     @contextmanager
     def uri(self) -> Iterator[str]:
-        """The URI to open a client with, in this process and until the context ends.
+        """The URI to open a client with. It is valid in this process until the context ends.
 
-        Its files are in memory, never on a disk: a killed process leaves nothing behind.
+        Its files are in memory, never on a disk, so a killed process leaves nothing behind.
         """
         if not self.files:
             yield self.metadata_uri

@@ -16,17 +16,17 @@ SHIPPED_NAME = "bookledger.zip"
 
 
 def ship(context: SparkContext, packages: tuple[str, ...]) -> None:
-    """Has executors import these packages from a file, even those that start later.
+    """Makes executors import these packages from a file, including executors that start later.
 
-    They fetch it from the driver, which keeps it with the session's files: so it is deleted with the
-    session, even when this process is killed. The driver itself goes on importing its installed packages.
+    They fetch it from the driver, which keeps it with the session's files. So it is deleted with the session, even if
+    this process is killed. The driver itself continues to import its installed packages.
     """
     root = Path(SparkFiles.getRootDirectory())
     place = root / "shipped"
     place.mkdir(exist_ok=True)
     context.addPyFile(str(packages_file(packages, place)))
-    # Spark has put its copy before the installed packages; it deletes the copy when the session stops, and anything
-    # imported after that would be searched in a deleted file.
+    # Spark has put its copy before the installed packages on the path. It deletes the copy when the session stops, and
+    # later imports would be searched in a deleted file.
     copy = str(root / SHIPPED_NAME)
     sys.path[:] = [entry for entry in sys.path if entry != copy]
     sys.path_importer_cache.pop(copy, None)
@@ -35,7 +35,7 @@ def ship(context: SparkContext, packages: tuple[str, ...]) -> None:
 def packages_file(packages: tuple[str, ...], directory: Path) -> Path:
     """Writes installed packages to one zip file from which Python can import.
 
-    Raises ValueError for a package that is not installed here.
+    Raises ValueError if a package is not installed here.
     """
     path = directory / SHIPPED_NAME
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -48,7 +48,7 @@ def packages_file(packages: tuple[str, ...], directory: Path) -> Path:
 
 
 def directory_of(package: str) -> Path:
-    """The directory of an installed package. Raises ValueError if there is none."""
+    """The directory of an installed package. Raises ValueError if the package is not installed."""
     found = find_spec(package)
     if found is None or not found.submodule_search_locations:
         raise ValueError(f"the package {package} is not installed here: run this from a checkout")

@@ -1,4 +1,4 @@
-"""Creates Spark sessions that can read ledgers, local ones or on a cluster, to which it ships our packages."""
+"""Creates Spark sessions that can read ledgers, either locally or on a cluster, to which it ships our packages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def session_on(
 ) -> SparkSession:
     """Creates a session on `local[*]` or any master, with our data sources registered.
 
-    Executors elsewhere get our packages as a file; their dependencies from PyPI must be installed there.
+    Remote executors get our packages as a file; their dependencies from PyPI must be installed there.
 
-    Spark starts one and the same Python on the driver, to plan, and on executors, to read: by default this one, by its
-    path, or the one named by PYSPARK_PYTHON or the setting `spark.pyspark.python`. So if executors have their Python
-    at another path than this host, name one by a path or a command that all hosts have, the driver's included.
+    Spark starts the same Python on the driver, for planning, and on executors, for reading. By default it uses the path
+    of this one, or the Python that PYSPARK_PYTHON or the setting `spark.pyspark.python` names. So if executors have
+    their Python at another path than this host, name a path or a command that all hosts have, including the driver.
     """
     _choose_python(config or {})
     for package in extra_packages:
@@ -42,7 +42,7 @@ def session_on(
 
 
 def is_local(master: str) -> bool:
-    """Whether all tasks run on this machine, with nothing to ship."""
+    """Whether all tasks run on this machine, so that nothing has to be shipped."""
     return master == "local" or master.startswith("local[")
 
 
@@ -57,7 +57,7 @@ def register(session: SparkSession) -> None:
 
 
 def _choose_python(config: Mapping[str, str]) -> None:
-    """Sets the workers' Python; Spark's default, the `python3` on PATH, may lack our dependencies."""
+    """Sets the workers' Python, because Spark's default, the `python3` on PATH, may lack our dependencies."""
     if chosen := config.get("spark.pyspark.python"):
         os.environ["PYSPARK_PYTHON"] = chosen
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

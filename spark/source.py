@@ -5,7 +5,7 @@
     session.dataSource.register(LedgerDataSource)
     entries = session.read.format("ledger").option("metadata", uri).option("ledgers", "1,20-30").load()
 
-Only options select rows. There is no filter push-down: in Spark 4.1 to 4.3 it gives wrong counts for the second
+Only options select rows. There is no filter push-down, because in Spark 4.1 to 4.3 it gives wrong counts for the second
 query of a frame.
 """
 

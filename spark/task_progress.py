@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 TELL_SECONDS = 0.5
 
 Progress = Callable[[int, int], None]
-"""Called with completed and total tasks, while the job runs; from a thread of its own."""
+"""Called with completed and total tasks while the job runs, in a separate thread."""
 
 
 @contextmanager
@@ -34,6 +34,6 @@ def _tell(session: SparkSession, progress: Progress, ended: Event) -> None:
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except (Py4JError, OSError):
-            return  # the JVM is gone: the job itself reports that
+            return  # the JVM is gone, which the job itself reports
         known = [stage for stage in stages if stage is not None]
         progress(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

@@ -16,10 +16,10 @@ from .programs.effects import Copied, CopySegment
 from .segment_ledgers import Appended, NewSegment, SegmentLedgers
 
 BATCHES_UNDER_WAY_MAX = 64
-"""Batches of a copy in flight to disk; their bytes are bounded by the ledger's writer."""
+"""Batches of a copy in flight to disk; the ledger's writer bounds their bytes."""
 
 Pace = Callable[[int], Awaitable[None]]
-"""Waits until that many more bytes may be copied."""
+"""Waits until this many more bytes may be copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class SegmentReader(Protocol):
 async def copy_segment(
     source: SegmentReader, ledgers: SegmentLedgers, wanted: CopySegment, pace: Pace | None = None
 ) -> Copied:
-    """Copies exactly the wanted txids into a new closed ledger. On an error no ledger is left."""
+    """Copies exactly the wanted txids into a new closed ledger. If it fails, no ledger remains."""
     content = await source.read_segment(wanted.start_txid, wanted.start_txid)
     new = NewSegment(wanted.start_txid, content.layout_version, wanted.writer_epoch, wanted.end_txid)
     ledger_id = await ledgers.create(new)
@@ -90,7 +90,7 @@ async def _copy_batches(
 
 
 def check_writer(batch: Batch, wanted: CopySegment) -> None:
-    """Raises SegmentUnreadable for another writer's edits: a later recovery may have replaced the source's."""
+    """Raises SegmentUnreadable for another writer's batch: a later recovery may have replaced the source's edits."""
     if wanted.writer_epoch and batch.writer_epoch not in (0, wanted.writer_epoch):
         raise SegmentUnreadable(
             f"{wanted.source} has edits of the writer of epoch {batch.writer_epoch} at txid {batch.first_txid}, "
@@ -99,7 +99,7 @@ def check_writer(batch: Batch, wanted: CopySegment) -> None:
 
 
 def checked_part(batch: Batch, first_txid: int, last_txid: int) -> Batch:
-    """The part of a batch between these txids, its frames verified. Raises SegmentUnreadable for a gap or damage."""
+    """The part of a batch between these txids, frames verified. Raises SegmentUnreadable for a gap or damage."""
     first, last = max(first_txid, batch.first_txid), min(last_txid, batch.last_txid)
     if first != first_txid or last < first:
         raise SegmentUnreadable(f"txid {first_txid} is missing: the next batch begins at {batch.first_txid}")

@@ -48,7 +48,7 @@ class EditsCache:
     def retrieve(self, since_txid: int, max_txns: int, bytes_max: int | None = None) -> JournaledEdits:
         """At most `max_txns` edits from `since_txid` on, and at most one batch beyond `bytes_max`.
 
-        Raises EditsNotCached if they are evicted, or never were there.
+        Raises EditsNotCached if they were evicted, or were never cached.
         """
         first, last = self.first_txid, self.last_txid
         if first is None or last is None or since_txid < first:
@@ -72,7 +72,7 @@ class EditsCache:
 
 
 def cut(batch: Batch, first_txid: int, last_txid: int) -> bytes | memoryview:
-    """The frames of a batch with these txids; does not parse frames if that is all of it."""
+    """The frames of a batch with these txids. Does not parse frames if that is the complete batch."""
     if first_txid <= batch.first_txid and batch.last_txid <= last_txid:
         return batch.records
     return slice_batch(batch.records, max(first_txid, batch.first_txid), min(last_txid, batch.last_txid))

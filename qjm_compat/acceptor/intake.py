@@ -88,7 +88,7 @@ class EditsIntake:
         self._on_disk(batch, segment, began)
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """See `Acceptor.begin`: as `send` but without a task, if only the disk has to be waited for."""
+        """See `Acceptor.begin`: like `send`, but without a task, if only the disk has to be waited for."""
         segment = self._memory.open
         if self._turns.is_anybody_in_line or segment is None or not request.num_txns:
             return False
@@ -107,7 +107,7 @@ class EditsIntake:
 
     def _take(self, request: SendEdits, segment: OpenSegment) -> tuple[Batch, asyncio.Future[int]]:
         for effect in admit_edits(self._memory, request):
-            raise AssertionError(f"{effect} was asked for, though all was remembered")
+            raise AssertionError(f"{effect} was requested, though memory had everything")
         batch = self._checked(request)
         try:
             appended = self._ledgers.append_now(segment.ledger_id, batch)
@@ -124,7 +124,7 @@ class EditsIntake:
         except LedgerError as error:
             done(self._aborted(segment, as_unavailable(error, "the batch is not confirmed")))
         except asyncio.CancelledError:
-            done(JournalUnavailable("the batch was given up"))
+            done(JournalUnavailable("the batch was abandoned"))
         else:
             self._on_disk(batch, segment, began)
             done(None)
@@ -153,7 +153,7 @@ class EditsIntake:
         )
 
     def _aborted(self, segment: OpenSegment, error: JournalUnavailable) -> JournalError:
-        """The segment takes no more here. A fence means that the journal was promised to another writer."""
+        """The segment accepts no more batches here. A fence means that the journal was promised to another writer."""
         if self._memory.open is segment:
             self._memory.open = None
         if isinstance(error.__cause__, LedgerFenced):

@@ -55,7 +55,7 @@ from .programs.syncing import SegmentsHeld, Taken, make_room_for_another, segmen
 from .segment_ledgers import NewSegment, SegmentLedgers
 
 TAIL_BYTES_MAX = 8 * 1024 * 1024
-"""Edits that an acceptor gives a follower at a time, in bytes; one batch it gives whatever its size."""
+"""The most bytes of edits that an acceptor gives a follower at a time; it always gives at least one batch."""
 
 COPY_SECONDS_MAX = 1800.0
 """How long one copy may take. `fsck --delete-orphans` may delete older ledgers that no segment refers to."""
@@ -64,8 +64,8 @@ COPY_SECONDS_MAX = 1800.0
 class Journal:
     """One acceptor of a journal, in this process. Several processes may run the same one at a time.
 
-    Its promises are compare-and-swaps on one record and its segments are ledgers, so what holds for one process holds
-    for all; each has its own memory of the calls' numbers. Belongs to the event loop of its client.
+    Its promises are compare-and-swaps on one record and its segments are ledgers, so a promise in one process holds for
+    all; each process remembers the calls' numbers on its own. Belongs to the event loop of its client.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class Journal:
         )
 
     async def call(self, request: Request[R]) -> R:
-        """Answers one call; its changes are durable then. Raises JournalError."""
+        """Answers one call, after its changes are durable. Raises JournalError."""
         if isinstance(request, SendEdits):
             return cast("R", await self._intake.send(request))
         if isinstance(request, GetJournaledEdits):
@@ -108,12 +108,12 @@ class Journal:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing was found of this journal so far, and no call is running."""
+        """Whether nothing of this journal was found so far, and no call is running."""
         return self._memory.stored is None and not self._turns.is_anybody_in_line
 
     @property
     def storage(self) -> JournalStorage | None:
-        """Whose edits the journal holds, as last read; None while it is not formatted."""
+        """The namespace whose edits the journal holds, as last read; None while it is not formatted."""
         state = self._memory.state
         return state.storage if state is not None else None
 
@@ -145,7 +145,7 @@ class Journal:
         return self._served(await self._edits_on_disk(request))
 
     async def _edits_on_disk(self, request: GetJournaledEdits) -> JournaledEdits:
-        """Edits from the ledger that holds them; of one segment only, so fewer may come than there are."""
+        """Edits from the ledger that holds them. They belong to one segment only, so there may be further ones."""
         since = request.since_txid
         place = await self._run(place_of(self._memory, since))
         if since == place.highest_txid + 1:
@@ -181,7 +181,7 @@ class Journal:
     ) -> SegmentContent:
         """The edits of a segment that are on disk, from the batch that holds `from_txid` on. Never fences.
 
-        Raises SegmentUnreadable if there is no such segment; reading raises JournalUnavailable.
+        Raises SegmentUnreadable if the segment does not exist; reading it raises JournalUnavailable.
         """
         segment = await self._find(start_txid)
         in_progress = isinstance(segment, SegmentRecord) and not segment.finalized
@@ -198,8 +198,7 @@ class Journal:
         self, ledger_id: int, from_txid: int, batches: AsyncGenerator[Batch, None]
     ) -> AsyncGenerator[Batch, None]:
         """The batches that a reader of the ledger sees, then those that only this acceptor's own writer knows to be on
-        disk.
-        """
+        disk."""
         next_txid = from_txid
         async with aclosing(batches):
             async for batch in batches:
@@ -250,7 +249,8 @@ class Journal:
     # --- up to date with other acceptors ---------------------------------------------------------------
 
     async def segments_held(self) -> SegmentsHeld:
-        """Returns what is finalized here, without fencing anybody. Raises JournalNotFormatted, JournalUnavailable."""
+        """Returns the segments finalized here, without fencing any writer. Raises JournalNotFormatted,
+        JournalUnavailable."""
         return await self._run(segments_held(self._memory))
 
     async def make_room_for_another(self, epochs_above: int) -> SegmentsHeld:
@@ -259,7 +259,7 @@ class Journal:
             return await self._run(make_room_for_another(self._memory, epochs_above))
 
     async def purged_below(self) -> int:
-        """The txid that purged segments end before. Raises JournalUnavailable."""
+        """The txid before which purged segments end. Raises JournalUnavailable."""
         with metadata_errors():
             found = await self._store.read_state()
         return found.state.purged_below if found is not None else 0
@@ -273,8 +273,8 @@ class Journal:
     ) -> Taken:
         """Finalizes a segment here that another acceptor has finalized, and copies it from there if necessary.
 
-        A writer's calls go on meanwhile. `is_wanted` is asked after the copy, because the segment may have been purged.
-        Raises RuleViolated if what is here contradicts the segment, SegmentUnreadable, JournalUnavailable.
+        A writer's calls continue meanwhile. `is_wanted` is called after the copy, because the segment may have been
+        purged. Raises RuleViolated if the contents here contradict the segment, SegmentUnreadable, JournalUnavailable.
         """
         taken = await self._take(wanted, None)
         if taken is not Taken.LACKING:
@@ -301,7 +301,7 @@ class Journal:
         except TimeoutError as error:
             raise JournalUnavailable(
                 f"copying segment {wanted.start_txid}-{wanted.end_txid} took longer than {COPY_SECONDS_MAX:g} s: "
-                f"allow more bytes a second"
+                f"allow more bytes per second"
             ) from error
 
     async def _take(self, wanted: RemoteEditLog, copy: Copied | None) -> Taken:
@@ -311,7 +311,7 @@ class Journal:
     # --- programs ------------------------------------------------------------------------------------
 
     async def _run(self, steps: Program[R], retry: OutageRetry | None = None) -> R:
-        """Runs one program to its answer; with `retry` it waits for metadata that is away."""
+        """Runs one program to its answer. With `retry`, waits while the metadata is unavailable."""
         retry = retry or OutageRetry(0.0)
         try:
             effect = next(steps)
@@ -354,7 +354,7 @@ class Journal:
     def _peer(self, name: str) -> SegmentReader:
         if name not in self._peers:
             raise BadRequest(
-                f"{name!r} is no acceptor of journal {self.journal_id}: {sorted(self._peers)} are"
+                f"{name!r} is not an acceptor of journal {self.journal_id}: {sorted(self._peers)} are"
             )
         return self._peers[name]
 
@@ -367,7 +367,7 @@ class Journal:
 async def _gathered(
     content: SegmentContent, first_txid: int, last_txid: int, bytes_max: int
 ) -> JournaledEdits:
-    """The edits of these txids in one piece, or the first of them if they exceed `bytes_max`."""
+    """The edits of these txids in one piece, or only the first of them if they exceed `bytes_max`."""
     parts: list[bytes | memoryview] = []
     size = 0
     next_txid = first_txid

@@ -50,7 +50,7 @@ class AcceptorMetrics:
         self.empty_responses += txns == 0
 
     def missed(self, txns: int) -> None:
-        """Counts a cache miss: a request for edits so many older than the cache."""
+        """Counts a cache miss: a request for edits that are this many transactions older than the cache."""
         self.misses += 1
         self.missed_txns += txns
 

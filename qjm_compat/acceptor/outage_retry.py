@@ -1,6 +1,6 @@
-"""How long a call of a writer waits for metadata that is away: a NameNode ends at once where a quorum says no.
+"""How long a writer's call waits for unavailable metadata: a NameNode exits at once if a quorum refuses a call.
 
-Less than Hadoop's own time limit for the call, so that the answer still comes in time.
+The wait is shorter than Hadoop's own time limit for the call, so that the answer still arrives in time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AWAY_SECONDS_MAX = 100.0
 """Hadoop gives these calls 120 s (`dfs.qjournal.*.timeout.ms`)."""
 
 START_AWAY_SECONDS_MAX = 12.0
-"""It gives the beginning of a segment 20 s, of which bookies that register again may take a few."""
+"""Hadoop gives the start of a segment 20 s, of which bookies that register again may take a few."""
 
 _OF_REQUESTS: dict[type[Request[Any]], float] = {
     GetJournalState: AWAY_SECONDS_MAX,
@@ -42,7 +42,7 @@ PAUSE_SECONDS = 0.2
 
 
 class OutageRetry:
-    """Of one call, from now on."""
+    """The retries of one call, from now on."""
 
     def __init__(self, away_seconds_max: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -53,7 +53,7 @@ class OutageRetry:
         return cls(_OF_REQUESTS.get(type(request), 0.0))
 
     async def until_answered(self, perform: Callable[[E], Awaitable[T]], effect: E) -> T:
-        """The effect's outcome; it is performed again while the metadata is away, until the deadline."""
+        """The effect's outcome. Performs it again while the metadata is unavailable, until the deadline."""
         while True:
             try:
                 return await perform(effect)

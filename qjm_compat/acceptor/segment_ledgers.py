@@ -1,7 +1,7 @@
 """Stores segments in ledgers: appends batches, ends and reads them.
 
-A segment's ledger names its journal, acceptor and segment in its custom metadata, and says what the acceptor's state
-was when it was made. So orphans can be recognized, and a journal can be made again from its ledgers.
+A segment's ledger names its journal, acceptor and segment in its custom metadata, and contains the acceptor's state at
+its creation. So orphans can be recognized, and a journal can be restored from its ledgers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
 SEGMENT_OF_LEDGER = "bookledger.segment"
 
 STATE_OF_LEDGER = "bookledger.journal.state"
-"""The state of the acceptor when it made the ledger; of the segments it has this one, as far as it was known then."""
+"""The acceptor's state when it created the ledger, with this segment only, as far as it was known then."""
 
 CLOSE_SECONDS_MAX = 5.0
 """How long closing a journal waits for its ledgers to be closed."""
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NewSegment:
-    """A segment for which a ledger is made; `end_txid` where that is known already, as of a copy."""
+    """A segment for which a ledger is created. `end_txid` is set if it is known already, as for a copy."""
 
     start_txid: int
     layout_version: int
@@ -48,7 +48,7 @@ class NewSegment:
     end_txid: int | None = None
 
     def state_told(self, state: JournalState) -> bytes:
-        """What its ledger says of the acceptor, whose state is this."""
+        """The part of the acceptor's state that its ledger contains."""
         segment = SegmentRecord(
             self.start_txid,
             0,
@@ -72,12 +72,12 @@ class NewSegment:
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """A batch in flight to disk: done when all its entries are confirmed."""
+    """A batch in flight to disk. It is done when all its entries are confirmed."""
 
     entries: list[asyncio.Future[int]]
 
     async def confirmed(self) -> None:
-        """Waits until the whole batch is on disk. Raises JournalUnavailable if that is not known."""
+        """Waits until the complete batch is on disk. Raises JournalUnavailable if that is unknown."""
         with ledger_errors("the batch is not confirmed"):
             for future in self.entries:
                 await future
@@ -103,13 +103,13 @@ class SegmentLedgers:
 
     @property
     def open_segments(self) -> list[tuple[int, int]]:
-        """Segments that are written from here or about to be let go of: the first txid and the ledger of each."""
+        """Segments that this process writes or is about to release: the first txid and the ledger of each."""
         return sorted((start, ledger_id) for ledger_id, start in self._starts.items())
 
     # --- writing -----------------------------------------------------------------------------------
 
     async def create(self, new: NewSegment) -> int:
-        """Creates a ledger that `append` takes batches for."""
+        """Creates a ledger to which `append` adds batches."""
         config, state = self._config, self._state_now()
         said = {**self._labels, SEGMENT_OF_LEDGER: str(new.start_txid).encode()}
         if state is not None:
@@ -139,36 +139,37 @@ class SegmentLedgers:
         try:
             self._writers[ledger_id].submit(entry, appended)
         except LedgerError as error:
-            raise as_unavailable(error, f"ledger {ledger_id} takes no more") from error
+            raise as_unavailable(error, f"ledger {ledger_id} accepts no further batches") from error
         return appended
 
     async def append(self, ledger_id: int, batch: Batch) -> Appended:
-        """Takes a batch; batches get to disk in the order of these calls.
+        """Takes a batch. Batches get to disk in the order of these calls.
 
-        Waits only while the ledger's writer is full. Raises JournalUnavailable when the ledger takes no more.
+        Waits only while the ledger's writer is full. Raises JournalUnavailable if the ledger accepts no further
+        batches.
         """
         writer = self._writers.get(ledger_id)
         if writer is None:
-            raise JournalUnavailable(f"ledger {ledger_id} is not written to from here any more")
-        with ledger_errors(f"ledger {ledger_id} takes no more"):
+            raise JournalUnavailable(f"ledger {ledger_id} is no longer written to by this process")
+        with ledger_errors(f"ledger {ledger_id} accepts no further batches"):
             entries = [await writer.append_async(entry) for entry in entries_of(batch)]
-        for future in entries:  # a caller that gives up half-way does not await the others
+        for future in entries:  # a caller that is cancelled half-way does not await the others
             future.add_done_callback(_retrieved)
         return Appended(entries)
 
     async def end(self, ledger_id: int) -> LedgerEnd:
-        """Closes the ledger for all writers, and returns its end. A healthy writer here closes it itself."""
+        """Closes the ledger for all writers, and returns its end. A healthy local writer closes it itself."""
         writer = self._writers.pop(ledger_id, None)
         self._starts.pop(ledger_id, None)
         if writer is not None:
-            with suppress(LedgerError):  # it was fenced or failed: recovery below settles where it ends
+            with suppress(LedgerError):  # it was fenced or failed: the recovery below determines its end
                 await writer.close()
         with ledger_errors(f"ledger {ledger_id} could not be ended"):
             reader = await self._client.open_ledger(ledger_id, password=self._config.password)
             return await _end_of(reader)
 
     async def drop(self, ledger_id: int) -> None:
-        """Deletes a ledger; one that is gone is no error."""
+        """Deletes a ledger. It is no error if the ledger is already gone."""
         writer = self._writers.pop(ledger_id, None)
         self._starts.pop(ledger_id, None)
         if writer is not None:
@@ -177,10 +178,10 @@ class SegmentLedgers:
             await self._client.delete_ledger(ledger_id, password=self._config.password, force=True)
 
     async def close(self) -> None:
-        """Closes all writers. What they wrote is kept; the next writer of the journal ends the segments.
+        """Closes all writers. Their edits are kept; the next writer of the journal ends the segments.
 
-        The ledger of a healthy writer is closed, so that readers see all that was confirmed; if that takes longer than
-        CLOSE_SECONDS_MAX, it is left as after a crash.
+        If a writer is healthy, this closes its ledger, so that readers see everything that was confirmed; if that takes
+        longer than CLOSE_SECONDS_MAX, the ledger is left as after a crash.
         """
         writers, self._writers = list(self._writers.values()), {}
         await asyncio.gather(*(self._let_go(writer) for writer in writers))
@@ -199,12 +200,12 @@ class SegmentLedgers:
     # --- reading ------------------------------------------------------------------------------------
 
     async def look(self, ledger_id: int) -> LedgerEnd:
-        """How far a ledger is confirmed, without disturbing its writer."""
+        """How far a ledger is confirmed. Does not disturb its writer."""
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             return await _end_of(await self._open(ledger_id))
 
     async def batches(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Yields confirmed batches, from the one that holds `from_txid` to the last confirmed now. Never fences."""
+        """Yields confirmed batches, from the one that holds `from_txid` to the last one confirmed now. Never fences."""
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             reader = await self._open(ledger_id)
             first = await _entry_of(reader, from_txid)
@@ -213,7 +214,7 @@ class SegmentLedgers:
                     yield batch
 
     async def batches_of_own(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Yields batches from `from_txid` on that this process's writer has confirmed, before readers know."""
+        """Yields batches from `from_txid` on that this process's writer has confirmed, before readers can see them."""
         writer = self._writers.get(ledger_id)
         if writer is None:
             return

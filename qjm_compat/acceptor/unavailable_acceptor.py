@@ -1,4 +1,4 @@
-"""Stands in for an acceptor whose cluster cannot be opened: a journal works while a majority can."""
+"""Replaces an acceptor whose cluster cannot be opened: a journal works while a majority can be opened."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class AbsentAcceptor:
         raise self._unavailable()
 
     async def close(self) -> None:
-        """Does nothing: nothing was opened."""
+        """Does nothing, because nothing was opened."""
 
     def _unavailable(self) -> JournalUnavailable:
         return JournalUnavailable(f"acceptor {self.name} could not be opened: {self._why}")

@@ -1,7 +1,7 @@
-"""Formats ops as `hdfs oev -p xml` does, so that the two can be compared element by element.
+"""Formats ops like `hdfs oev -p xml`, so that the two can be compared element by element.
 
-Omits what oev omits: the storage policy and the extended attributes of a new file, the atime of a
-directory. The LENGTH that it prints has been 0 since the ops' format last changed.
+Omits fields that oev omits: the storage policy and the extended attributes of a new file, the atime of a directory. The
+LENGTH that it prints has been 0 since the ops' format last changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Content = str | Sequence[tuple[str, "Content"]]
 """The text of an element, or its child elements."""
 
 _MODE_BITS = 0o1777
-"""The mode bits that Hadoop uses; it ignores all others."""
+"""The mode bits that Hadoop uses. It ignores all others."""
 
 _CONSTANTS = {
     "LENGTH": "0",
@@ -46,8 +46,8 @@ _POOL = "POOLNAME=pool OWNERNAME=owner GROUPNAME=group MODE=mode LIMIT=limit_byt
 _USERS = "OWNER=owner RENEWER=renewer REALUSER=real_user"
 _DATES = "ISSUE_DATE=issued_ms MAX_DATE=renewable_until_ms"
 
-# What oev prints of each op, in its order: ELEMENT=field; an element alone is a constant; a field alone has
-# elements of its own; behind a question mark an empty text is left out. What is None is always left out.
+# The elements that oev prints for each op, in its order: ELEMENT=field; an element alone is a constant; a field alone
+# has its own elements; after a question mark an empty text is omitted. None is always omitted.
 _ELEMENTS = {
     "OP_ADD": f"{_FILE} {_CLIENT} OVERWRITE=overwrite blocks permission acl "
     f"ERASURE_CODING_POLICY_ID=erasure_coding_policy_id {_RPC}",
@@ -105,7 +105,7 @@ _ELEMENTS = {
     "OP_REMOVE_ERASURE_CODING_POLICY": _POLICY,
 }
 
-# The same of values with elements of their own, and the element around these, if there is one.
+# The same for values that have their own elements, and the element around these, if there is one.
 _PARTS: dict[type, tuple[str, str]] = {
     AclChange: ("", "SRC=path entries"),
     AclEntry: ("ENTRY", "SCOPE=scope TYPE=type NAME=name PERM=permissions"),

@@ -9,28 +9,28 @@ from .errors import BrokenFrame
 from .frames import Buffer, follow, frame_at
 
 OPS_TOGETHER_MIN = 200
-"""From this many ops on, they are checked together; fewer take less time one by one."""
+"""At least this many ops are checked together; fewer take less time one by one."""
 
 OPS_TOGETHER_MAX = 10_000
-"""Bounds what checking them takes in memory besides the ops themselves."""
+"""Bounds the memory that checking ops together takes in addition to the ops themselves."""
 
 
 def check_batch(records: Buffer, first_txid: int, num_txns: int) -> None:
     """Raises BrokenFrame unless `records` is exactly the ops first_txid … first_txid + num_txns - 1.
 
-    Each must be whole and undamaged, in order, with nothing behind the last.
+    Each must be whole and undamaged, in order, with nothing after the last.
     """
     view = memoryview(records)
     end = _walk(view, 0, first_txid, first_txid + num_txns)
     if end != len(view):
-        raise BrokenFrame(end, f"{len(view) - end} bytes follow the {num_txns} ops that were announced")
+        raise BrokenFrame(end, f"{len(view) - end} bytes follow the {num_txns} announced ops")
 
 
 def slice_batch(records: Buffer, first_txid: int, last_txid: int) -> memoryview:
     """The ops first_txid … last_txid of a batch, without a copy.
 
-    All up to last_txid are checked as `check_batch` does; those behind are not. Raises BrokenFrame
-    for an unexpected op, or if `records` lacks one of those asked for.
+    Checks all ops up to last_txid like `check_batch`, but not those after it. Raises BrokenFrame for an unexpected op,
+    or if `records` lacks one of the requested ops.
     """
     view = memoryview(records)
     if first_txid > last_txid:
@@ -41,7 +41,7 @@ def slice_batch(records: Buffer, first_txid: int, last_txid: int) -> memoryview:
 
 
 def frame_offsets(records: Buffer) -> list[int]:
-    """Where each op begins. Raises BrokenFrame unless all are whole and undamaged; txids are not checked."""
+    """The offset of each op. Raises BrokenFrame unless all are whole and undamaged. Does not check txids."""
     view = memoryview(records)
     offsets, offset = [], 0
     while offset < len(view):
@@ -51,11 +51,11 @@ def frame_offsets(records: Buffer) -> list[int]:
 
 
 def _walk(view: memoryview, offset: int, txid: int, txid_end: int) -> int:
-    """Where the ops txid … txid_end - 1, which begin at `offset`, end."""
+    """The end of the ops txid … txid_end - 1, which begin at `offset`."""
     while txid_end - txid >= OPS_TOGETHER_MIN and (together := _checked_together()):
         count = min(txid_end - txid, OPS_TOGETHER_MAX)
         if (end := together(view, offset, txid, count)) is None:
-            break  # one by one they tell which is wrong
+            break  # checked one by one, to find the wrong one
         offset, txid = end, txid + count
     while txid < txid_end:
         offset, txid = follow(view, offset, txid, txid_end)
@@ -66,17 +66,17 @@ def _walk(view: memoryview, offset: int, txid: int, txid_end: int) -> int:
 
 def _one(view: memoryview, offset: int, txid: int) -> int:
     if offset == len(view):
-        raise BrokenFrame(offset, f"transaction {txid} was expected, and the ops end here")
+        raise BrokenFrame(offset, f"transaction {txid} was expected, but the ops end here")
     _, found, end = frame_at(view, offset)
     if found != txid:
-        raise BrokenFrame(offset, f"transaction {txid} was expected, and {found} stands here")
+        raise BrokenFrame(offset, f"transaction {txid} was expected, but {found} is here")
     return end
 
 
 @cache
 def _checked_together() -> Callable[[memoryview, int, int, int], int | None] | None:
     try:
-        from .crc_batch import end_of_good  # imports NumPy, which only large batches need to wait for
-    except ImportError:  # the codec does without
+        from .crc_batch import end_of_good  # imports NumPy, so that only large batches wait for that
+    except ImportError:  # the codec works without it
         return None
     return end_of_good

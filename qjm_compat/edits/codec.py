@@ -17,7 +17,7 @@ _CRC_BYTES = OP_BYTES_MIN - _BODY_AT
 def decode_op(frame: Buffer, layout_version: int) -> EditOp:
     """Decodes the op of one whole frame.
 
-    Raises BrokenFrame, UnknownLayout, UnknownOp, or BrokenOp for a wrong body; all are EditLogErrors.
+    Raises BrokenFrame, UnknownLayout, UnknownOp, or BrokenOp for an invalid body; all are EditLogErrors.
     """
     opcode, txid, end = frame_at(frame, 0)
     if end != len(frame):
@@ -26,7 +26,7 @@ def decode_op(frame: Buffer, layout_version: int) -> EditOp:
 
 
 def iter_ops(records: Buffer, layout_version: int) -> Iterator[EditOp]:
-    """Decodes whole frames without a header, up to the first bad one. Raises what `decode_op` raises."""
+    """Decodes whole frames without a header, up to the first invalid one. Raises the errors of `decode_op`."""
     view = memoryview(records)
     offset = 0
     while offset < len(view):
@@ -38,8 +38,8 @@ def iter_ops(records: Buffer, layout_version: int) -> Iterator[EditOp]:
 def iter_segment(data: Buffer) -> Iterator[EditOp]:
     """Decodes the ops of a whole segment file, up to its padding.
 
-    Raises BrokenHeader, what `decode_op` raises, and BrokenFrame for a damaged file, after the ops before it;
-    offsets are those of the file.
+    Raises BrokenHeader, the errors of `decode_op`, and BrokenFrame for a damaged file, after the ops before it; offsets
+    are those of the file.
     """
     view = memoryview(data)
     layout_version = decode_header(view)
@@ -53,7 +53,7 @@ def iter_segment(data: Buffer) -> Iterator[EditOp]:
 def encode_op(op: EditOp, layout_version: int) -> bytes:
     """Encodes the op as a whole frame.
 
-    Raises UnknownLayout, and BrokenOp for a value that cannot be encoded at this layout.
+    Raises UnknownLayout, or BrokenOp if a value cannot be encoded at this layout.
     """
     layout = layout_of(op.opcode, layout_version)
     if layout.absent:
@@ -67,7 +67,7 @@ def encode_op(op: EditOp, layout_version: int) -> bytes:
 def op_to_json(op: EditOp) -> dict[str, object]:
     """The op as JSON: txid, op (its name), and its fields. Bytes are hex, modes octal, times milliseconds.
 
-    All fields are there, even those that the op's layout lacks.
+    Includes all fields, even those that the op's layout lacks.
     """
     layout = layout_of(op.opcode, NEWEST_LAYOUT)
     shown = {name: kind.to_json(getattr(op, name)) for name, kind in layout.fields}
@@ -83,7 +83,7 @@ def _decode(opcode: int, txid: int, body: bytes, layout_version: int) -> EditOp:
             values[name], at = read(body, at)
     except BrokenOp as error:
         raise BrokenOp(
-            f"{layout.cls.name} {txid}: its {name}, behind byte {at} of the body: {error}"
+            f"{layout.cls.name} {txid}: its {name}, after byte {at} of the body: {error}"
         ) from error
     except (struct.error, IndexError) as error:
         raise BrokenOp(

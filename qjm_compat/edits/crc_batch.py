@@ -1,10 +1,10 @@
-"""Verifies a batch of ops in one pass over it: work per batch, but for a look at the length of each op. Pure.
+"""Verifies a batch of ops in one pass over it: work per batch, except for a look at the length of each op. Pure.
 
-A CRC is a register that is moved over bytes. Behind the body of an op it is what the op's checksum says, and where the
-next op begins it is all ones. In a copy of the batch each checksum is replaced by the four bytes that move the register
-from the one to the other, if the checksum is right. So one pass over the copy ends with ones.
+A CRC is a register that is moved over bytes. After the body of an op, it equals the op's checksum; at the start of the
+next op it is all ones. In a copy of the batch, each checksum is replaced by the four bytes that move the register from
+the first value to the second, if the checksum is right. So one pass over the copy ends with ones.
 
-One wrong op always changes the end, because moving on loses nothing; several could cancel out once in 2**32, about as
+One wrong op always changes the end, because moving on loses nothing. Several could cancel out once in 2**32, about as
 often as one damaged op has the right CRC.
 """
 
@@ -29,16 +29,16 @@ _TXID_AT, _TXID_BYTES = 5, 8
 _CRC_BYTES = 4
 
 _TO_ONES = 0x6DD90A9D
-"""A checksum changed by this (exclusive or) is the four bytes, little-endian, that bring its register to ones."""
+"""The exclusive or of a checksum and this gives the four bytes, little-endian, that bring its register to ones."""
 
 _CRC_OF_ONES = 0
-"""What `crc32` tells of a register of ones: its complement."""
+"""The result of `crc32` for a register of ones: its complement."""
 
 
 def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -> int | None:
-    """Where the ops of `count` transactions end, the first of which begins at `offset`, one op at least.
+    """The end of the ops of `count` transactions, at least one, the first of which begins at `offset`.
 
-    None unless each is whole, undamaged, and of the next transaction.
+    None unless each op is whole, undamaged, and of the next transaction.
     """
     ends: list[int] = []
     end, length_at = offset, _LENGTH.unpack_from
@@ -46,7 +46,7 @@ def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -
         for _ in repeat(None, count):
             end += length_at(records, end)[0] + _NOT_IN_LENGTH
             ends.append(end)
-    except struct.error:  # it would begin behind the last byte
+    except struct.error:  # it would begin after the last byte
         return None
     if end > len(records):
         return None
@@ -67,8 +67,8 @@ def _are_ops(ops: bytearray, stops: Places, first_txid: int) -> bool:
 
 
 def _are_undamaged(ops: bytearray, stops: Places) -> bool:
-    """Whether each checksum is right. Takes the ops for the copy that it changes."""
-    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES  # a word from each byte on
+    """Whether each checksum is right. Takes over `ops` as the copy that it changes."""
+    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES  # a word starting at each byte
     checksums = np.ndarray(words, ">u4", ops, strides=(1,))[places]
     np.ndarray(words, "<u4", ops, strides=(1,))[places] = checksums ^ _TO_ONES
     return crc32(ops) == _CRC_OF_ONES

@@ -1,8 +1,8 @@
-"""Errors for bad bytes of an edit log.
+"""Errors for invalid bytes of an edit log.
 
 EditLogError
-    BrokenHeader    the file does not begin as a readable edit log
-    BrokenFrame     no whole op stands at this offset; the bytes before it are good
+    BrokenHeader    the file does not begin with a readable header
+    BrokenFrame     no whole op begins at this offset; the bytes before it are good
     BrokenOp        the frame is whole, and its body does not match its op code and layout
     UnknownOp       no such op code at this layout
     UnknownLayout   a layout whose fields are not known here
@@ -14,15 +14,15 @@ from metadata.picklable_errors import PicklableError
 
 
 class EditLogError(PicklableError):
-    """The bytes are not a readable edit log. Reading them again will not help."""
+    """The bytes are not a readable edit log. Reading them again does not help."""
 
 
 class BrokenHeader(EditLogError):
-    """No header, or that of a layout whose ops have no length (before -56)."""
+    """No header, or the header of a layout whose ops have no length (before -56)."""
 
 
 class BrokenFrame(EditLogError):
-    """The op expected at `offset` is not there; `reason` says what was expected."""
+    """The op expected at `offset` is not there; `reason` describes the mismatch."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(f"at offset {offset}: {reason}")
@@ -39,4 +39,4 @@ class UnknownOp(EditLogError):
 
 
 class UnknownLayout(EditLogError):
-    """A layout whose fields are not known. Its frames can still be checked and scanned."""
+    """A layout whose fields are unknown. Its frames can still be checked and scanned."""

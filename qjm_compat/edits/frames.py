@@ -1,6 +1,6 @@
 """Frames of Hadoop's edit log: encodes, decodes and checksums ops without decoding their bodies.
 
-A segment is a header and ops one after the other; a writer sends the ops alone. All integers are big-endian.
+A segment is a header followed by ops; a writer sends the ops alone. All integers are big-endian.
 
     header, 8 bytes
      0  layout   i32  negative; a newer layout is smaller
@@ -13,8 +13,8 @@ A segment is a header and ops one after the other; a writer sends the ops alone.
     13  body
         crc      u32  CRC-32 over everything before it
 
-A length is checked against the remaining bytes before use, so no input makes a reader take more memory
-than the input itself.
+A length is checked against the remaining bytes before use, so no input makes a reader take more memory than the input
+itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Buffer = bytes | bytearray | memoryview
 HEADER_BYTES = 8
 OP_BYTES_MIN = 17
 OP_BYTES_MAX = 50 * 1024 * 1024
-"""Largest op with its frame; anything larger is damage."""
+"""The size of the largest op with its frame; anything larger is damage."""
 
 TERMINATOR = 0xFF
 PREALLOCATION_BYTES = 1024 * 1024
@@ -61,7 +61,7 @@ def decode_header(data: Buffer) -> int:
         raise BrokenHeader(f"the header is cut short: {len(data)} bytes of {HEADER_BYTES}")
     layout, flags = _HEADER.unpack_from(data)
     if layout >= -1:
-        raise BrokenHeader(f"{layout} is no layout version: the header was never written, or is damaged")
+        raise BrokenHeader(f"{layout} is not a layout version: the header was never written, or is damaged")
     if layout > OLDEST_LAYOUT:
         raise BrokenHeader(f"layout {layout} is too old: ops have a length from layout {OLDEST_LAYOUT} on")
     if flags:
@@ -70,7 +70,7 @@ def decode_header(data: Buffer) -> int:
 
 
 def segment_bytes(layout_version: int, frames: Iterable[Buffer], *, padding: bool = False) -> bytes:
-    """Encodes a whole segment file; with padding, as one still being written."""
+    """Encodes a whole segment file; with `padding`, as one that is still being written."""
     data = b"".join([encode_header(layout_version), *frames])
     if not padding:
         return data
@@ -78,7 +78,7 @@ def segment_bytes(layout_version: int, frames: Iterable[Buffer], *, padding: boo
 
 
 def encode_frame(opcode: int, txid: int, body: Buffer) -> bytes:
-    """Encodes one op. Raises ValueError for a body no reader would accept."""
+    """Encodes one op. Raises ValueError if no reader would accept the body."""
     length = _LENGTH_MIN + len(body)
     if length > _LENGTH_MAX:
         raise ValueError(f"a body of {len(body)} bytes is larger than an op may be")
@@ -90,11 +90,9 @@ def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
     """(opcode, txid, end) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
     left = len(data) - offset
     if left > 0 and data[offset] == TERMINATOR:
-        raise BrokenFrame(offset, "an op was expected here, and the terminator stands here")
+        raise BrokenFrame(offset, "an op was expected here, but the terminator is here")
     if left < OP_BYTES_MIN:
-        raise BrokenFrame(
-            offset, f"the op is cut short: {left} bytes, where an op has at least {OP_BYTES_MIN}"
-        )
+        raise BrokenFrame(offset, f"the op is cut short: {left} bytes, but an op has at least {OP_BYTES_MIN}")
     opcode, length, txid = _START.unpack_from(data, offset)
     if not _LENGTH_MIN <= length <= _LENGTH_MAX:
         raise BrokenFrame(offset, f"the op claims a length of {length}, not {_LENGTH_MIN} to {_LENGTH_MAX}")
@@ -109,8 +107,8 @@ def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
 def follow(data: Buffer, offset: int, txid: int, txid_end: int) -> tuple[int, int]:
     """Skips whole, undamaged ops of the transactions txid, txid + 1, … before `txid_end`.
 
-    Returns where it stopped and the transaction expected there. The op at that offset is not the
-    next, or is damaged, or the last one of `data`: `frame_at` tells which.
+    Returns the offset and the transaction at which it stopped. The op at that offset is not the next one, or is
+    damaged, or is the last one of `data`: `frame_at` shows which.
     """
     # One unpack per op: the checksum of one and the start of the next are adjacent.
     unpack, checksum = _CRC_AND_START.unpack_from, crc32

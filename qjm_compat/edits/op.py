@@ -7,7 +7,7 @@
         …
         attributes: XAttrs = since(-57, default=())
 
-A field with `since` is written at that layout and newer ones (they are smaller); at older ones it has its default.
+A field with `since` is written at that layout and at newer ones (they are smaller). At older ones it has its default.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class EditOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetriedOp(EditOp):
-    """An op that says by which call it was asked for: the last two fields of its body."""
+    """An op that identifies the client's call that requested it, in the last two fields of its body."""
 
     rpc_client_id: ShortBytes = b""
     rpc_call_id: I32 = NO_CALL
@@ -58,11 +58,11 @@ OPS: dict[int, type[EditOp]] = {}
 """Every op, by its code."""
 
 OBSOLETE = {5: "OP_DATANODE_ADD", 6: "OP_DATANODE_REMOVE"}
-"""Codes dropped long before ops had a length: no body is defined for them."""
+"""Codes that Hadoop dropped long before ops had a length: no body is defined for them."""
 
 
 def since(layout_version: int, *, default: V) -> V:
-    """A field that older layouts lack. (Typed as the field's own type, like dataclasses' `field`.)"""
+    """A field that older layouts lack. (Its type is the field's own type, as with dataclasses' `field`.)"""
     found: V = field(default=default, metadata={_SINCE: layout_version})
     return found
 
@@ -99,9 +99,9 @@ class OpLayout:
 def layout_of(opcode: int, layout_version: int) -> OpLayout:
     """The fields of an op at a layout. Raises UnknownLayout, or UnknownOp for an unknown code."""
     if not NEWEST_LAYOUT <= layout_version <= OLDEST_LAYOUT:
-        raise UnknownLayout(f"layout {layout_version} is none of {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
+        raise UnknownLayout(f"layout {layout_version} is not from {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
     if opcode in OBSOLETE:
-        raise UnknownOp(f"op code {opcode} ({OBSOLETE[opcode]}) was given up before layout {OLDEST_LAYOUT}")
+        raise UnknownOp(f"op code {opcode} ({OBSOLETE[opcode]}) was dropped before layout {OLDEST_LAYOUT}")
     if opcode not in OPS:
         raise UnknownOp(f"op code {opcode} is not known")
     cls = OPS[opcode]
@@ -118,4 +118,6 @@ def check_absent(op: EditOp, layout: OpLayout, layout_version: int) -> None:
     """Raises BrokenOp if the op sets a field that this layout lacks."""
     for name, default in layout.absent:
         if getattr(op, name) != default:
-            raise BrokenOp(f"layout {layout_version} has no {name}, and {op.name} says {getattr(op, name)!r}")
+            raise BrokenOp(
+                f"layout {layout_version} has no {name}, but {op.name} sets it to {getattr(op, name)!r}"
+            )

@@ -1,10 +1,9 @@
 """Scans a segment file by its frames alone, past damage in the middle.
 
-As in Hadoop, the ops end with the file, or with a terminator followed only by padding; where no op can
-be read, every following byte is tried until one can. So damage in the middle does not hide the ops behind it. (Hadoop
-means to do so, but overlooks the first op that it finds again, and all of them if a length is damaged: of such a
-file it may report a lower last transaction.) Unlike Hadoop, this bounds the effort, and reports damage and gaps
-between transactions.
+As in Hadoop, the ops end with the file, or with a terminator followed only by padding. If no op can be read, every
+following byte is tried until one can. So damage in the middle does not hide the ops after it. (Hadoop intends this, but
+misses the first op that it finds again, and all of them if a length is damaged: for such a file it may report a lower
+last transaction.) Unlike Hadoop, this bounds the effort, and reports damage and gaps between transactions.
 """
 
 from __future__ import annotations
@@ -26,13 +25,13 @@ from .frames import (
 )
 
 DAMAGE_MAX = 1024
-"""Damaged places that are listed; all are counted."""
+"""The number of damaged places listed; all are counted."""
 
 RESYNC_EFFORT_BYTES = 64 * 1024 * 1024
 RESYNC_EFFORT_FACTOR = 16
 """The search for the next op reads at most RESYNC_EFFORT_BYTES of candidates, plus this many times the file's size.
 
-Damage seldom looks like an op; only a file crafted to be slow takes so much.
+Damage seldom looks like an op; only a file crafted to be slow takes this long.
 """
 
 _NO_END = 1 << 64
@@ -58,10 +57,9 @@ class Damage:
 class SegmentScan:
     """The whole, undamaged ops of a segment file.
 
-    Without any, `first_txid` and `last_txid` are INVALID_TXID. `last_txid` is the highest found. `valid_bytes` is
-    where the last op ends, so that a file without damage is header and ops up to there, and padding from there on;
-    damage that begins there is a torn tail. A file with a corrupt header (missing, or never written)
-    is not read.
+    If there are none, `first_txid` and `last_txid` are INVALID_TXID. `last_txid` is the highest one found.
+    `valid_bytes` is the end of the last op, so an undamaged file is header and ops up to there, and padding from there
+    on; damage that begins there is a torn tail. A file with a corrupt header (missing, or never written) is not read.
     """
 
     layout_version: int | None
@@ -74,7 +72,7 @@ class SegmentScan:
     """Whether each op's txid is one more than that of the op before it."""
     damage: tuple[Damage, ...] = ()
     damaged_places: int = 0
-    """The number of all; `damage` has the first DAMAGE_MAX."""
+    """The number of all damaged places; `damage` has the first DAMAGE_MAX."""
 
     @property
     def is_empty(self) -> bool:
@@ -82,9 +80,9 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
-    """Scans a whole segment file; or only up to the op `txid_max`, or the first one beyond it.
+    """Scans a whole segment file; with `txid_max`, only up to that op, or the first one beyond it.
 
-    Bytes behind those are not read: a writer may be appending there. Damage is not an error here but part of the
+    Bytes after that are not read, because a writer may be appending there. Damage is not an error here but part of the
     result. Raises BrokenHeader for a layout from before ops had a length.
     """
     view = memoryview(data)
@@ -99,7 +97,7 @@ def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
 
 
 def _is_of_old_layout(view: memoryview) -> bool:
-    """Whether it is a log of an unsupported old layout, rather than no log."""
+    """Whether it is a log with an unsupported old layout, rather than no log."""
     return len(view) >= HEADER_BYTES and -56 < int.from_bytes(view[:4], "big", signed=True) < -1
 
 
@@ -137,7 +135,7 @@ class _Scanner:
         return not self.ops or self.last_txid + 1 < self.txid_end
 
     def _step(self) -> bool:
-        """Takes the op here and those that follow it by number, or the damage; False at the end."""
+        """Takes the op here and the consecutive ones after it, or the damage. Returns False at the end."""
         try:
             _, txid, end = frame_at(self.view, self.offset)
         except BrokenFrame as error:
@@ -166,7 +164,7 @@ class _Scanner:
         self.offset = end
 
     def _next_op(self) -> int:
-        """The offset of the next op, or else of the padding, or the file's end."""
+        """The offset of the next op, or otherwise of the padding, or the file's end."""
         for found in _MAYBE_AN_OP.finditer(self.view, self.offset + 1):
             offset = found.start()
             size = 5 + int.from_bytes(self.view[offset + 1 : offset + 5], "big")

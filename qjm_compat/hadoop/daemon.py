@@ -32,14 +32,14 @@ from .server.syncing import NodeSync
 from .wire.methods import Place
 
 LEASE_SECONDS = 10.0
-"""How soon another daemon may take a dead one's name."""
+"""How soon another daemon may take the name of a dead one."""
 
 WILDCARDS = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """`rpc` and `http` are sockets that are bound; `peers` whom this one copies from beside those it finds alive."""
+    """`rpc` and `http` are bound sockets; `peers` are nodes to copy from, in addition to those found alive."""
 
     metadata_uri: str
     name: str
@@ -56,7 +56,7 @@ class NodeConfig:
 
 @dataclass(slots=True)
 class RunningNode:
-    """What is served, for whoever has the HTTP port; `broken` ends when the name is another daemon's."""
+    """The daemon's parts, for the server of the HTTP port. `broken` ends when another daemon has the name."""
 
     record: JournalNodeRecord
     node: JournalNode
@@ -67,13 +67,13 @@ class RunningNode:
     store: CountingStore
 
     def findings(self) -> list[Finding]:
-        """Of its own health."""
+        """Findings about its own health."""
         why = self.lease.held.why_lost
         return [facts.REGISTERED.found(f"its name is not held: {why}" if why else ""), self.store.finding()]
 
 
 def name_of(host: str) -> str:
-    """What others reach this host by."""
+    """The name by which others reach this host."""
     return socket.gethostname() if host in WILDCARDS else host
 
 
@@ -83,10 +83,12 @@ async def running(
 ) -> AsyncIterator[RunningNode]:
     """Serves Hadoop's IPC inside the block. Raises NameInUse, LedgerError, MetadataError.
 
-    `node_class` makes the node, from the arguments of JournalNode.
+    `node_class` creates the node; it gets the arguments of JournalNode.
     """
     if not keys.is_name(config.name):
-        raise BadRequest(f"{config.name!r} is no name: use letters, digits, '.', '_' and '-', at most 128")
+        raise BadRequest(
+            f"{config.name!r} is not a valid name: use letters, digits, '.', '_' and '-', at most 128"
+        )
     rpc_port, http_port = config.rpc.getsockname()[1], config.http.getsockname()[1]
     http_host = name_of(config.http_host)
     record = JournalNodeRecord(

@@ -1,4 +1,4 @@
-"""Errors of Hadoop's IPC, besides those of the journal."""
+"""Errors of Hadoop's IPC, in addition to those of the journal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BadMessage(BadRequest):
 
 
 class RemoteError(JournalError):
-    """A JournalNode's error without a class of ours."""
+    """A JournalNode's error that has no class of ours."""
 
     def __init__(self, java_class: str, message: str) -> None:
         super().__init__(message or java_class)

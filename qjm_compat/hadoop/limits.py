@@ -1,4 +1,4 @@
-"""Resource limits of a JournalNode, as far as they can be set: what peers can make it hold."""
+"""Configurable resource limits of a JournalNode: bounds on what peers can make it hold."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ class NodeLimits:
 
     journals_max: int = tunable(
         256,
-        "Journals; who asks for one more is refused. Those that nobody has formatted do not count.",
+        "The most journals; a call for a further one is refused. Unformatted journals do not count.",
         1,
         100_000,
     )
     connections_max: int = tunable(
         700,
-        "Connections of the RPC port at a time; who comes then takes the place of one of the address that has most, "
-        "or is told so. Each takes a file descriptor.",
+        "Connections of the RPC port at a time; a further one replaces one of the address with the most, "
+        "or is refused. Each takes a file descriptor.",
         4,
         100_000,
     )
     peer_share: float = tunable(
-        0.75, "Share of these that one address may have; who comes then from there is told so.", 0.001, 1
+        0.75, "Share of these that one address may have; further connections from it are refused.", 0.001, 1
     )
     buffered_bytes_max: int = tunable(
         512 * MIB,
-        "Frames not whole, calls not answered and answers not taken, of all connections together. Above it the one "
-        "that holds most is ended.",
+        "Bytes of partial frames, unanswered calls and unsent answers, of all connections together. Above it the "
+        "connection that holds the most is closed.",
         129 * MIB,
         2**40,
     )
     transfers_max: int = tunable(
-        16, "Segments that are sent at a time; who asks for one more is told to come again.", 1, 1000
+        16, "Segments sent at a time; a request for a further one gets the answer to try again.", 1, 1000
     )

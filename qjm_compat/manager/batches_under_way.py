@@ -1,4 +1,4 @@
-"""Tracks batches in flight to all acceptors: counts their acks, and times them out with one timer for all.
+"""Tracks batches in flight to all acceptors: counts their acks, and times them out with one shared timer.
 
 If this process was suspended meanwhile, no acceptor is blamed: the pause extends every deadline.
 """
@@ -20,7 +20,7 @@ from .quorum_call import PAUSE_SHARE_MIN, STEP_SECONDS_MAX, WARN_AT, collected
 log = logging.getLogger(__name__)
 
 STEP_SECONDS_MIN = 0.01
-"""Least time between two checks: a timer may fire a tick early, and must not be rescheduled at once."""
+"""The least time between two checks: a timer may fire a tick early, and must not be rescheduled at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,7 +52,8 @@ class BatchesUnderWay:
         self._due = 0.0
 
     def add(self, request: SendEdits, calls: Sequence[asyncio.Future[None]]) -> asyncio.Future[int]:
-        """A future of the last txid, when a majority has the batch on disk; else QuorumFailed or QuorumTimeout."""
+        """A future that gets the last txid when a majority has the batch on disk, or else QuorumFailed or
+        QuorumTimeout."""
         batch = _Batch(request, calls, self._loop.time(), self._loop.create_future())
         self._forget_settled()
         self._batches.append(batch)
@@ -63,7 +64,7 @@ class BatchesUnderWay:
         return batch.settled
 
     def close(self) -> None:
-        """Stops the timer; batches end with the answers to them."""
+        """Stops the timer. Each batch ends when its answers arrive."""
         if self._clock is not None:
             self._clock.cancel()
 
@@ -109,7 +110,9 @@ class BatchesUnderWay:
 
     def _forgive_pause(self, late: float) -> None:
         if late > PAUSE_SHARE_MIN * self._seconds_max:
-            log.warning("this process was suspended for %.1f s; waiting so much longer for its batches", late)
+            log.warning(
+                "this process was suspended for %.1f s; waiting that much longer for its batches", late
+            )
             for batch in self._batches:
                 batch.sent_at += late
 

@@ -1,8 +1,8 @@
 """The queue of one writer's calls to one acceptor, as a pure machine: numbered, in order, bounded.
 
-Calls that change the journal go one at a time and in order; batches are pipelined, since
-an acceptor takes them in in order. An acceptor that misses a batch is out of sync: it gets no more of them until
-it has begun a new segment. `now` is the caller's clock, in seconds.
+Calls that change the journal run one at a time and in order; batches are pipelined, because an acceptor processes them
+in order. An acceptor that misses a batch is out of sync: it gets no further batches until it has begun a new segment.
+`now` is the caller's clock, in seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..requests import (
 )
 
 QUEUED_CALLS_MAX = 100_000
-"""Calls queued for one acceptor; batches reach their bound in bytes long before."""
+"""The most calls queued for one acceptor; batches reach their limit in bytes long before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The call has failed without being made."""
+    """The call failed without being made."""
 
     call: int
     error: JournalError
@@ -95,7 +95,7 @@ class Channel:
         self.committed_txid = txid
 
     def submit(self, request: Request[Any], now: float) -> tuple[int, list[ChannelEffect]]:
-        """Queues a call and returns its number. It ends with `answered`, `failed` or a `Fail`."""
+        """Queues a call and returns its number. The call ends with `answered`, `failed` or a `Fail`."""
         self._calls += 1
         call = self._calls
         size = len(request.records) if isinstance(request, SendEdits) else 0
@@ -107,7 +107,7 @@ class Channel:
         return call, self._pump(now)
 
     def answered(self, call: int, now: float) -> list[ChannelEffect]:
-        """The acceptor did what was asked."""
+        """The acceptor carried out the request."""
         done = self._over(call)
         if isinstance(done.request, StartLogSegment):
             self.is_out_of_sync = False
@@ -116,21 +116,21 @@ class Channel:
         return self._pump(now)
 
     def failed(self, call: int, now: float) -> list[ChannelEffect]:
-        """The acceptor refused, or did not answer. After a batch it is out of sync."""
+        """The acceptor refused, or did not answer. If the call was a batch, the acceptor is now out of sync."""
         done = self._over(call)
         if isinstance(done.request, SendEdits):
             self.is_out_of_sync = True
         return self._pump(now)
 
     def _refusal(self, request: Request[Any], size: int) -> JournalError | None:
-        """Refuses calls when the queue is full, but never a single batch, however large."""
+        """Refuses calls if the queue is full, but never a single batch, whatever its size."""
         limit = self._config.queued_edits_bytes_max
         if isinstance(request, WriterRequest) and self.epoch <= 0:
             return BadJournalState(f"bad epoch: {self.epoch}: create a new unique epoch first")
         too_many = self.queued_calls >= QUEUED_CALLS_MAX
         if too_many or (size and self.queued_bytes and self.queued_bytes + size > limit):
             return LoggerTooFarBehind(
-                f"{self.queued_bytes} bytes wait for {self.name} and {limit} may: it is too far behind"
+                f"{self.queued_bytes} bytes wait for {self.name}, above the limit of {limit}: it is too far behind"
             )
         return None
 
@@ -141,7 +141,7 @@ class Channel:
         return done
 
     def _pump(self, now: float) -> list[ChannelEffect]:
-        """Sends the calls that may go now."""
+        """Sends the calls that may be sent now."""
         effects: list[ChannelEffect] = []
         while self._waiting and self._may_send(self._waiting[0].request):
             head = self._waiting.popleft()

@@ -30,7 +30,7 @@ class Need(Enum):
 class Ask:
     """→ Answers: calls every acceptor. Ends when the need is met, has become impossible, or time is up.
 
-    `every_answer`: does not end before all have answered or time is up, so that it is known who has done it.
+    `every_answer`: does not end before all have answered or time is up, so that the caller knows which succeeded.
     """
 
     what: str
@@ -64,7 +64,7 @@ Program: TypeAlias = Generator[ProposerEffect, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Acceptors:
-    """The acceptors of a journal, by name; their numbers are their places here."""
+    """The acceptors of a journal, by name; their numbers are their indexes here."""
 
     names: tuple[str, ...]
 

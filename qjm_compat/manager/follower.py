@@ -1,4 +1,4 @@
-"""Tails a journal: yields the edits that a quorum has on disk, as they come."""
+"""Tails a journal: yields edits as a quorum gets them on disk."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ StreamsFrom = Callable[[int], Awaitable[Sequence[EditLogInputStream]]]
 
 
 TAIL_TXNS_MAX = 5000
-"""Edits that an acceptor is asked for at a time, as Hadoop's default has it."""
+"""The number of edits requested from an acceptor at a time, as in Hadoop by default."""
 
 BEHIND_SECONDS_MAX = 20.0
-"""How long the acceptors may know of less than a follower that goes on has read, before that is an error."""
+"""How long the acceptors may know fewer edits than a running follower has read, before that is an error."""
 
 CALL = "getJournaledEdits"
 
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """An acceptor's answer that it does not have these edits, or not cached. It has not failed."""
+    """An acceptor's answer that it does not have these edits, or not cached. This is not a failure."""
 
     why: JournalError
 
@@ -42,7 +42,7 @@ class Lacks:
 class Follower:
     """Polls all acceptors for the next edits, and yields those that a quorum has.
 
-    Stock JournalNodes cache only the latest edits, or none: the others are read from the segments.
+    Stock JournalNodes cache only the latest edits, or none; the follower reads the others from the segments.
     """
 
     def __init__(self, loggers: LoggerSet, config: JournalConfig, streams_from: StreamsFrom) -> None:
@@ -52,7 +52,7 @@ class Follower:
         self._streams_from = streams_from
 
     async def batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
-        """Yields the edits from a txid on, in batches, for ever. Raises JournalError."""
+        """Yields the edits from a txid on, in batches, without end. Raises JournalError."""
         next_txid = from_txid
         patience = Patience(BEHIND_SECONDS_MAX)
         while True:
@@ -81,7 +81,7 @@ class Follower:
                 yield edits
 
     async def _from_segments(self, from_txid: int) -> AsyncGenerator[tuple[Batch, int], None]:
-        """Yields what is durable in segments. Raises EditsMissing."""
+        """Yields the durable edits of segments. Raises EditsMissing."""
         next_txid = from_txid
         for stream in await self._streams_from(from_txid):
             if stream.first_txid != next_txid:
@@ -93,9 +93,9 @@ class Follower:
             next_txid = stream.last_txid + 1
 
     async def durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
-        """The next edits and their layout version, None if no quorum has any. Raises QuorumFailed.
+        """The next edits and their layout version; None if no quorum has any. Raises QuorumFailed.
 
-        It fails if a majority does not answer, and if no acceptor of a majority has these edits cached.
+        It fails if a majority does not answer, or if no acceptor of a majority has these edits cached.
         """
         request = GetJournaledEdits(from_txid, TAIL_TXNS_MAX)
         calls = [asyncio.create_task(_or_lacks(call)) for call in self._loggers.calls(request)]
@@ -126,7 +126,8 @@ class Follower:
         return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
 
     def _check_any_has_it(self, answers: Answers[JournaledEdits | Lacks]) -> None:
-        """Raises QuorumFailed unless an acceptor may soon have the next edits; also if a segment may have them."""
+        """Raises QuorumFailed unless an acceptor may soon have the next edits; raises it also if a segment may have
+        them."""
         lacking = {n: reply.why for n, reply in answers.replies.items() if isinstance(reply, Lacks)}
         if not lacking:
             return
@@ -153,15 +154,15 @@ def _has_nothing_new(reply: JournaledEdits | Lacks) -> bool:
 
 
 def _have_segments(error: QuorumFailed) -> bool:
-    """Whether an acceptor said that these edits are not cached, and may be in the segments."""
+    """Whether an acceptor reported that these edits are not cached, and may be in the segments."""
     return any(isinstance(one, EditsNotCached) for one in error.errors.values())
 
 
 class Patience:
-    """Tolerates for a while that acceptors know of less than the follower has read.
+    """Tolerates for a while that acceptors know fewer edits than the follower has read.
 
-    An acceptor's view of a segment in progress may go back: while its writer ends
-    the segment, or when the bookie that knew of the latest edit is away. The next poll usually knows more.
+    An acceptor's view of a segment in progress may go back while its writer ends the segment, or if the bookie that
+    knew the latest edit is unavailable. The next poll usually returns more.
     """
 
     def __init__(self, seconds_max: float) -> None:
@@ -173,7 +174,7 @@ class Patience:
         self._ends_at = None
 
     def check(self, error: QuorumFailed) -> None:
-        """Raises the error, unless its only cause is an edit too new, and the time limit is not over."""
+        """Raises the error, unless its only cause is an edit that is too new and the time limit is not over."""
         now = asyncio.get_running_loop().time()
         if self._ends_at is None:
             self._ends_at = now + self._seconds_max

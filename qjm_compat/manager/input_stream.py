@@ -1,4 +1,4 @@
-"""Reads a segment from any acceptor that has it, with failover between copies at the exact transaction."""
+"""Reads a segment from any acceptor that has it. If a copy fails, continues in another at the same transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .segments_seen import SegmentSeen
 class EditLogInputStream:
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    A copy that fails, is damaged or ends too soon is replaced by the next one, at the transaction where it failed.
+    If a copy fails, is damaged or ends too soon, the next copy replaces it, from the failed transaction on.
     """
 
     def __init__(self, segment: SegmentSeen, readers: Mapping[int, SegmentReader], from_txid: int) -> None:
@@ -28,18 +28,18 @@ class EditLogInputStream:
         self._readers = readers
 
     async def __aiter__(self) -> AsyncGenerator[EditOp, None]:
-        """Yields the edits, decoded. Raises SegmentUnreadable when no copy has the next one; earlier ones are good."""
+        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; earlier ones are good."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for op in decoded(batch, self.layout_version):
                     yield op
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yields the same edits in batches as they were flushed, frames and checksums verified."""
+        """Yields the same edits in batches as they were flushed. Frames and checksums are verified."""
         next_txid = self.first_txid
         said: dict[int, Exception] = {}
         turn = 0
-        failures = 0  # in a row, without anything new in between
+        failures = 0  # consecutive failures, without a new edit in between
         while next_txid <= self.last_txid:
             copy = self._segment.copies[turn % len(self._segment.copies)]
             before = next_txid
@@ -56,7 +56,7 @@ class EditLogInputStream:
                 raise self._unreadable(next_txid, said)
 
     async def _copy(self, acceptor: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Yields what one copy has, from there to its end, or to the segment's."""
+        """Yields the batches of one copy, from that txid to the copy's end, or the segment's."""
         content = await self._readers[acceptor].read_segment(self.segment_txid, from_txid)
         self.layout_version = content.layout_version
         next_txid = from_txid
@@ -78,7 +78,7 @@ class EditLogInputStream:
 
 
 def decoded(batch: Batch, layout_version: int) -> list[EditOp]:
-    """Decodes the ops of a batch. Raises SegmentUnreadable for a bad one."""
+    """Decodes the ops of a batch. Raises SegmentUnreadable if one is invalid."""
     try:
         return list(iter_ops(batch.records, layout_version))
     except EditLogError as error:

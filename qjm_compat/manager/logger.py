@@ -19,13 +19,13 @@ from .metrics import LoggerMetrics
 log = logging.getLogger(__name__)
 
 SLOW_CALL_SECONDS = 1.0
-"""A call that takes longer is told in the log."""
+"""A call that takes longer is logged."""
 
 PARALLEL_READS_MAX = 5
-"""Reads in flight at one acceptor, beside the calls that change the journal."""
+"""Reads in flight at one acceptor, in addition to the calls that change the journal."""
 
 READS_WAITING_MAX = 100
-"""Reads in flight and queued at one acceptor, so that a hung one does not accumulate them."""
+"""Reads in flight and queued at one acceptor, so that they do not pile up at one that hangs."""
 
 READS = frozenset({GetEditLogManifest, GetJournaledEdits, GetStorageInfo})
 
@@ -63,7 +63,7 @@ class Logger:
         return answer
 
     async def close(self) -> None:
-        """Cancels calls in flight; whether they happened is not known."""
+        """Cancels calls in flight; whether they took effect is unknown."""
         self._is_closed = True
         await self._tasks.close()
         for answer in self._answers.values():
@@ -89,7 +89,7 @@ class Logger:
 
     def _perform(self, effects: list[ChannelEffect]) -> None:
         if self._is_closed:
-            return  # a call that ends late lets nothing go that waited behind it
+            return  # a call that ends late starts none of those queued after it
         for effect in effects:
             match effect:
                 case Send(call, SendEdits() as request) if self._begin(call, request):
@@ -109,7 +109,7 @@ class Logger:
             self._answered(call, request, sent, reply)
 
     def _begin(self, call: int, request: SendEdits) -> bool:
-        """Makes a batch call without a task, if the acceptor takes it at once: it is then in the ledger's lane."""
+        """Makes a batch call without a task, if the acceptor takes it at once. It is then in the ledger's queue."""
         return self.acceptor.begin(request, partial(self._batch_over, call, request, self._loop.time()))
 
     def _batch_over(self, call: int, request: SendEdits, sent: float, error: Exception | None) -> None:
@@ -171,7 +171,7 @@ class Logger:
 
 
 def _retrieved(answer: asyncio.Future[Any]) -> None:
-    """Marks late errors as retrieved: a quorum was found without them."""
+    """Marks late errors as retrieved, because a quorum was found without them."""
     if not answer.cancelled():
         answer.exception()
 

@@ -46,7 +46,7 @@ class LoggerSet:
             return cast("R", end.value)
 
     async def ask(self, what: str, request: Request[R], need: Need, seconds_max: float) -> Answers[R]:
-        """Calls all acceptors; returns with the answers of a quorum, or with too few of them."""
+        """Calls all acceptors. Returns with the answers of a quorum, or with too few of them."""
         return await wait_for(what, self.calls(request), need, seconds_max)
 
     def calls(self, request: Request[R]) -> list[asyncio.Future[R]]:
@@ -55,7 +55,7 @@ class LoggerSet:
         return [logger.call(request) for logger in self.loggers]
 
     def has_room(self, size: int) -> bool:
-        """Whether a majority would accept a batch of this size now, or waiting cannot bring one about."""
+        """Whether a majority would accept a batch of this size now, or waiting would not help."""
         in_sync = [logger.channel for logger in self.loggers if not logger.channel.is_out_of_sync]
         needed = self.acceptors.majority.needed
         return len(in_sync) < needed or sum(channel.has_room(size) for channel in in_sync) >= needed
@@ -74,7 +74,7 @@ class LoggerSet:
                 logger.metrics.committed()
 
     def report(self) -> str:
-        """One line for each acceptor."""
+        """One line per acceptor."""
         return "\n".join(logger.report() for logger in self.loggers)
 
     async def close(self) -> None:

@@ -9,7 +9,7 @@ from .channel import Channel
 
 
 class LoggerMetrics:
-    """Metrics of one acceptor. `CurrentLagTxns` and `LagTimeMillis` say how far it lags behind a quorum."""
+    """Metrics of one acceptor. `CurrentLagTxns` and `LagTimeMillis` measure how far it lags behind a quorum."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -18,14 +18,14 @@ class LoggerMetrics:
         self._end_to_end = Latencies()
 
     def wrote(self, end_to_end_seconds: float, rpc_seconds: float) -> None:
-        """Counts an acknowledged batch, with its seconds since it was queued, and since it was sent."""
+        """Counts an acknowledged batch, with the seconds since it was queued and since it was sent."""
         now = time.monotonic()
         self._end_to_end.add(end_to_end_seconds, now)
         self._rpc.add(rpc_seconds, now)
         self._note_lag(now)
 
     def committed(self) -> None:
-        """Called when a quorum has committed more."""
+        """Called when a quorum has committed further edits."""
         self._note_lag(time.monotonic())
 
     def _note_lag(self, now: float) -> None:

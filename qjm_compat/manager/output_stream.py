@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .loggers import LoggerSet
 
 OUTPUT_BUFFER_BYTES = 512 * 1024
-"""Edits that a stream gathers before it wants to be flushed, as Hadoop's default has it."""
+"""Bytes of edits that a stream buffers before it asks for a flush, as in Hadoop by default."""
 
 FLUSHES_UNDER_WAY_MAX = 64
-"""Batches sent and not confirmed; past it `flush_async` waits."""
+"""Batches sent and not confirmed; beyond this number `flush_async` waits."""
 
 
 class EditsBuffer:
@@ -55,9 +55,9 @@ class EditsBuffer:
 class EditLogOutputStream:
     """The output stream of one segment. Belongs to its event loop.
 
-    `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; `flush` has the
-    swapped buffer on the disks of a quorum when it returns. After a failed flush the stream takes nothing more:
-    only a recovery tells whether the edits are in the journal.
+    `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; when `flush` returns, the
+    swapped buffer is on the disks of a quorum. After a failed flush the stream accepts no further edits, and only a
+    recovery decides whether the edits are in the journal.
     """
 
     def __init__(
@@ -99,13 +99,13 @@ class EditLogOutputStream:
         return self._filling.size + self._ready.size
 
     def write(self, op: EditOp) -> None:
-        """Buffers one edit. Raises BadRequest for a transaction that is not the next."""
+        """Buffers one edit. Raises BadRequest if its transaction is not the next."""
         if op.txid != self.next_txid:
             raise BadRequest(f"txid {op.txid} cannot be written: {self.next_txid} is next")
         self._add(encode_op(op, self.layout_version), 1)
 
     def write_raw(self, records: bytes, num_txns: int) -> None:
-        """Buffers op frames as they are. Raises BadRequest unless they are whole, undamaged and the next."""
+        """Buffers op frames unchanged. Raises BadRequest unless they are whole, undamaged and the next."""
         try:
             check_batch(records, self.next_txid, num_txns)
         except EditLogError as error:
@@ -120,13 +120,13 @@ class EditLogOutputStream:
         """Swaps the buffers. The one swapped out earlier must have been flushed."""
         self._check_open()
         if self._ready.num_txns:
-            raise StreamClosed("the buffer that was set apart has not been flushed")
+            raise StreamClosed("the swapped buffer has not been flushed")
         self._ready, self._filling = self._filling, EditsBuffer(self._filling.next_txid)
 
     async def flush(self) -> int:
         """Waits until the swapped buffer is on a quorum; returns the last txid there.
 
-        Raises QuorumFailed or QuorumTimeout; the stream has ended then.
+        Raises QuorumFailed or QuorumTimeout; in that case the stream has ended.
         """
         await self.flush_async()
         while self._under_way:
@@ -135,9 +135,9 @@ class EditLogOutputStream:
         return self._committed_txid
 
     async def flush_async(self) -> asyncio.Future[int]:
-        """Sends the swapped buffer; returns a future that ends when it is on a quorum. Many may be in flight.
+        """Sends the swapped buffer. Returns a future that ends when it is on a quorum. Many may be in flight.
 
-        Waits while FLUSHES_UNDER_WAY_MAX are, and while the queues of a majority of the acceptors are full.
+        Waits while FLUSHES_UNDER_WAY_MAX are in flight, and while the queues of a majority of the acceptors are full.
         """
         self._hear_of_ended()
         self._check_open()
@@ -157,7 +157,7 @@ class EditLogOutputStream:
         )
 
     async def close(self) -> None:
-        """Closes the stream; everything must have been flushed. The segment stays open until it is finalized."""
+        """Closes the stream. Everything must have been flushed. The segment stays open until it is finalized."""
         if self._is_closed:
             return
         if self._failure is None and self._under_way:
@@ -168,7 +168,7 @@ class EditLogOutputStream:
             raise StreamClosed(f"{left} transactions were written and not flushed: they are lost")
 
     async def abort(self) -> None:
-        """Closes the stream and drops what was not flushed."""
+        """Closes the stream and drops all edits that were not flushed."""
         self._end()
         for flush in list(self._under_way):
             flush.cancel()
@@ -189,7 +189,8 @@ class EditLogOutputStream:
             await self.abort()
 
     def _add(self, records: bytes, num_txns: int) -> None:
-        """Buffers frames that were encoded here from a valid op, or checked: acceptors of this process need not."""
+        """Buffers frames that were encoded here from a valid op, or checked, so acceptors of this process need not
+        check them."""
         self._check_open()
         self._filling.add(records, num_txns)
 
@@ -206,7 +207,7 @@ class EditLogOutputStream:
         return self._loggers.send(batch.request(self.first_txid))
 
     async def _after(self, earlier: list[asyncio.Future[int]]) -> int:
-        """An empty flush: ends when earlier ones have, with their last txid."""
+        """An empty flush: ends when the earlier ones have ended, with their last txid."""
         for flush in earlier:
             await asyncio.shield(flush)
         return max((self._committed_txid, *(flush.result() for flush in earlier)))
@@ -217,7 +218,7 @@ class EditLogOutputStream:
         self._hear_of_ended()
 
     def _hear_of_ended(self) -> None:
-        """Records all flushes that have ended, before the loop calls back for each."""
+        """Records all flushes that have ended, before the loop runs the callback of each."""
         while self._under_way and self._under_way[0].done():
             self._note(self._under_way.popleft())
 
@@ -227,14 +228,14 @@ class EditLogOutputStream:
         self._hear_of_ended()
 
     def _note(self, flush: asyncio.Future[int]) -> None:
-        """Records how a flush ended. Idempotent."""
+        """Records the outcome of a flush. Idempotent."""
         if flush.cancelled():
             self._fail(
-                StreamClosed("a flush was given up: whether its edits are in the journal is not known")
+                StreamClosed("a flush was cancelled: it is unknown whether its edits are in the journal")
             )
         elif (error := flush.exception()) is not None:
             self._fail(
-                error if isinstance(error, JournalError) else StreamClosed(f"a flush broke off: {error!r}")
+                error if isinstance(error, JournalError) else StreamClosed(f"a flush failed: {error!r}")
             )
         else:
             self._committed_txid = max(self._committed_txid, flush.result())

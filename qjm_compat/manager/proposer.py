@@ -11,7 +11,7 @@ from .recovery_source import best_source
 
 
 class Proposer:
-    """One writer's view of a journal. It becomes the writer once; another attempt needs a new proposer."""
+    """One writer's view of a journal. It becomes the writer only once; another attempt needs a new proposer."""
 
     def __init__(self, acceptors: tuple[str, ...], config: JournalConfig) -> None:
         self.acceptors = Acceptors(acceptors)
@@ -26,7 +26,7 @@ class Proposer:
     def create_new_unique_epoch(self, namespace: NamespaceInfo) -> Program[dict[int, int]]:
         """Acquires a unique epoch above all earlier ones; returns the acceptors' latest segments.
 
-        Raises QuorumFailed, also when another proposer was faster: then a new proposer may try again.
+        Raises QuorumFailed, also if another proposer was faster; in that case a new proposer may try again.
         """
         if self.epoch is not None:
             raise BadJournalState(f"this writer has epoch {self.epoch} already")
@@ -44,8 +44,8 @@ class Proposer:
     def recover_unfinalized_segments(self, namespace: NamespaceInfo) -> Program[SegmentState | None]:
         """Becomes the writer, and has a majority finalize the latest segment at one end.
 
-        Returns the recovered segment, None if there was none. Earlier ones are finalized at a majority already: a
-        segment begins only after that.
+        Returns the recovered segment, or None if there was none. A majority has already finalized the earlier ones,
+        because a segment begins only after that.
         """
         latest = yield from self.create_new_unique_epoch(namespace)
         recovered = None
@@ -78,10 +78,10 @@ class Proposer:
     # --- segments -------------------------------------------------------------------------------------
 
     def start_log_segment(self, txid: int, layout_version: int | None) -> Program[None]:
-        """Begins a segment at a majority, behind all existing ones (rule J5).
+        """Begins a segment at a majority, after all existing ones (rule J5).
 
-        Raises BadJournalState before this is the writer, while its last segment is not finalized, and for a txid
-        that another segment may hold.
+        Raises BadJournalState before this is the writer, while its last segment is not finalized, and for a txid that
+        another segment may hold.
         """
         if not self.is_active_writer:
             raise BadJournalState(
@@ -101,12 +101,12 @@ class Proposer:
         self._unfinalized = txid
 
     def nothing_was_written(self, txid: int) -> None:
-        """Allows a segment that was begun and abandoned before any edit was sent to be begun again."""
+        """Allows a segment to be begun again if it was abandoned before any edit was sent."""
         if self._unfinalized == txid:
             self._unfinalized = None
 
     def finalize_log_segment(self, start_txid: int, end_txid: int) -> Program[None]:
-        """Ends a segment for ever at a majority."""
+        """Ends a segment permanently at a majority."""
         yield from self._majority(
             f"finalizeLogSegment({start_txid}-{end_txid})",
             requests.FinalizeLogSegment(start_txid=start_txid, end_txid=end_txid),
@@ -119,7 +119,7 @@ class Proposer:
     # --- the whole journal: every acceptor must do these -----------------------------------------------
 
     def format(self, namespace: NamespaceInfo, *, force: bool) -> Program[None]:
-        """Raises QuorumFailed, which says at whom it was done and at whom not."""
+        """Formats the acceptors. Raises QuorumFailed, which names those that were formatted and those that were not."""
         self.is_active_writer = self.is_active_writer and not force
         seconds_max = self._config.operations_seconds_max
         request = requests.Format(namespace, force)
@@ -158,7 +158,7 @@ class Proposer:
         yield from self._all(f"discardSegments({start_txid})", requests.DiscardSegments(start_txid))
 
     def get_journal_c_time(self) -> Program[int]:
-        """The creation time. Raises RuleViolated if the acceptors disagree."""
+        """The journal's creation time. Raises RuleViolated if the acceptors disagree."""
         return (yield from self._agreed("getJournalCTime", requests.GetJournalCTime()))
 
     # ----------------------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ WARN_AT = (0.3, 0.7)
 """Shares of the time limit after which a wait is logged."""
 
 PAUSE_SHARE_MIN = 0.3
-"""A wake-up so late, as a share of the limit, means that this process was suspended: the pause extends the limit."""
+"""A wake-up that is late by this share of the limit means that this process was suspended: the pause extends the limit.
+"""
 
 STEP_SECONDS_MAX = 1.0
 
@@ -31,10 +32,10 @@ async def wait_for(
     is_polling: bool = False,
     every_answer: bool = False,
 ) -> Answers[T]:
-    """Returns the answers once the need is met, has become impossible, or time is up. The calls go on.
+    """Returns the answers once the need is met, has become impossible, or time is up. The calls continue.
 
-    With `every_answer` an impossible need does not end the wait: all calls finish, or time is up. Logs a long wait,
-    unless it `is_polling`: then waiting is expected.
+    With `every_answer`, an impossible need does not end the wait: all calls finish, or time is up. Logs a long wait,
+    unless it `is_polling`, because then waiting is expected.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -54,7 +55,7 @@ async def wait_for(
         await asyncio.wait(pending, timeout=step, return_when=asyncio.FIRST_COMPLETED)
         late = loop.time() - now - step
         if late > PAUSE_SHARE_MIN * seconds_max:
-            log.warning("this process was suspended for %.1f s; waiting so much longer: %s", late, what)
+            log.warning("this process was suspended for %.1f s; waiting that much longer: %s", late, what)
             deadline += late
 
 

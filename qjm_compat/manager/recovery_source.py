@@ -1,4 +1,4 @@
-"""Chooses the acceptor whose copy of a segment a recovery takes (§2.9 of the QJM design)."""
+"""Chooses the acceptor whose copy of a segment a recovery uses (§2.9 of the QJM design)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def compare(one: PrepareReply, other: PrepareReply) -> int:
 
 
 def max_seen_epoch(reply: PrepareReply) -> int:
-    """The latest epoch that an acceptor has seen for the segment: of its writer, or of a recovery."""
+    """The latest epoch that an acceptor has seen for the segment, from its writer or from a recovery."""
     return max(reply.accepted_in_epoch or 0, reply.last_writer_epoch)
 
 

@@ -15,11 +15,11 @@ from ..requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditL
 from .effects import Acceptors, Need, Program
 
 LOOKS_MAX = 3
-"""Manifests are asked for so often where those of a majority leave a gap between them."""
+"""The number of times that manifests are requested if those of a majority have a gap between segments."""
 
 
 class TxidRange(Protocol):
-    """Transactions in a row: those of a segment, or of what is read of it."""
+    """Consecutive transactions: those of a segment, or of a part of it that is read."""
 
     @property
     def first_txid(self) -> int: ...
@@ -37,7 +37,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSeen:
-    """A segment to read up to `last_txid`, and its copies, the longest first."""
+    """A segment that can be read up to `last_txid`, and its copies, the longest first."""
 
     first_txid: int
     last_txid: int
@@ -48,10 +48,10 @@ class SegmentSeen:
 def readable_segments(
     acceptors: Acceptors, request: GetEditLogManifest, seconds_max: float, *, only_durable: bool
 ) -> Program[list[SegmentSeen]]:
-    """The segments that a majority lists, merged. A gap that is left is one for good; `check_no_gap` raises for it.
+    """The segments that a majority lists, merged. A remaining gap is permanent; `check_no_gap` raises for it.
 
     A segment is finalized at a majority before the next one begins, so any majority lists it, unless its answers are
-    of different times: a reader that stood still may hold old ones. It asks again then, every acceptor.
+    from different times: a reader that was suspended may hold old ones. In that case this asks every acceptor again.
     """
     seen: list[SegmentSeen] = []
     for look in range(LOOKS_MAX):
@@ -68,29 +68,29 @@ def readable_segments(
 
 
 def _gaps(seen: Iterable[TxidRange]) -> Iterator[tuple[TxidRange, TxidRange]]:
-    """Neighbours between which transactions are missing."""
+    """Pairs of neighbours between which transactions are missing."""
     return ((one, other) for one, other in pairwise(seen) if other.first_txid > one.last_txid + 1)
 
 
 def _without_remnants(seen: list[SegmentSeen], purged_below: int) -> list[SegmentSeen]:
-    """Leaves out what is before a gap that a purge has made: some acceptors have purged more than others."""
+    """Omits segments before a gap that a purge has made, because some acceptors have purged more than others."""
     starts = [other.first_txid for _, other in _gaps(seen) if other.first_txid <= purged_below]
     return [segment for segment in seen if segment.first_txid >= max(starts, default=0)]
 
 
 def check_no_gap(seen: Iterable[TxidRange]) -> None:
-    """Raises EditsMissing where transactions are missing between segments."""
+    """Raises EditsMissing if transactions are missing between segments."""
     for one, other in _gaps(seen):
         raise EditsMissing(
-            f"txids {one.last_txid + 1} to {other.first_txid - 1} are missing: of the acceptors that answer none has "
-            f"them, and later ones are there; bring the others back, or read from txid {other.first_txid} on"
+            f"txids {one.last_txid + 1} to {other.first_txid - 1} are missing: no acceptor that answers has "
+            f"them, but later ones exist; bring the others back, or read from txid {other.first_txid} on"
         )
 
 
 def segments_seen(
     manifests: Mapping[int, Manifest], quorum: Quorum, *, only_durable: bool
 ) -> list[SegmentSeen]:
-    """All segments in order, each once. With `only_durable`, one in progress ends where a quorum has it.
+    """All segments in order, each once. With `only_durable`, a segment in progress ends where a quorum's copies end.
 
     Raises RuleViolated if two finalized copies differ in length.
     """
@@ -119,10 +119,11 @@ def _of_group(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: b
 
 
 def _in_progress(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: bool) -> SegmentSeen | None:
-    """Counts copies together only if one writer wrote them: others may hold other edits under the same txids.
+    """Counts copies together only if one writer wrote them, because others may hold other edits under the same txids.
 
-    Nor does what a writer left somewhere count together with what a recovery accepted elsewhere, or what two
-    recoveries did: until one of them has a quorum of its own, a later one may still choose a shorter end.
+    A writer's copy at one acceptor does not count together with one that a recovery accepted elsewhere, nor do the
+    copies that two recoveries accepted: until one of them has its own quorum, a later recovery may still choose a
+    shorter end.
     """
     votes: dict[tuple[int, int], list[Copy]] = defaultdict(list)
     for copy in copies:
@@ -147,7 +148,7 @@ def _durable(copies: Sequence[Copy], quorum: Quorum) -> int:
 
 
 def durable_edits(replies: Mapping[int, JournaledEdits], quorum: Quorum) -> tuple[JournaledEdits, int] | None:
-    """The edits for a follower, and how many of them are durable; None if no quorum has any of the next."""
+    """The edits for a follower, and how many of them are durable; None if no quorum has the next one."""
     final = [reply for reply in replies.values() if reply.is_final]
     if final:
         longest = max(final, key=lambda reply: reply.txn_count)

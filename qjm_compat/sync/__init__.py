@@ -1,1 +1,1 @@
-"""Acceptors that lack finalized segments are brought up to date, as JournalNodes' syncer does it."""
+"""Brings acceptors that lack finalized segments up to date, as JournalNodes' syncer does."""

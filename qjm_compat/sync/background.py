@@ -10,16 +10,16 @@ from ..errors import JournalError
 from .syncer import JournalSyncer, Synced
 
 SAY_SECONDS_MIN = 600.0
-"""The least time between two warnings about a journal."""
+"""The least time between two warnings about one journal."""
 
 PROBLEMS_TOLD_MAX = 3
-"""How many problems of one round are logged; `journal fsck` prints all."""
+"""The number of problems logged per round; `journal fsck` prints all."""
 
 CLOSE_SECONDS_MAX = 5.0
 """How long `close` waits for a copy that it cancels."""
 
 Syncers = Callable[[], Awaitable[Mapping[str, JournalSyncer]]]
-"""Returns the syncers of the journals to look after now, by journal."""
+"""Returns the syncers of the journals to sync now, by journal."""
 
 log = logging.getLogger(__name__)
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 class BackgroundSync:
     """Looks every `seconds` for finalized segments that acceptors lack, and copies them. Belongs to its event loop.
 
-    Failures are logged at most every SAY_SECONDS_MIN for each journal, and tried again in the next round.
+    Failures are logged at most once per SAY_SECONDS_MIN for each journal, and retried in the next round.
     """
 
     def __init__(self, seconds: float, syncers: Syncers) -> None:
@@ -42,7 +42,7 @@ class BackgroundSync:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Stops the rounds. Deletes a copy that was not taken in."""
+        """Stops the rounds. Deletes a copy that no acceptor has recorded yet."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -55,9 +55,9 @@ class BackgroundSync:
                 for journal_id, syncer in (await self._syncers()).items():
                     self._tell(journal_id, await syncer.round())
             except JournalError as error:
-                self._warn("", f"journals cannot be looked after: {error}")
-            except Exception:  # whoever writes goes on, and it is told with its traceback
-                log.exception("a round of syncing journals broke off")
+                self._warn("", f"journals cannot be synced: {error}")
+            except Exception:  # writers continue; the log has the traceback
+                log.exception("a round of syncing journals failed")
 
     def _tell(self, journal_id: str, done: Synced) -> None:
         if done.copied or done.finalized:

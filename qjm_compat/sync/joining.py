@@ -1,31 +1,31 @@
-"""An acceptor that is new joins the others that hold a journal: what must hold, and what it is told. Pure.
+"""Adds a new acceptor to those that hold a journal: the conditions, and the state that it is given. Pure.
 
-It stands in for one that is lost (its predecessor), and knows nothing of what that one promised, accepted or
-acknowledged. In Paxos it would be a voter that forgot its votes. It must not count in any majority as if it
-remembered them. The argument, for n acceptors with majorities of m:
+It replaces a lost acceptor (its predecessor), and does not know what that one promised, accepted or acknowledged. In
+Paxos it would be a voter that forgot its votes. It must not count in any majority as if it remembered them. The
+argument, for n acceptors with majorities of m:
 
 - At least n-m+1 acceptors hold the journal (`_check_enough`), so that every majority, past or future, contains one of
-  these *holders*. The predecessor is gone before the holders are asked: it votes no more.
-- Promises. Each holder first stops promising epochs up to `epochs_above`, which is above all that it has seen and
-  leaves room for EPOCHS_AHEAD proposals that only the predecessor heard. From then on no majority can give one of
-  these epochs to anybody, so nothing depends on what the predecessor promised. A writer that has such an epoch from a
-  majority had it from a holder: the new one is told the latest that any holder promised, refuses earlier writers like
-  the predecessor, and lets the present one go on.
+  these *holders*. The predecessor is gone before the holders are asked: it no longer votes.
+- Promises. Each holder first stops promising epochs up to `epochs_above`. This is above every epoch that it has seen,
+  and leaves room for EPOCHS_AHEAD proposals that only the predecessor received. From then on no majority can give one
+  of these epochs to any writer, so nothing depends on the predecessor's promises. A writer that has such an epoch from
+  a majority had it from a holder. The new acceptor is given the latest epoch that any holder promised: like the
+  predecessor, it refuses earlier writers and lets the present one continue.
 - Edits. Whatever a majority acknowledged with the predecessor's vote, a holder has as well, in progress or finalized.
-  What holders have finalized must be at n-m+1 of them (`_check_finalized`), so that every majority finds it without
-  the new one. Of what is in progress, and of all before it, the new one says that it cannot tell
+  At least n-m+1 holders must have each finalized segment (`_check_finalized`), so that every majority finds it without
+  the new one. For the segment in progress, and all before it, the new acceptor reports that it cannot tell
   (`JournalState.joined_behind`): it fails a prepareRecovery of these segments instead of answering "nothing here". So
   only a majority among the others recovers them. newEpoch names that segment as the latest, so that no writer starts
-  at it, or before it, unasked.
-- It votes on a segment once it has it: as a recovery's choice, as a finalized copy (both are what a majority decided),
-  or by starting it itself, after a recovery by a majority that could tell found nothing there. A later segment does not
-  lift this. The majority that finalized the earlier one may consist of the predecessor and one holder that heard of it
-  only after the new one had joined.
+  at it, or before it, without recovering it.
+- It votes on a segment once it has it: as a recovery's choice, as a finalized copy (both are a majority's decision), or
+  by starting it itself, after a recovery by a majority that could tell found nothing there. A later segment does not
+  lift this. The majority that finalized the earlier one may consist of the predecessor and one holder that received
+  the request only after the new one had joined.
 - One after the other: an acceptor that cannot tell yet does not count as one that knows (`_check_can_tell`). If too few
-  would be left that know, nothing is done, and the message says to sync first.
+  would remain that know, nothing is done, and the message asks the operator to sync first.
 
-What no check here can see: a predecessor that was only cut off, and still serves writers that name it at its old
-place. The runbook in docs/journals.md says to end it first.
+No check here can detect a predecessor that was only cut off, and still serves writers that name it at its old place.
+The runbook in docs/journals.md requires that it is stopped first.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from ..requests import Format, NamespaceInfo
 from .plan import finalized_groups, span
 
 EPOCHS_AHEAD = 1000
-"""How many proposals in a row may have reached nobody but the acceptor that is lost."""
+"""The most consecutive proposals that may have reached only the lost acceptor."""
 
 Held = Mapping[str, SegmentsHeld]
 
 
 def format_to_join(journal_id: str, held: Held, joining: Sequence[str], given: NamespaceInfo) -> Format:
-    """The request that formats acceptors that are new, so that they take part beside those that hold the journal.
+    """The request that formats new acceptors, so that they take part beside those that hold the journal.
 
-    `held` is what the holders told when they made room for another. Raises BadJournalState if a majority with the new
-    ones could lack something: then nothing may be changed.
+    `held` is the holders' answers when they made room for another. Raises BadJournalState if a majority that includes
+    the new ones could lack something; in that case nothing may be changed.
     """
     storage = _agreed(journal_id, held, given)
     _check_enough(journal_id, held, joining)
@@ -65,7 +65,7 @@ def format_to_join(journal_id: str, held: Held, joining: Sequence[str], given: N
 
 
 def epochs_above(held: Held) -> int:
-    """An epoch above all that the holders have promised, and above what one that is lost may have."""
+    """An epoch above all that the holders have promised, and above those that a lost acceptor may have promised."""
     return EPOCHS_AHEAD + max(one.latest_epoch for one in held.values())
 
 
@@ -84,20 +84,18 @@ def _agreed(journal_id: str, held: Held, given: NamespaceInfo) -> JournalStorage
 
 
 def _check_enough(journal_id: str, held: Held, joining: Sequence[str]) -> None:
-    """Every majority that there ever was must have a member among those that are left."""
+    """Every majority that ever existed must have a member among the remaining acceptors."""
     if len(held) >= needed_of(len(held) + len(joining)):
         return
     told = (
-        f"nothing was done: {_who(held)} journal {journal_id}, and none of {', '.join(joining)}: what a majority "
-        f"acknowledged may be lost, and they would not know it. "
+        f"nothing was done: {_who(held)} journal {journal_id}, and none of {', '.join(joining)}: edits that a "
+        f"majority acknowledged may be lost, and the new acceptors would not know it. "
     )
     if all(one.is_new for one in held.values()):
-        raise BadJournalState(
-            f"{told}If nobody has ever written to this journal, --force formats it everywhere"
-        )
+        raise BadJournalState(f"{told}If this journal was never written to, --force formats it everywhere")
     raise BadJournalState(
-        f"{told}`bookledger journal export` takes out what is left, with --acceptor for those alone that have it; "
-        f"import that into a new journal"
+        f"{told}`bookledger journal export` exports the remaining edits, with --acceptor only for those that have it; "
+        f"import them into a new journal"
     )
 
 
@@ -105,17 +103,17 @@ def _check_no_rollback(held: Held, joining: Sequence[str]) -> None:
     keeping = [name for name, one in held.items() if one.keeps_rollback]
     if keeping:
         raise BadJournalState(
-            f"nothing was done: acceptor {', '.join(keeping)} can still roll an upgrade back, and "
+            f"nothing was done: acceptor {', '.join(keeping)} can still roll an upgrade back, but "
             f"{', '.join(joining)} could not: finalize the upgrade or roll it back first"
         )
 
 
 def _check_finalized(held: Held, joining: Sequence[str]) -> None:
-    """Whatever is finalized must be found by every majority that there can be."""
+    """Every possible majority must find each finalized segment."""
     groups, violations = finalized_groups(held)
     if violations:
         raise BadJournalState(
-            f"nothing was done: {violations[0]}; `bookledger journal fsck` looks at all copies"
+            f"nothing was done: {violations[0]}; `bookledger journal fsck` checks all copies"
         )
     for group in groups:
         if len(group.copies) < needed_of(len(held) + len(joining)):
@@ -128,20 +126,20 @@ def _check_finalized(held: Held, joining: Sequence[str]) -> None:
 
 
 def _check_can_tell(held: Held, joining: Sequence[str]) -> None:
-    """A recovery of what is in progress needs a majority of acceptors that know what was written of it."""
+    """Recovering a segment in progress needs a majority of acceptors that know which edits were written to it."""
     behind = [name for name, one in held.items() if one.behind]
     acceptors = tuple(range(len(held) + len(joining)))
     if behind and len(held) - len(behind) < majority(acceptors).needed:
         raise BadJournalState(
             f"nothing was done: acceptor {', '.join(behind)} joined the journal itself while segment "
-            f"{max(held[name].behind for name in behind)} was in progress, and lacks it: no majority could tell what "
-            f"was written of it. Have the writer end it, and run `bookledger journal sync`; then add "
+            f"{max(held[name].behind for name in behind)} was in progress, and lacks it: no majority would know which "
+            f"edits it has. Have the writer end it, and run `bookledger journal sync`; then add "
             f"{', '.join(joining)}"
         )
 
 
 def needed_of(acceptors: int) -> int:
-    """How many of all acceptors have one in common with every majority."""
+    """The smallest number of acceptors that is certain to include one of every majority."""
     return acceptors - majority(tuple(range(acceptors))).needed + 1
 
 

@@ -1,4 +1,4 @@
-"""Plans a round: which acceptor lacks which finalized segments, and who can give them. Pure."""
+"""Plans a round: finds the finalized segments that each acceptor lacks, and acceptors that can give them. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..acceptor.programs.syncing import SegmentsHeld, are_of_two
 from ..requests import RemoteEditLog
 
 Held = Mapping[str, SegmentsHeld]
-"""What the acceptors have that answered, by name."""
+"""The segments of the acceptors that answered, by acceptor name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class SyncStep:
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """`violations`: finalized copies that contradict each other; `waits`: what is not to be copied yet, and why."""
+    """`violations`: finalized copies that contradict each other; `waits`: segments not to be copied yet, and why."""
 
     steps: tuple[SyncStep, ...] = ()
     violations: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class SyncGroup:
 
     @property
     def log(self) -> RemoteEditLog:
-        """The segment, with its writer's epoch if anybody knows it."""
+        """The segment, with its writer's epoch if any acceptor knows it."""
         return max(self.copies.values(), key=lambda log: log.writer_epoch)
 
     @property
@@ -77,7 +77,7 @@ def plan(held: Held, targets: Collection[str]) -> SyncPlan:
 
 
 def finalized_groups(held: Held) -> tuple[list[SyncGroup], list[str]]:
-    """Every segment that is finalized somewhere and was purged nowhere, in order; and how any contradict each other."""
+    """Every segment that is finalized at an acceptor and purged at none, in order; and their contradictions."""
     floor = purged_below(held)
     groups: dict[int, SyncGroup] = {}
     for name, one in held.items():
@@ -94,12 +94,12 @@ def purged_below(held: Held) -> int:
 
 
 def span(log: RemoteEditLog) -> str:
-    """A segment's txids, for a sentence."""
+    """A segment's txids, for use in a sentence."""
     return f"{log.start_txid}-{log.end_txid}"
 
 
 def _vouches(held: SegmentsHeld, log: RemoteEditLog) -> bool:
-    """Whether an acceptor that lacks a segment would know of it, had it been dropped."""
+    """Whether an acceptor that lacks a segment would know if the segment had been dropped."""
     return held.vouched_txid is None or log.end_txid <= held.vouched_txid
 
 
@@ -107,12 +107,12 @@ def _why_waiting(log: RemoteEditLog, unvouched: Collection[str]) -> str:
     names = ", ".join(unvouched)
     return (
         f"segment {span(log)} waits: edits were dropped at acceptor {names} by a discard, a rollback, an upgrade or a "
-        f"format, and no writer has told it since that txid {log.end_txid} is committed"
+        f"format, and no writer has since reported that txid {log.end_txid} is committed"
     )
 
 
 def _violations(groups: list[SyncGroup]) -> list[str]:
-    """One sentence for each contradiction; marks the groups that it concerns."""
+    """One sentence per contradiction; marks the groups that it concerns."""
     found: list[str] = []
     widest: SyncGroup | None = None
     for group in groups:
@@ -123,7 +123,7 @@ def _violations(groups: list[SyncGroup]) -> list[str]:
         if widest is not None and widest.end_txid >= group.log.start_txid:
             widest.is_sound = group.is_sound = False
             found.append(
-                f"segment {group.log.start_txid} begins inside of segment {widest.log.start_txid}: "
+                f"segment {group.log.start_txid} begins inside segment {widest.log.start_txid}: "
                 f"{_told(widest)}; {_told(group)}"
             )
         if widest is None or group.end_txid > widest.end_txid:

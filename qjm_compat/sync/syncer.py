@@ -1,8 +1,8 @@
 """Rounds over the acceptors of a journal: each gets the finalized segments that it lacks, one after the other.
 
 Several rounds may run at a time, in several processes, beside the journal's writer: an acceptor takes a segment in with
-one compare-and-swap, and whoever comes second finds it there. A round that is stopped leaves at most one ledger that
-nothing refers to, and the next round continues.
+one compare-and-swap, and the second process finds it there. An interrupted round leaves at most one unreferenced
+ledger, and the next round continues.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from ..requests import RemoteEditLog
 from .plan import SyncStep, plan
 
 OPEN_SECONDS_MAX = 5.0
-"""How long a segment that others have finalized is left to the writer that still has it open at an acceptor."""
+"""How long the writer of a segment has to finalize it at an acceptor, after others have finalized it."""
 
 OPEN_POLL_SECONDS = 0.2
-"""How often to look whether that writer has finalized it."""
+"""How often to check whether that writer has finalized it."""
 
 FAILURES_IN_A_ROW_MAX = 10
-"""Segments in a row that one acceptor fails to give or take before a round leaves the rest to the next round."""
+"""Consecutive segments that an acceptor may fail to give or take before a round leaves the rest to the next one."""
 
 
 class SyncedAcceptor(Protocol):
@@ -46,7 +46,7 @@ class SyncedAcceptor(Protocol):
         ...
 
     async def purged_below(self) -> int:
-        """What ends before it was purged there. Raises JournalUnavailable."""
+        """The txid before which purged segments end. Raises JournalUnavailable."""
         ...
 
     async def take_finalized(
@@ -56,7 +56,7 @@ class SyncedAcceptor(Protocol):
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
     ) -> Taken:
-        """Raises JournalError; what failed while the source was read is SegmentUnreadable."""
+        """Raises JournalError; an error of reading the source is SegmentUnreadable."""
         ...
 
     async def read_segment(
@@ -68,10 +68,10 @@ class SyncedAcceptor(Protocol):
 
 @dataclass(slots=True)
 class Synced:
-    """What a round did. `copied` and `finalized` count segments, once for each acceptor; `bytes` were copied.
+    """The result of a round. `copied` and `finalized` count segments, once for each acceptor; `bytes` were copied.
 
-    `problems` need somebody's attention. A later round does what `waits`, and what is `left_open` to a writer that may
-    be about to finalize it.
+    `problems` need an operator's attention. A later round handles `waits` and `left_open`; the latter are segments that
+    their writer may be about to finalize.
     """
 
     copied: int = 0
@@ -83,7 +83,7 @@ class Synced:
     left_open: list[SyncStep] = field(default_factory=list)
 
     def followed_by(self, later: Synced) -> Synced:
-        """Both rounds together: all that was done, and what is left after the later one."""
+        """Both rounds together: the sum of the work done, and the work left after the later one."""
         return replace(
             later,
             copied=self.copied + later.copied,
@@ -94,7 +94,7 @@ class Synced:
 
 
 class JournalSyncer:
-    """Rounds for one journal. `targets`: the names of the acceptors to bring up to date; None: all."""
+    """Rounds for one journal. `targets`: the names of the acceptors to bring up to date; None for all."""
 
     def __init__(
         self,
@@ -110,9 +110,9 @@ class JournalSyncer:
         self._open_since: dict[tuple[str, int], float] = {}
 
     async def round(self) -> Synced:
-        """Copies whatever can be copied. An acceptor that fails becomes one of the problems; nothing is raised.
+        """Copies every segment that can be copied. Raises nothing: an acceptor's failure becomes one of the problems.
 
-        Leaves a segment that an acceptor's writer may be about to finalize to that writer for OPEN_SECONDS_MAX.
+        If an acceptor's writer may be about to finalize a segment, leaves it to that writer for OPEN_SECONDS_MAX.
         """
         done = Synced()
         todo = plan(await self._look(done), self._targets)
@@ -126,7 +126,7 @@ class JournalSyncer:
             else:
                 await self._do(step, done, failures)
         done.problems += [
-            f"acceptor {name} failed {FAILURES_IN_A_ROW_MAX} times in a row: the rest of it was not tried"
+            f"acceptor {name} failed {FAILURES_IN_A_ROW_MAX} times in a row: its other segments were not tried"
             for name in failures
             if failures[name] >= FAILURES_IN_A_ROW_MAX
         ]
@@ -142,7 +142,7 @@ class JournalSyncer:
         return since is not None and asyncio.get_running_loop().time() < since + OPEN_SECONDS_MAX
 
     async def until_done(self) -> Synced:
-        """Runs rounds until no writer is about to finalize what is left, or 2 * OPEN_SECONDS_MAX have passed."""
+        """Runs rounds until no writer is about to finalize a remaining segment, or 2 * OPEN_SECONDS_MAX have passed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + 2 * OPEN_SECONDS_MAX
         done = await self.round()
@@ -153,7 +153,7 @@ class JournalSyncer:
         return done
 
     async def _look(self, done: Synced) -> Mapping[str, SegmentsHeld]:
-        """What each acceptor has. One that does not say becomes a problem."""
+        """The segments of each acceptor. An acceptor that does not answer becomes a problem."""
         held: dict[str, SegmentsHeld] = {}
         for name, acceptor in self._acceptors.items():
             try:
@@ -163,7 +163,7 @@ class JournalSyncer:
                     f"acceptor {name} is not formatted: `bookledger journal format` adds it to the journal"
                 )
             except JournalError as error:
-                done.problems.append(f"acceptor {name} cannot be looked at: {error}")
+                done.problems.append(f"acceptor {name} cannot be read: {error}")
         return held
 
     async def _do(self, step: SyncStep, done: Synced, failures: Counter[str]) -> None:
@@ -203,16 +203,16 @@ class JournalSyncer:
         return taken
 
     async def _is_wanted(self, log: RemoteEditLog) -> bool:
-        """Whether no acceptor has purged the segment while it was copied; the target may have missed a purge."""
+        """Whether no acceptor has purged the segment during the copy; the target may have missed a purge."""
         floor = 0
         for acceptor in self._acceptors.values():
-            with suppress(JournalError):  # one that is away purges nothing meanwhile
+            with suppress(JournalError):  # an unavailable acceptor purges nothing meanwhile
                 floor = max(floor, await acceptor.purged_below())
         return log.end_txid >= floor
 
 
 class _Source:
-    """An acceptor that is read from. Its failures are SegmentUnreadable, those of the target are not."""
+    """An acceptor to read from. Raises its failures as SegmentUnreadable, to distinguish them from the target's."""
 
     def __init__(self, acceptor: SyncedAcceptor) -> None:
         self.name = acceptor.name

@@ -6,4 +6,5 @@ from ..errors import JournalError
 
 
 class TransferRefused(JournalError):
-    """Going on would skip, change or overwrite edits. What was done before is whole; says which edits and where."""
+    """Continuing would skip, change or overwrite edits. The work done before is complete; the message names the edits
+    and their place."""

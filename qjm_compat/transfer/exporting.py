@@ -1,7 +1,7 @@
 """Exports a journal as a directory of segment files, in a NameNode's format.
 
-Each file is written under a temporary name, synced, and renamed; then the directory is synced. So a crash leaves whole
-files and at most one with the suffix .tmp, which the next export rewrites.
+Each file is written under a temporary name, synced, and renamed; then the directory is synced. So a crash leaves
+complete files and at most one with the suffix .tmp, which the next export rewrites.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ SEEN_TXID = "seen_txid"
 """A NameNode refuses to start without edits up to the txid in this file."""
 
 COMPARED_BYTES = 1024 * 1024
-"""Read at a time where two files are compared."""
+"""The number of bytes read at a time to compare two files."""
 
 TEMPORARY = ".tmp"
 
 
 @dataclass(slots=True)
 class Exported:
-    """What an export wrote, and how many segments stood there already. `last_txid` is the last of the directory's."""
+    """The result of an export, and the number of segments that existed already. `last_txid` is the last one in the
+    directory."""
 
     segments: int = 0
     ops: int = 0
@@ -54,10 +55,9 @@ async def export_directory(
 ) -> Exported:
     """Writes every segment that holds `from_txid` or later as a file, and raises the directory's seen_txid.
 
-    One in progress only if asked for, up to what is durable; a later export goes on with it. Raises
-    TransferRefused rather than overwrite or contradict what is there, and for a `from_txid` that was purged or lies
-    behind the transaction that comes next; JournalError, also where transactions are missing in between, unless
-    `allow_gaps`; OSError.
+    Writes a segment in progress only on request, up to its last durable edit; a later export continues it. Raises
+    TransferRefused rather than overwrite or contradict existing files, and if `from_txid` was purged or lies beyond the
+    next transaction; JournalError, also if transactions are missing in between, unless `allow_gaps`; OSError.
     """
     folder.mkdir(exist_ok=True)
     streams = await journal.select_input_streams(0, in_progress_ok=in_progress, gaps_ok=True)
@@ -68,7 +68,7 @@ async def export_directory(
         check_no_gap(wanted)
     for stream in wanted:
         _check_room(folder, stream)
-    _seen_txid(folder)  # one that is damaged is told before anything is written
+    _seen_txid(folder)  # reports damage before anything is written
     done = Exported()
     for stream in wanted:
         await _export(stream, folder, on_bytes, done)
@@ -78,13 +78,14 @@ async def export_directory(
 
 
 def _check_start(streams: Sequence[EditLogInputStream], from_txid: int) -> None:
-    """Whoever names a transaction must not take what is missing for what never was."""
+    """Raises TransferRefused if `from_txid` is missing, so that the caller does not take missing edits for nonexistent
+    ones."""
     if not streams:
         raise TransferRefused(f"the journal has no edits to export, and txid {from_txid} was asked for")
     oldest, last = streams[0].first_txid, streams[-1].last_txid
     if from_txid < oldest:
         raise TransferRefused(
-            f"txids {from_txid} to {oldest - 1} are not there: the oldest is {oldest}, what was before was purged"
+            f"txids {from_txid} to {oldest - 1} are not there: the oldest is {oldest}, earlier ones were purged"
         )
     if from_txid > last + 1:
         raise TransferRefused(f"the edits to export end at txid {last}, and {from_txid} was asked for")
@@ -121,7 +122,7 @@ async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> N
 
 
 def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
-    """Gives the file its name; whether it was not there. Raises TransferRefused where something else is."""
+    """Gives the file its name. Returns whether it was new. Raises TransferRefused if another file has the name."""
     _refuse_link(path)
     if not path.exists():
         temporary.rename(path)
@@ -137,7 +138,8 @@ def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
 
 
 def _check_room(folder: Path, stream: EditLogInputStream) -> None:
-    """No other file may claim these txids: a NameNode would take either. Our own earlier export in progress may."""
+    """Checks that no other file claims these txids, because a NameNode would take either. Our own earlier export in
+    progress may claim them."""
     for path in folder.iterdir():
         other = parsed(path.name) if path.name.startswith(PREFIX) else None
         if other is not None and not path.is_file():
@@ -154,7 +156,7 @@ def _overlaps(other: SegmentName, stream: EditLogInputStream) -> bool:
 
 
 def _drop_replaced(folder: Path, stream: EditLogInputStream) -> None:
-    """A segment that was exported in progress and is finalized now has only one file."""
+    """Deletes the file of a segment that was exported in progress and is finalized now, so that it has only one."""
     earlier = folder / in_progress_name(stream.first_txid)
     if stream.is_in_progress or not earlier.exists():
         return
@@ -164,7 +166,7 @@ def _drop_replaced(folder: Path, stream: EditLogInputStream) -> None:
 
 
 def _begins_with(longer: Path, shorter: Path) -> bool:
-    """Whether one file is the beginning of the other. Padding at the end of the shorter one is no part of it."""
+    """Whether one file is the beginning of the other. Padding at the end of the shorter one does not count."""
     with longer.open("rb") as one, shorter.open("rb") as other:
         while piece := other.read(COMPARED_BYTES):
             there = one.read(len(piece))
@@ -188,7 +190,7 @@ def _name(stream: EditLogInputStream) -> str:
 
 
 def _raise_seen_txid(folder: Path, txid: int) -> None:
-    """A segment's first txid is what a NameNode writes there when it begins one. It never goes back."""
+    """Writes a segment's first txid, as a NameNode does when it begins one. The number never goes back."""
     if _seen_txid(folder) >= txid:
         return
     temporary = folder / (SEEN_TXID + TEMPORARY)
@@ -201,7 +203,7 @@ def _raise_seen_txid(folder: Path, txid: int) -> None:
 
 
 def _seen_txid(folder: Path) -> int:
-    """What a NameNode wrote there, 0 where there is none. Raises TransferRefused for anything but a txid."""
+    """The txid that a NameNode wrote there, 0 if there is none. Raises TransferRefused for anything but a txid."""
     path = folder / SEEN_TXID
     _refuse_link(path)
     if not path.exists():
@@ -217,7 +219,7 @@ def _seen_txid(folder: Path) -> int:
 
 
 def _new_file(path: Path) -> BinaryIO:
-    """A file that is new under this name, whatever a crash has left there or somebody has put there."""
+    """A new file with this name, whatever a crash or a user has left there."""
     path.unlink(missing_ok=True)
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb")
 
@@ -228,7 +230,7 @@ def _refuse_link(path: Path) -> None:
 
 
 def sync_directory(folder: Path) -> None:
-    """Has the names in a directory on disk."""
+    """Makes the names in a directory durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

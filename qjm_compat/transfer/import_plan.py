@@ -1,4 +1,4 @@
-"""Plans an import: decides what of a directory to write to a journal, before anything is written. Pure."""
+"""Plans an import: selects the edits of a directory to write to a journal, before anything is written. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .files.names import SegmentName
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A segment that the journal has, up to what is durable of it."""
+    """A segment that the journal has, up to its last durable edit."""
 
     first_txid: int
     last_txid: int
@@ -23,7 +23,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """A segment file that holds edits, and the txids of these."""
+    """A segment file that holds edits, and their txids."""
 
     name: SegmentName
     last_txid: int
@@ -35,7 +35,7 @@ class ImportSource:
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """One file: the journal has what comes before `from_txid`, and the rest is to be written; None: it has all."""
+    """One file. The journal has the edits before `from_txid`, and the rest is to be written; None if it has all."""
 
     source: ImportSource
     held: tuple[Held, ...]
@@ -53,9 +53,9 @@ def check_gaps(sources: Sequence[ImportSource]) -> None:
 
 
 def plan(sources: Iterable[ImportSource], held: Sequence[Held], *, allow_gaps: bool) -> list[ImportStep]:
-    """Every file is there, or follows what is there. Raises TransferRefused for one that does neither.
+    """Plans the files that exist in the journal or follow it. Raises TransferRefused for a file that does neither.
 
-    A file may also be there in part, which is what an import leaves that was stopped: then the rest follows.
+    A file may also exist in part, if an import was interrupted: then the rest follows.
     """
     steps: list[ImportStep] = []
     end = held[-1].last_txid if held else None
@@ -85,7 +85,7 @@ def _check_tiles(source: ImportSource, there: Sequence[Held]) -> None:
 def _check_follows(source: ImportSource, end: int | None, *, allow_gaps: bool) -> None:
     if end is not None and source.first_txid <= end:
         raise TransferRefused(
-            f"{source.name.file} is older than what the journal has, which lacks it and ends at txid {end}"
+            f"{source.name.file} is older than the journal's edits, which end at txid {end}, and is not among them"
         )
     if not allow_gaps and end is not None and source.first_txid != end + 1:
         raise TransferRefused(

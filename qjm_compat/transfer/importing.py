@@ -1,8 +1,7 @@
 """Imports a directory of segment files into a journal.
 
-Writes only verified edits; edits that the journal has already are compared instead. An interrupted
-import leaves a journal that the same import can resume; the segment it was writing then ends where it stopped,
-and another goes on behind it.
+Writes only verified edits. Compares edits that the journal already has. An interrupted import leaves a journal in which
+the same import can resume: the segment that it was writing ends there, and another one follows it.
 """
 
 from __future__ import annotations
@@ -27,20 +26,19 @@ from .import_plan import Held, ImportSource, ImportStep, check_gaps, plan
 from .inspection.inspector import JournalInspector
 
 BATCH_BYTES = 512 * 1024
-"""Edits in one batch, as a NameNode's buffer has them; a larger op stands alone."""
+"""Bytes of edits in one batch, as in a NameNode's buffer. A larger op is a batch of its own."""
 
 UNDER_WAY_BYTES_MAX = 4 * 1024 * 1024
-"""Batches sent and not confirmed; well below the bound past which an acceptor is left out."""
+"""Bytes of batches sent and not confirmed; well below the bound beyond which an acceptor is left out."""
 
 OnBytes = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """`finalize`: end the last segment too, if its file is in progress. `allow_gaps`: txids may be missing.
+    """`finalize`: also end the last segment, if its file is in progress. `allow_gaps`: txids may be missing.
 
-    `take_over`: a segment is in progress, and whoever writes it shall be fenced. `from_txid`: leave out files that
-    end before it.
+    `take_over`: a segment is in progress, and its writer is to be fenced. `from_txid`: skip files that end before it.
     """
 
     finalize: bool = True
@@ -51,7 +49,7 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class Imported:
-    """What an import did. `segments`, `ops` and `bytes` were written; the rest was there, or is no part of it."""
+    """The result of an import. `segments`, `ops` and `bytes` were written; the rest existed, or is not part of it."""
 
     formatted: bool = False
     segments: int = 0
@@ -72,7 +70,7 @@ def find_current(directory: Path) -> Path:
 
 
 def bytes_in(directory: Path) -> int:
-    """The size of all segment files there: no less than an import has to read."""
+    """The size of all segment files there: the least that an import has to read."""
     folder = find_current(directory)
     return sum((folder / s.file).stat().st_size for s in _listed(folder)[0])
 
@@ -84,10 +82,10 @@ async def import_directory(
     options: ImportOptions,
     on_bytes: OnBytes = lambda _: None,
 ) -> Imported:
-    """Has in the journal what is in the directory. `journal` becomes the writer only if there is something to write.
+    """Brings the edits of the directory into the journal. `journal` becomes the writer only if there is something to
+    write.
 
-    Raises TransferRefused, naming the file and what is wrong with it, JournalError, OSError. The same call may be
-    made again.
+    Raises TransferRefused, naming the file and its problem, JournalError, OSError. The same call may be repeated.
     """
     work = _Import(journal, inspector, find_current(directory), options, on_bytes)
     await work.run()
@@ -116,13 +114,13 @@ class _Import:
         steps = await self._plan(sources)
         if self._has_work(steps):
             await self._become_writer()
-            steps = await self._plan(sources)  # what was in progress has an end now
+            steps = await self._plan(sources)  # the segment in progress has an end now
         for step in steps:
             await self._take(step, is_last=step is steps[-1])
         await self._note_laggards()
 
     def _sources(self) -> list[ImportSource]:
-        """The files that hold edits, their txids without a gap. Only those in progress are read for that."""
+        """The files that hold edits, with contiguous txids. Reads only files in progress to find their txids."""
         names, self.done.left_out = _listed(self.folder)
         sources: list[ImportSource] = []
         for name in names:
@@ -142,7 +140,7 @@ class _Import:
         return None if checked is None else checked.last_txid
 
     async def _agree_on_namespace(self) -> None:
-        """Formats a journal that is not there; one that is must be of the same namespace."""
+        """Formats a journal that does not exist. An existing one must have the same namespace."""
         theirs = read_version(self.folder)
         if not await self.journal.is_formatted():
             if theirs is None:
@@ -165,7 +163,7 @@ class _Import:
         return False
 
     def _is_ended(self, step: ImportStep, is_last: bool) -> bool:
-        """Whether the journal's segment is to be finalized. Where others follow, it must be."""
+        """Whether the journal's segment is to be finalized. It must be if others follow."""
         return step.source.name.last_txid is not None or self.options.finalize or not is_last
 
     async def _become_writer(self) -> None:
@@ -173,7 +171,7 @@ class _Import:
         if in_progress is not None and not self.options.take_over:
             raise TransferRefused(
                 f"{in_progress}, is in progress: its writer may be alive, and an import would fence it; "
-                f"take over if it is not"
+                f"take over if it is dead"
             )
         recovered = await self.journal.recover_unfinalized_segments()
         if in_progress is not None and recovered is not None:
@@ -198,7 +196,7 @@ class _Import:
             self.done.notes.append(f"{name.file} ends with txid {checked.last_txid}: {checked.torn}")
 
     async def _check_layout(self, checked: CheckedSegment, name: SegmentName) -> None:
-        """No checksum covers a segment's header; a layout that nobody has heard of is damage."""
+        """Refuses a layout newer than any known one as damage, because no checksum covers a segment's header."""
         namespace = await self.journal.namespace()
         if checked.layout_version < min(NEWEST_LAYOUT, namespace.layout_version):
             raise TransferRefused(
@@ -207,7 +205,7 @@ class _Import:
             )
 
     async def _compare(self, checked: CheckedSegment, step: ImportStep) -> None:
-        """What the journal has must be what the file has, byte for byte."""
+        """Checks that the journal's edits equal the file's, byte for byte."""
         offset = 0
         end = step.held[-1].last_txid
         async with aclosing(self._held_batches(checked, step)) as batches:
@@ -247,18 +245,19 @@ class _Import:
             await self.inspector.until_seen(from_txid, checked.last_txid)
             self.done.left_in_progress = from_txid
         if from_txid != checked.first_txid:
-            self.done.notes.append(f"segment {from_txid} goes on where an import was stopped")
+            self.done.notes.append(f"segment {from_txid} continues an interrupted import")
         self.done.segments += 1
         self.done.ops += checked.last_txid - from_txid + 1
         self.done.bytes += len(records)
 
     async def _note_laggards(self) -> None:
-        """A majority is enough to go on with, but whoever ends now leaves the others where they are."""
+        """Notes acceptors that lack segments. A majority is enough to continue, but nothing updates the others after
+        the import has ended."""
         if self.done.segments == 0 or self.done.left_in_progress is not None:
             return
         streams = await self.journal.select_input_streams(0, gaps_ok=True)
         for name in await self.inspector.lacking(streams[-1].first_txid):
-            self.done.notes.append(f"acceptor {name} lacks segments: it was not there, or did not keep up")
+            self.done.notes.append(f"acceptor {name} lacks segments: it was unavailable, or too slow")
 
     async def _write_batches(self, out: EditLogOutputStream, records: memoryview, from_txid: int) -> None:
         under_way: deque[tuple[Batch, asyncio.Future[int]]] = deque()
@@ -280,7 +279,8 @@ class _Import:
 
 
 def _listed(folder: Path) -> tuple[list[SegmentName], list[LeftOut]]:
-    """Raises TransferRefused for a name of a segment that is no file: reading a pipe would wait for ever."""
+    """The segments of a directory. Raises TransferRefused if one is not a regular file: reading a pipe would wait for
+    ever."""
     found = listing(path.name for path in folder.iterdir())
     for segment in found.segments:
         if not (folder / segment.file).is_file():

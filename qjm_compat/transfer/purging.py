@@ -10,21 +10,21 @@ from .inspection.inspector import JournalInspector
 async def purge_journal(
     journal: QuorumJournalManager, inspector: JournalInspector, min_txid_to_keep: int, *, take_over: bool
 ) -> None:
-    """Becomes the writer for a moment and deletes what ends before a txid, at a majority.
+    """Becomes the writer for a moment and deletes segments that end before a txid, at a majority.
 
-    Raises TransferRefused where a segment is in progress and is not to be taken over, and where the txid lies
-    behind all that there is; QuorumFailed.
+    Raises TransferRefused if a segment is in progress and is not to be taken over, and if the txid lies beyond the end
+    of the journal; QuorumFailed.
     """
     in_progress = await inspector.in_progress()
     if in_progress is not None and not take_over:
         raise TransferRefused(
             f"{in_progress}, is in progress: its writer may be alive, and purging by hand would fence it; "
-            f"it purges by itself, or take over if it is dead"
+            f"it also purges on its own; take over if it is dead"
         )
     if in_progress is None:
         await _refuse_beyond(journal, inspector, min_txid_to_keep)
     await journal.recover_unfinalized_segments()
-    if in_progress is not None:  # only now it has an end
+    if in_progress is not None:  # its end is known only now
         await _refuse_beyond(journal, inspector, min_txid_to_keep)
     await journal.purge(min_txid_to_keep)
 
@@ -32,7 +32,7 @@ async def purge_journal(
 async def _refuse_beyond(
     journal: QuorumJournalManager, inspector: JournalInspector, min_txid_to_keep: int
 ) -> None:
-    """Edits that are still to come are not to be purged."""
+    """Refuses to purge edits that are still to come."""
     ends = [one.state.purged_below - 1 for one in (await inspector.look_at_all()).values()]
     ends += [
         stream.last_txid

@@ -1,1 +1,1 @@
-"""Batch replay: the reader that plans on the driver, and the job of `bookledger replay`."""
+"""Batch replay: the reader that plans on the driver, and the job that `bookledger replay` runs."""

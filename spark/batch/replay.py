@@ -31,8 +31,9 @@ def replay(
 ) -> Replayed:
     """Writes the selected rows to Parquet files in `output`, which must not exist.
 
-    Raises what Spark raises, with the ledger, the entry and each replica's answer in it; the output is not marked
-    complete then (it has no _SUCCESS file). From another thread, `session.sparkContext.cancelAllJobs()` aborts it.
+    Raises Spark's error, which contains the ledger, the entry and each replica's answer; in that case the output is not
+    marked complete (it has no _SUCCESS file). To abort it, call `session.sparkContext.cancelAllJobs()` in another
+    thread.
     """
     seen = Observation("replayed")
     frame = frame_of(session, source, options)
@@ -45,7 +46,7 @@ def replay(
 
 
 def _sizes(frame: DataFrame) -> Column:
-    """Payload bytes of each row, whichever columns were selected."""
+    """The payload bytes of each row, whichever columns are selected."""
     if "bytes" in frame.columns:
         return f.col("bytes")
     of_payload = [name for name in ("payload", "body") if name in frame.columns]

@@ -1,7 +1,7 @@
 """Runs the simulator's seeds in child processes, so that a seed that dies or hangs does not affect others.
 
-A layer of the simulator is named `MODULE:ATTRIBUTE`, and is anything with `run(seed, tracing)` that returns an
-outcome with `probes`, or raises. Executors import it by that name.
+A layer of the simulator is named `MODULE:ATTRIBUTE`. It is any object with a method `run(seed, tracing)` that returns
+an outcome with `probes`, or raises. Executors import it by that name.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from multiprocessing.connection import Connection
 from typing import Any, Self
 
 SEED_SECONDS_MAX = 60.0
-"""A seed that takes longer is killed and has failed, unless the campaign sets another limit."""
+"""A seed that takes longer is killed and counts as failed, unless the campaign sets another limit."""
 
 END_SECONDS_MAX = 2.0
-"""How long a process that has closed its pipe may take to exit."""
+"""How long a process may take to exit after it has closed its pipe."""
 
 VIOLATION_CHARS_MAX = 10_000
 
@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class SeedOutcome:
-    """The outcome of a seed: its violation, or None; how long it took; the rare paths it took."""
+    """The outcome of a seed: its violation or None, its duration, and the rare paths that it took."""
 
     seed: int
     violation: str | None
@@ -44,8 +44,8 @@ def outcomes_of(
 ) -> Iterator[SeedOutcome]:
     """Yields one outcome for each seed, in order, whatever a seed raises and however its process ends.
 
-    If a seed ends its process, or has no outcome within `seconds_max`, that is its violation; the
-    seeds after it run in a new process.
+    If a seed ends its process, or has no outcome within `seconds_max`, that is its violation. The seeds after it run in
+    a new process.
     """
     layer = layer_named(layer_name)
     left = seeds
@@ -58,7 +58,7 @@ def outcomes_of(
 
 
 def layer_named(name: str) -> Any:
-    """Imports a layer. Raises ValueError without the simulator, which is in the repository, not in the wheel."""
+    """Imports a layer. Raises ValueError if the simulator is missing: the repository has it, the wheel does not."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -76,11 +76,11 @@ class _Runner:
         self._told, tells = context.Pipe(duplex=False)
         self._process = context.Process(target=_run_all, args=(layer, seeds, tells, os.getpid()), daemon=True)
         self._process.start()
-        tells.close()  # or the child's exit would go unnoticed
+        tells.close()  # otherwise the child's exit would go unnoticed
         self.is_alive = True
 
     def outcome_of(self, seed: int, seconds_max: float) -> SeedOutcome:
-        """The outcome of the next seed, this one. Kills the child if it gives none in time."""
+        """Returns the outcome of this seed, the next in sequence. Kills the child if it gives none in time."""
         began = time.monotonic()
         try:
             if self._told.poll(seconds_max):
@@ -95,9 +95,8 @@ class _Runner:
         return SeedOutcome(seed, violation, time.monotonic() - began)
 
     def _wait_for_end(self) -> None:
-        """Waits for the child's exit with a time limit, which `join` would not keep for a child that hangs with its
-        pipes closed.
-        """
+        """Waits for the child's exit with a time limit. `join` would ignore the limit for a child that hangs with its
+        pipes closed."""
         assert self._process.pid is not None
         process = os.pidfd_open(self._process.pid)
         try:
@@ -120,7 +119,7 @@ class _Runner:
 
 def _how(exit_code: int | None) -> str:
     if exit_code is None:
-        return "or hangs without a way to tell"
+        return "or hangs with its pipes closed"
     if exit_code < 0:
         return f"by {signal.Signals(-exit_code).name}"
     return f"with exit code {exit_code}"
@@ -146,6 +145,6 @@ def _run(layer: Any, seed: int) -> SeedOutcome:
 
 
 def _text(error: BaseException) -> str:
-    """Makes the error valid UTF-8, which Parquet requires: escapes lone surrogates."""
+    """Makes the error's text valid UTF-8, which Parquet requires: escapes lone surrogates."""
     said = f"{type(error).__name__}: {error}"[:VIOLATION_CHARS_MAX]
     return said.encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""The simulator's campaign as a Spark job: hundreds of seeds a task, outcomes in Parquet."""
+"""The simulator's campaign as a Spark job: hundreds of seeds per task, outcomes in Parquet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ SCHEMA = "seed bigint, violation string, seconds double, probes array<string>"
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """Seeds from `first_seed` on of one layer, named as in `spark.campaign.seeds`; so many seeds a task."""
+    """Runs one layer (named as in `spark.campaign.seeds`) with seeds from `first_seed` on, a fixed number of seeds per
+    task."""
 
     layer: str
     first_seed: int
@@ -36,7 +37,7 @@ class Campaign:
 
 
 def outcomes(session: SparkSession, campaign: Campaign) -> DataFrame:
-    """One row per seed: its violation, or null; how long it took; the rare paths it took."""
+    """One row per seed: its violation or null, its duration, and the rare paths that it took."""
     tasks = session.sparkContext.parallelize(range(campaign.tasks), campaign.tasks)
     return session.createDataFrame(tasks.flatMap(lambda task: run_task(campaign, task)), SCHEMA)
 
@@ -48,7 +49,7 @@ def run_task(campaign: Campaign, task: int) -> Iterator[Row]:
 
 
 def never_reached(found: DataFrame, campaign: Campaign) -> list[str]:
-    """The layer's rare paths that no seed took, if there were seeds enough for all of them."""
+    """The layer's rare paths that no seed took; none if there were too few seeds to reach all paths."""
     layer = layer_named(campaign.layer)
     if not layer.probes or campaign.seeds < layer.seeds_that_reach_everything:
         return []
@@ -61,6 +62,6 @@ _LOST_TASK = re.compile(r"\bTask (\d+) in stage")
 
 
 def seeds_lost(campaign: Campaign, said: str) -> range | None:
-    """The seeds of the task with which a job of `outcomes` was lost, from Spark's error message."""
+    """The seeds of the task that failed a job of `outcomes`, parsed from Spark's error message."""
     found = _LOST_TASK.search(said)
     return campaign.seeds_of(int(found[1])) if found else None

@@ -13,7 +13,7 @@ from .fields import COLUMNS, Getter, getter
 from .frames import Frames
 
 OF_FRAMES = frozenset({"txid", "op", "segment", "layout_version", "body"})
-"""Columns that need only frames: for them no op is decoded."""
+"""Columns that need only frames: no op is decoded for them."""
 
 
 class EditColumns:
@@ -28,9 +28,9 @@ class EditColumns:
         self._getters: dict[tuple[type[EditOp], str], Getter] = {}
 
     def batch(self, frames: Frames) -> pa.RecordBatch:
-        """One row per edit.
+        """Returns one row per edit.
 
-        Raises EditLogError naming the transaction for an op that cannot be decoded, if a column needs that.
+        Raises EditLogError naming the transaction if a column needs an op that cannot be decoded.
         """
         ops = frames.decoded(self._layout_version) if self._is_decoded else []
         columns = [self._column(name, frames, ops) for name in self._names]
@@ -61,10 +61,10 @@ class EditColumns:
 
 
 def _op_names(frames: Frames) -> list[str]:
-    """Hadoop's names of ops. An unknown code is an error, since a missing row or made-up name would go unnoticed."""
+    """Hadoop's names of ops. An unknown code is an error because a missing row or a made-up name would go unnoticed."""
     for index, opcode in enumerate(frames.opcodes):
         if opcode not in OPS:
-            raise frames.undecodable(index, "nobody knows its name")
+            raise frames.undecodable(index, "its name is unknown")
     return [OPS[opcode].name for opcode in frames.opcodes]
 
 

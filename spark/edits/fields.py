@@ -1,4 +1,4 @@
-"""Maps fields of ops to the columns of edits, and the log's "nothing" values to null."""
+"""Maps fields of ops to the columns of edits, and the log's "none" values to null."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from qjm_compat.edits.ops import CancelDelegationToken, ConcatDelete, RenewDeleg
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's Spark type and Arrow type, and the fields that fill it: the first that an op has."""
+    """A column's Spark type and Arrow type, and the fields that can fill it: the first one that an op has."""
 
     ddl: str
     arrow: pa.DataType
@@ -51,26 +51,26 @@ COLUMNS: dict[str, Column] = {
     "fields": Column("string", STRING),
     "body": Column("binary", pa.binary()),
 }
-"""Every column of `format("edits")`. Null if the op does not set it."""
+"""Every column of `format("edits")`. A column is null if the op does not set it."""
 
 NOTHING: Mapping[str, object] = {"rpc_call_id": NO_CALL, "inode_id": 0, "mtime_ms": -1}
-"""Values by which the log says "none" in these fields; empty names and ids say so in any."""
+"""Values that mean "none" in these fields; in every field, an empty name or id means "none"."""
 
 SILENT: frozenset[tuple[type[EditOp], str]] = frozenset(
     {
-        (ConcatDelete, "target"),  # it is the path: the sources are in `fields`
+        (ConcatDelete, "target"),  # that is the path: the sources are in `fields`
         (RenewDelegationToken, "timestamp"),  # its token has its own time of issue, not this op's
         (CancelDelegationToken, "timestamp"),
     }
 )
-"""Ops whose field for a column means something else."""
+"""Ops whose field of that name means something else than the column."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 EARLIEST_MS = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 LATEST_MS = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MILLISECOND
-"""Times that Python can show in every time zone; a log may hold any number."""
+"""The latest time that Python can show in every time zone; a log may hold any number."""
 
 Getter = Callable[[EditOp], Any]
 
@@ -102,12 +102,12 @@ def _micros(ms: int) -> int | None:
 
 
 def _plain(value: Any) -> Any:
-    """Turns empty names and ids into null, as the log means them: in a join they would all be equal."""
+    """Turns empty names and ids into null, their meaning in the log: in a join all empty ones would be equal."""
     if isinstance(value, bytes):
         return value.hex() or None
     return _text(value) or None if isinstance(value, str) else value
 
 
 def _text(value: str) -> str:
-    r"""Makes a text valid UTF-8: Java's names may hold a lone surrogate, which becomes its code, `\ud800`."""
+    r"""Makes a text valid UTF-8: Java's names may hold a lone surrogate, which is replaced by its code, `\ud800`."""
     return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()

@@ -9,16 +9,16 @@ from qjm_compat.edits import EditLogError, EditOp, frame_at, iter_ops
 from qjm_compat.edits.frames import Buffer
 
 SLICE_BYTES = 1024 * 1024
-"""Bytes of edits turned into Python objects and columns at a time: small ones take about twenty-five times as much.
+"""Bytes of edits turned into Python objects and columns at a time. Small edits take about 25 times as much memory.
 
-A task holds one batch (of at most BATCH_BYTES_MAX; twice while its parts are joined) and the objects of one slice of
-it. A single larger op is a slice of its own.
+A task holds one batch (at most BATCH_BYTES_MAX; twice that while its parts are joined) and the objects of one of its
+slices. A single larger op is a slice of its own.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Consecutive whole frames, with their op codes and txids; `starts` is where each begins."""
+    """Consecutive whole frames, with their op codes and txids. `starts` has the offset of each."""
 
     records: memoryview
     opcodes: list[int]
@@ -26,7 +26,7 @@ class Frames:
     starts: list[int]
 
     def decoded(self, layout_version: int) -> list[EditOp]:
-        """The ops. Raises EditLogError naming the transaction and op code that cannot be decoded."""
+        """Returns the ops. Raises EditLogError naming the transaction and op code that cannot be decoded."""
         ops: list[EditOp] = []
         try:
             for op in iter_ops(self.records, layout_version):
@@ -36,17 +36,17 @@ class Frames:
         return ops
 
     def undecodable(self, index: int, reason: str) -> EditLogError:
-        """The error about one of them, with advice."""
+        """The error for one of the frames, with advice."""
         return EditLogError(
-            f"txid {self.txids[index]}, of op code {self.opcodes[index]}, cannot be decoded ({reason}): leave it out "
-            "by from_txid and to_txid, or ask by a schema for txid, segment, layout_version and body only"
+            f"txid {self.txids[index]}, of op code {self.opcodes[index]}, cannot be decoded ({reason}): skip it with "
+            "from_txid and to_txid, or read only txid, segment, layout_version and body, with a schema"
         )
 
 
 def slices(records: Buffer, slice_bytes: int = SLICE_BYTES) -> Iterator[Frames]:
     """Yields all frames in order, in slices of at most `slice_bytes`, without a copy.
 
-    Raises BrokenFrame for one that is damaged or not whole.
+    Raises BrokenFrame if a frame is damaged or incomplete.
     """
     view = memoryview(records)
     begin = 0

@@ -18,11 +18,11 @@ OF_EDITS = (*COMMON, "journal", "acceptors", "from_txid", "to_txid")
 class EditsOptions(ReadOptions):
     """Options of `format("edits")`.
 
-    `metadata`: the cluster's URI. `journal`: its id. `acceptors`: of a journal with several, their names, as
-    `a,b,c`. `from_txid`, `to_txid`: which edits (default: all). A `from_txid` that was
-    purged, or is behind the next transaction to be written, is an error that says what there is; a `to_txid` past
-    the end is not. `password_file`, `key_file`, `partition_bytes`,
-    `partitions_min`: as for `format("ledger")`. Finalized segments only.
+    `metadata`: the cluster's URI. `journal`: its id. `acceptors`: the names of the journal's acceptors, if it has
+    several, as `a,b,c`. `from_txid`, `to_txid`: the edits to read (default: all). A `from_txid` that was purged, or
+    that lies beyond the next transaction to be written, is an error that states the available range; a `to_txid` beyond
+    the end is allowed. `password_file`, `key_file`, `partition_bytes`, `partitions_min`: as for `format("ledger")`.
+    Reads finalized segments only.
     """
 
     journal: str
@@ -32,7 +32,7 @@ class EditsOptions(ReadOptions):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> EditsOptions:
-        """Parses options. Raises BadSelection naming the bad one."""
+        """Parses options. Raises BadSelection naming the invalid one."""
         given = checked(options, OF_EDITS, prefix=None)
         return cls(
             **cls.common(given),

@@ -1,4 +1,4 @@
-"""The task of `format("edits")`: reads entries of segments, reassembles batches, and turns these into rows."""
+"""The task of `format("edits")`: reads entries of segments, reassembles batches, and turns them into rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .frames import slices
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """Batches that begin in a range of entries of a segment's ledger; of them txids `first_txid` … `last_txid`."""
+    """Batches that begin in a range of entries of a segment's ledger; of these, txids `first_txid` … `last_txid`."""
 
     segment_txid: int
     layout_version: int
@@ -38,9 +38,9 @@ class SegmentRange:
 def record_batches(
     access: Access, ranges: Sequence[SegmentRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields every edit of the ranges once, in order, digests and frame checksums verified.
+    """Yields every edit of the ranges once, in order. Digests and frame checksums are verified.
 
-    Raises LedgerError naming segment and ledger, and the transaction that cannot be decoded, or each replica's
+    Raises LedgerError naming the segment and its ledger, with the transaction that cannot be decoded or each replica's
     answer. Nothing is skipped.
     """
     batches = read_with_client(access, lambda client: _batches(client, access.password, ranges, names))
@@ -62,7 +62,7 @@ async def _batches(
 def _with_place(error: Exception, wanted: SegmentRange) -> str:
     place = f"segment {wanted.segment_txid} of the journal, in ledger {wanted.entries.ledger_id}"
     if isinstance(error.__cause__, NoSuchLedger):
-        return f"{place}: {error}; where the journal was purged, load it again to read what is left of it"
+        return f"{place}: {error}; if the journal was purged, load it again to read its remaining edits"
     return f"{place}: {error}"
 
 
@@ -80,14 +80,14 @@ async def _of_range(
 
 
 async def _edits(reader: ReadHandle, wanted: SegmentRange) -> AsyncGenerator[Buffer, None]:
-    """Yields frames of the batches that begin in the range; the last may end behind it."""
+    """Yields frames of the batches that begin in the range; the last batch may end beyond it."""
     assembler = Assembler()
     begun = False
     async with aclosing(reader.read(wanted.entries.first_entry)) as entries:
         async for entry in entries:
             is_first = header_of(entry.payload).part == 0
             if entry.entry_id > wanted.entries.last_entry and (is_first or assembler.is_between_batches):
-                return  # the batch that begins here is another task's, even if the one before was never completed
+                return  # the next task reads the batch that begins here, even if the one before was never completed
             begun = begun or is_first
             batch = assembler.feed(entry.payload) if begun else None
             if batch is not None and (records := _within(batch, wanted)):

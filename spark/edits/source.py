@@ -76,15 +76,15 @@ class EditsReader(PlannedReader[EditsOptions, "SegmentRange"]):
             (lost,) = [segment for segment in segments if segment.ledger_id == gone.ledger_id]
             raise LedgerError(
                 f"segment {lost.start_txid} of journal {self._options.journal} has lost its ledger "
-                f"{gone.ledger_id}, which was purged or deleted: name all acceptors of the journal, or read what "
-                f"follows, from_txid={lost.end_txid + 1}"
+                f"{gone.ledger_id}, which was purged or deleted: name all acceptors of the journal, or read the "
+                f"following edits, from_txid={lost.end_txid + 1}"
             ) from gone
 
 
 def segment_ranges(
     segments: Sequence[Segment], task: Sequence[EntryRange], options: EditsOptions
 ) -> tuple[SegmentRange, ...]:
-    """What a task over the segments' ledgers reads of the journal."""
+    """The parts of the journal that a task over the segments' ledgers reads."""
     from .reading import SegmentRange
 
     of_ledger = {segment.ledger_id: segment for segment in segments}

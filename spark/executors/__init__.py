@@ -1,1 +1,1 @@
-"""What tasks run on executors: opening ledgers and reading their pages."""
+"""Code that tasks run on executors: opening ledgers and reading their pages."""

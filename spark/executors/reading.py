@@ -21,13 +21,13 @@ from .opening import open_closed, planned
 from .task_client import MIB, read_with_client
 
 BATCH_BYTES_MIN = MIB
-"""Smaller batches are joined: one of ten rows costs Spark about as much as one of a thousand."""
+"""Smaller batches are joined, because a batch of ten rows costs Spark about as much as one of a thousand."""
 
 RANGES_AHEAD_MAX = 16
-"""Small ledgers prefetched in parallel, so that many of them do not wait for each other."""
+"""Small ledgers prefetched in parallel, so that they do not wait for each other."""
 
 SMALL_ENTRIES_MAX = 64
-"""A range of at most so many entries is prefetched, if it fits SMALL_BYTES_MAX."""
+"""A range of at most this many entries is prefetched, if it fits SMALL_BYTES_MAX."""
 
 SMALL_BYTES_MAX = MIB
 
@@ -39,19 +39,19 @@ class PageColumns(Protocol):
 
 
 class RangeToRead(Protocol):
-    """Entries of one ledger that a task is to read."""
+    """Entries of one ledger for a task to read."""
 
     @property
     def entries(self) -> EntryRange: ...
 
     async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
-        """Opens the ledger, and says what becomes of its pages."""
+        """Opens the ledger. Also returns the columns builder for its pages."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _OfLedger:
-    """Entries of a closed ledger, as they are."""
+    """Entries of a closed ledger, unchanged."""
 
     entries: EntryRange
     names: Sequence[str]
@@ -69,17 +69,18 @@ def record_batches(
 
 
 def read_ranges(access: Access, ranges: Sequence[RangeToRead]) -> Iterator[pa.RecordBatch]:
-    """Yields every row of the ranges once, in order, digests verified.
+    """Yields every row of the ranges once, in order. Digests are verified.
 
-    Raises LedgerError for a ledger that was deleted or is not closed, EntryUnreadable or DigestMismatch naming the
-    entry and each replica's answer. Nothing is skipped.
+    Raises LedgerError if a ledger was deleted or is not closed; EntryUnreadable or DigestMismatch naming the entry and
+    each replica's answer. Nothing is skipped.
     """
     pages = read_with_client(access, lambda client: _batches(client, access.password, ranges))
     return joined(batch for page in pages for batch in page)
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins batches to at least BATCH_BYTES_MIN, except the last, and drops those without rows; rows and order stay."""
+    """Joins batches to at least BATCH_BYTES_MIN, except the last, and drops empty ones. Rows and their order stay the
+    same."""
     kept: list[pa.RecordBatch] = []
     kept_bytes = 0
     for batch in batches:

@@ -1,7 +1,7 @@
 """The client of a task, and the event loop that all tasks of one Python worker share.
 
-Spark runs many tasks in one worker. gRPC reports cancelled calls even after their client is closed, and if
-their loop is closed too, it complains on stderr. So the loop lives as long as the process.
+Spark runs many tasks in one worker. gRPC reports cancelled calls even after their client is closed, and writes
+complaints to stderr if their loop is closed too. So the loop lives as long as the process.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .worker_memory import keep_for_next_tasks
 MIB = 1024 * 1024
 
 PAGE_BYTES = 15 * MIB // 4
-"""Three full frames fit, with what entries of 80 bytes or more have beside their payloads; no page holds four. A page
-costs client and bookies much the same however large it is."""
+"""Holds three full frames of entries of 80 bytes or more, with their other fields; no page holds four. A page costs
+client and bookies about the same, whatever its size."""
 
 CONFIG = ClientConfig(page_bytes=PAGE_BYTES, read_ahead_pages=4, read_ahead_bytes_max=16 * MIB)
-"""Bounds a task's memory by this read-ahead, however large the ledger is."""
+"""This read-ahead bounds a task's memory, whatever the size of the ledger."""
 
 T = TypeVar("T")
 
 
 def read_with_client(access: Access, read: Callable[[LedgerClient], AsyncGenerator[T, None]]) -> Iterator[T]:
-    """Yields from `read` with a client, and closes it at the end in any case."""
+    """Yields from `read` with a client, which it always closes at the end."""
     thread = _loop_of(os.getpid())
     with access.uri() as uri:
         config = replace(CONFIG, encryption_key=access.encryption_key)
@@ -54,6 +54,6 @@ async def _end(source: PageSource[T], client: LedgerClient) -> None:
 
 @cache
 def _loop_of(_pid: int) -> LoopThread:
-    """One loop thread per process, since threads do not survive fork()."""
+    """One loop thread per process, because threads do not survive fork()."""
     keep_for_next_tasks()
     return LoopThread()

@@ -1,6 +1,6 @@
-"""Builds Arrow columns of a log's records from a page's columns, without touching single records.
+"""Builds Arrow columns of a log's records from a page's columns, without processing records one by one.
 
-`ledgers.logs.record_batch` describes the bytes. Each field is decoded for all records of a page at once: cursors, one
+`ledgers.logs.record_batch` describes the format. Each field is decoded for all records of a page at once: cursors, one
 for each record, move over the fields that their records have.
 """
 
@@ -38,7 +38,7 @@ TYPES: dict[str, tuple[str, pa.DataType]] = {
     "producer": ("string", pa.string()),
     "sequence": ("bigint", pa.int64()),
 }
-"""Every column: its Spark type and its Arrow type. Null if the record has no such field."""
+"""Every column: its Spark type and its Arrow type. A column is null if the record has no such field."""
 
 DEFAULT_COLUMNS = tuple(name for name in TYPES if name != "log")
 
@@ -46,13 +46,13 @@ OF_HEADS = frozenset({"log", "position", "time"})
 """Columns for which the optional fields are not decoded."""
 
 TIME_BYTES = 8
-"""Of times and sequences, which have a sign; other numbers are shorter, and have none."""
+"""Width of times and sequences, which are signed; other numbers are shorter, and unsigned."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 class Times(NamedTuple):
-    """Which records of a segment count, by the time of appending in microseconds: from the first to before the last."""
+    """Selects records of a segment by time of appending, in microseconds: from the first time, and before the last."""
 
     start_us: int | None = None
     stop_us: int | None = None
@@ -72,9 +72,9 @@ class LogColumns:
         self._names = names
 
     def batch(self, page: Columns) -> pa.RecordBatch:
-        """One row for each record of the page that is of these times.
+        """Returns one row for each record of the page that has one of the selected times.
 
-        Raises RecordUnreadable for the first record that is damaged, none of a log, or of a later version.
+        Raises RecordUnreadable for the first record that is damaged, is not a log record, or has a later version.
         """
         try:
             fields = _Fields(page, self._names)
@@ -106,7 +106,7 @@ class LogColumns:
 
 
 class _Damaged(Exception):
-    """Some record of the page cannot be decoded; `decode` tells which, and why."""
+    """A record of the page cannot be decoded; `decode` reports which one, and why."""
 
 
 class _Fields:
@@ -138,7 +138,7 @@ class _Fields:
         }
 
     def _headers(self, having: Numbers) -> pa.Array:
-        """The maps of all records, from header to header: the first of each record that has one, then the second."""
+        """The header maps of all records: the first header of each record that has one, then the second, and so on."""
         cursors = self._cursors
         counts = np.zeros(len(cursors.at), dtype="<i4")
         counts[having] = cursors.numbers(having, 1)
@@ -156,14 +156,14 @@ class _Fields:
 
 
 class _Spans(NamedTuple):
-    """Where parts of a page's payload begin, and end. They rise, and do not overlap."""
+    """The starts and ends of parts of a page's payload. They ascend, and do not overlap."""
 
     starts: Numbers
     ends: Numbers
 
 
 class _Cursors:
-    """Where the next field of each record begins. Raises _Damaged for a field that passes its record's end."""
+    """The offset of the next field of each record. Raises _Damaged if a field passes its record's end."""
 
     def __init__(self, page: Columns) -> None:
         self._payload = pa.py_buffer(page.payload)
@@ -173,7 +173,7 @@ class _Cursors:
         self.at: Numbers = self.ends - lengths
 
     def spans(self, rows: Numbers, sizes: Numbers) -> _Spans:
-        """So many bytes of each of these records."""
+        """Takes a number of bytes, `sizes`, from each of these records."""
         starts = self.at[rows]
         ends = starts + sizes
         if (ends > self.ends[rows]).any():
@@ -182,21 +182,22 @@ class _Cursors:
         return _Spans(starts, ends)
 
     def numbers(self, rows: Numbers, width: int) -> Numbers:
-        """A little-endian number of each of these records."""
+        """Takes a little-endian number from each of these records."""
         starts, _ = self.spans(rows, np.full(len(rows), width))
         found = self._bytes[starts[:, np.newaxis] + np.arange(width)]
         kind = np.dtype(f"<i{width}" if width == TIME_BYTES else f"<u{width}")
         return np.frombuffer(found.tobytes(), dtype=kind).astype("<i8")
 
     def texts(self, rows: Numbers) -> _Spans:
-        """A text of each of these records, with its length in a byte before it."""
+        """Takes a text, preceded by its length in one byte, from each of these records."""
         sizes = self.numbers(rows, 1)
         if (sizes == 0).any():
             raise _Damaged
         return self.spans(rows, sizes)
 
     def column(self, spans: _Spans) -> pa.Array:
-        """The bytes there. The payload is taken as it lies, parts and gaps in turns, and the gaps are left out."""
+        """The bytes in these spans. Views the payload as alternating parts and gaps without a copy, then drops the
+        gaps."""
         bounds = np.stack(spans, axis=1).reshape(-1).astype("<i4")
         if not len(bounds):
             return pa.array([], pa.binary())
@@ -212,7 +213,7 @@ def _joined(spans: Sequence[_Spans], order: Numbers) -> _Spans:
 
 
 def _sparse(values: pa.Array, rows: Numbers, count: int) -> pa.Array:
-    """A column of so many rows that has values in these, and null in all others."""
+    """A column of `count` rows that has values in `rows`, and null in all others."""
     if len(rows) == count:
         return values
     places = np.zeros(count, dtype="<i8")

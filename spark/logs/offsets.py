@@ -11,9 +11,9 @@ from ..stream.offsets import ITS_OWN_CHECKPOINT, BadOffset
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What was delivered of one log: all before `stop`; from `start` on in the batch that ends with this offset.
+    """The records delivered from one log: all before `stop`. The batch that ends with this offset begins at `start`.
 
-    `identity`: of the log, in hexadecimal. Another log that gets its name later is another one.
+    `identity` is the log's, in hexadecimal. If another log gets its name later, that log has another identity.
     """
 
     identity: str
@@ -23,7 +23,7 @@ class Delivered:
 
 @dataclass(frozen=True, slots=True)
 class LogsOffset:
-    """What was delivered of each log, by name; of no log before the first batch."""
+    """The records delivered from each log, by name; empty before the first batch."""
 
     chosen: str
     logs: Mapping[str, Delivered] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class LogsOffset:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], chosen: str) -> LogsOffset:
-        """Raises BadOffset for a malformed offset, and for one of a stream of other logs."""
+        """Raises BadOffset if the offset is malformed, or if it belongs to a stream of other logs."""
         try:
             logs = {
                 str(name): Delivered(str(one[0]), int(one[1]), int(one[2]))
@@ -42,7 +42,9 @@ class LogsOffset:
             }
             found = cls(value["chosen"], logs)
         except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise BadOffset(f"{value!r} is no offset of a stream of logs: {ITS_OWN_CHECKPOINT}") from error
+            raise BadOffset(
+                f"{value!r} is not an offset of a stream of logs: {ITS_OWN_CHECKPOINT}"
+            ) from error
         if found.chosen != chosen:
             raise BadOffset(
                 f"the checkpoint is of a stream of {found.chosen}, and this one is of {chosen}: {ITS_OWN_CHECKPOINT}"
@@ -51,9 +53,9 @@ class LogsOffset:
 
 
 def shares(there: Sequence[int], records_max: int) -> list[int]:
-    """How many records of each log a batch takes that has so many at most: those that have few give all.
+    """How many records of each log go into a batch of at most `records_max`. A log with few records gives all of them.
 
-    A log that has more gets as many as the others, so none waits for another.
+    Logs with more records get equal shares, so no log waits for another.
     """
     given = [0] * len(there)
     by_size = sorted(range(len(there)), key=lambda n: there[n])

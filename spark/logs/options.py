@@ -31,14 +31,14 @@ EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1
 class LogOptions(StreamOptions):
     """Options of `format("log")`.
 
-    `metadata`: the cluster's URI. `log`: the name of a log; or `set`: that of a set, all logs of which are read.
-    `startingPosition`: the first position to read, `earliest` (the default) or, of streams, `latest`; or
-    `startingTime`: from the first record that was appended then or later. `endingPosition`, `endingTime`: before which
-    position or time a batch ends; by default it reads all that is confirmed when it is planned. Positions are of one
-    log, and times have a time zone, as in 2026-11-29T12:00:00Z. `columns`: which to read; a schema given to
-    `.schema(...)` does the same. `maxRecordsPerTrigger`: the rate limit, of streams only. `failOnDataLoss`: `false`
-    leaves out, with a warning, what was given up unread; of streams only. `password_file`, `key_file`,
-    `partition_bytes`, `partitions_min`: as for `format("ledger")`.
+    `metadata`: the cluster's URI. `log`: the name of a log; or `set`: the name of a set, all logs of which are read.
+    `startingPosition`: the first position to read, `earliest` (the default) or, in streams, `latest`; or
+    `startingTime`: start at the first record that was appended then or later. `endingPosition`, `endingTime`: the
+    position or time before which a batch ends; by default a batch reads all records that are confirmed when it is
+    planned. Positions belong to one log, and times have a time zone, as in 2026-11-29T12:00:00Z. `columns`: the columns
+    to read; a schema given to `.schema(...)` does the same. `maxRecordsPerTrigger`: the rate limit, in streams only.
+    `failOnDataLoss`: `false` skips records that were deleted unread, with a warning; in streams only. `password_file`,
+    `key_file`, `partition_bytes`, `partitions_min`: as for `format("ledger")`.
     """
 
     types = TYPES
@@ -54,7 +54,7 @@ class LogOptions(StreamOptions):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LogOptions:
-        """Parses options. Raises BadSelection naming the bad one."""
+        """Parses options. Raises BadSelection naming the invalid one."""
         given = checked(options, OF_LOGS, prefix=None)
         for one, other in (
             ("log", "set"),
@@ -80,11 +80,11 @@ class LogOptions(StreamOptions):
         )
         if log_set is not None and (found.start_position, found.stop_position) != (None, None):
             raise BadSelection(
-                "each log of a set has positions of its own: choose by time, or read one of its logs"
+                "each log of a set has its own positions: select by time, or read one of its logs"
             )
         for first, behind in ((found.start_position, found.stop_position), found.times):
             if first is not None and behind is not None and behind < first:
-                raise BadSelection("what is chosen ends before it begins: nothing would be read")
+                raise BadSelection("the selection ends before it begins: nothing would be read")
         return found
 
     def for_batch(self) -> LogOptions:
@@ -105,7 +105,7 @@ class LogOptions(StreamOptions):
 
     @property
     def chosen(self) -> str:
-        """What is read, in words that name it."""
+        """Describes the selected log or logs, by name."""
         return f"log {self.log}" if self.log_set is None else f"set {self.log_set}"
 
 
@@ -123,6 +123,6 @@ def _time_us(given: Mapping[str, str], name: str) -> int | None:
         at = None
     if at is None or at.tzinfo is None:
         raise BadSelection(
-            f"the option {name} is a time with its time zone, as 2026-11-29T12:00:00Z, not {text!r}"
+            f"the option {name} must be a time with a time zone, such as 2026-11-29T12:00:00Z, not {text!r}"
         )
     return max(0, (at - EPOCH) // _MICROSECOND)

@@ -1,4 +1,5 @@
-"""Which parts of which segments a job reads: found in the metadata of logs, and cut into tasks of equal bytes."""
+"""Selects the parts of segments that a job reads: finds them in the metadata of logs, and cuts them into tasks of equal
+bytes."""
 
 from __future__ import annotations
 
@@ -21,14 +22,14 @@ from .columns import ALL_TIMES, Times
 from .options import LogOptions
 
 LOGS_AT_ONCE_MAX = 16
-"""Logs of a set that are asked at a time."""
+"""Logs of a set that are queried at a time."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Records `start` … `stop` - 1 of one segment; where it is cut by time, those of these times."""
+    """Records `start` … `stop` - 1 of one segment; if it is cut by time, only those of these times."""
 
     log: str
     segment: Segment
@@ -46,7 +47,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class LogRange:
-    """Entries of a segment that a task reads. They are confirmed, though the ledger may still be open."""
+    """Entries of a segment that a task reads. They are confirmed, although the ledger may still be open."""
 
     log: str
     segment_start: int
@@ -57,10 +58,10 @@ class LogRange:
 def parts_between(
     log: str, segments: Sequence[Segment], start: int, stop: int, times: Times = ALL_TIMES
 ) -> list[Part]:
-    """The parts of a chain with positions `start` … `stop` - 1, of records of these times. Pure.
+    """The parts of a chain with positions `start` … `stop` - 1, limited to records of these times. Pure.
 
-    Times never go back along a log, so only the segments in which the first and the last time fall are cut by time,
-    and these by whoever reads them. Raises LedgerError where segments are missing.
+    Times never go back along a log, so only the segments that contain the first and the last time are cut by time, by
+    the task that reads them. Raises LedgerError if segments are missing.
     """
     found: list[Part] = []
     start_us, stop_us = times
@@ -86,7 +87,7 @@ def parts_between(
 
 
 async def for_all(work: Callable[[str], Awaitable[T]], logs: Iterable[str]) -> list[T]:
-    """Does the work for each of these logs, a bounded number at a time; the results are in their order."""
+    """Does the work for each of these logs, a bounded number at a time. The results are in their order."""
     turns = asyncio.Semaphore(LOGS_AT_ONCE_MAX)
 
     async def one(log: str) -> T:
@@ -97,7 +98,7 @@ async def for_all(work: Callable[[str], Awaitable[T]], logs: Iterable[str]) -> l
 
 
 async def names_of(uri: str, options: LogOptions) -> list[str]:
-    """The logs that are chosen. Raises NoSuchLogSet."""
+    """The selected logs. Raises NoSuchLogSet."""
     if options.log is not None:
         return [options.log]
     assert options.log_set is not None
@@ -109,7 +110,7 @@ async def names_of(uri: str, options: LogOptions) -> list[str]:
 
 
 async def parts_of_batch(uri: str, options: LogOptions, password: bytes) -> list[Part]:
-    """What a batch reads: all that is chosen and confirmed by now."""
+    """The parts that a batch reads: all selected records that are confirmed by now."""
     names = await names_of(uri, options)
     async with LedgerClient(uri) as client:
 
@@ -136,7 +137,7 @@ async def _parts_of_log(log: Log, options: LogOptions) -> list[Part]:
 
 
 async def extents_of(uri: str, parts: Sequence[Part], password: bytes) -> tuple[list[Extent], list[Part]]:
-    """What is to be read of the parts' ledgers, in their order; and the parts whose ledgers are gone."""
+    """The extents of the parts' ledgers, in their order, and the parts whose ledgers are gone."""
     records = await records_of(uri, [part.segment.ledger_id for part in parts])
     there = [part for part in parts if part.segment.ledger_id in records]
     found = [records[part.segment.ledger_id] for part in there]
@@ -153,7 +154,7 @@ async def extents_of(uri: str, parts: Sequence[Part], password: bytes) -> tuple[
 async def _confirmed(
     client: LedgerClient, record: LedgerRecord, last_entry: int, password: bytes
 ) -> LedgerRecord:
-    """A ledger as it would be if it were closed with this entry, so that it can be measured."""
+    """A ledger as if it were closed with this entry, so that it can be measured."""
     if record.is_closed:
         return record
     reader = await client.open_ledger(record.ledger_id, recovery=False, password=password)

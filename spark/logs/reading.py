@@ -39,8 +39,8 @@ class _OfSegment:
 def record_batches(
     access: Access, ranges: Sequence[LogRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields every record of the ranges once, in order, digests verified; see `read_ranges`.
+    """Yields every record of the ranges once, in order. Digests are verified; see `read_ranges`.
 
-    Raises RecordUnreadable for what is no record, too.
+    Also raises RecordUnreadable for an entry that holds no log record.
     """
     return read_ranges(access, [_OfSegment(one, names) for one in ranges])

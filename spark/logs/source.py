@@ -53,7 +53,7 @@ class LogReader(PlannedReader[LogOptions, LogRange]):
         parts = await parts_of_batch(uri, self._options, self._access.password)
         extents, gone = await extents_of(uri, parts, self._access.password)
         if gone:
-            raise LedgerError(f"{gone_told(gone)}; load it again to read what is left")
+            raise LedgerError(f"{gone_told(gone)}; load it again to read the remaining records")
         return await tasks_of(uri, self._options, extents, parts)
 
     def _record_batches(self, ranges: Sequence[LogRange]) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
 """`spark.readStream.format("log")`: records of a log, or of all logs of a set, as they are confirmed.
 
-An offset has the positions of each log. So a batch is reproduced from its offset alone, whatever became of the segments
-meanwhile, and a restart from the checkpoint repeats exactly what it must.
+An offset has the positions of each log. So a batch is reproduced from its offset alone, whatever has happened to the
+segments since, and a restart from the checkpoint repeats exactly the required batches.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """Where a log begins and ends now. `begins_at`: where the stream begins with it, unless it has."""
+    """The current begin and end of a log. `begins_at`: where the stream begins with it, if it has not begun yet."""
 
     identity: str
     first_position: int
     end: int
     is_final: bool
-    """Whether nothing behind the end can be confirmed without a further segment."""
+    """Whether the log needs a further segment before anything beyond the end can be confirmed."""
     begins_at: int
 
 
 class LogStream(MetadataStream):
-    """Streams all records from the start that was chosen on, each once.
+    """Streams all records from the selected start on, each once.
 
-    A log that a set gets later is read from its first record on. The stream ends with LedgerError if records were given
-    up that it had not read, unless failOnDataLoss is false; always where a log is deleted, or another one has its
-    name, or its metadata went back to before what was delivered.
+    If a set gets another log later, that log is read from its first record on. The stream ends with LedgerError if
+    records were deleted that it had not read, unless failOnDataLoss is false. It always ends if a log is deleted, if
+    another log gets its name, or if the metadata went back to a time before the delivered records.
     """
 
     def __init__(self, options: LogOptions, schema: StructType) -> None:
@@ -124,7 +124,7 @@ class LogStream(MetadataStream):
             return dict(zip(names, await for_all(ends, names), strict=True))
 
     async def _begins_at(self, log: Log, end: int, *, is_new: bool) -> int:
-        """Where the stream begins with a log; `is_new`: the set got it after the stream had begun."""
+        """Where the stream begins with a log; `is_new`: the set got the log after the stream had begun."""
         options = self._options
         if is_new:
             return 0
@@ -138,17 +138,17 @@ class LogStream(MetadataStream):
         return log.record.first_position
 
     def _start(self, name: str, now: LogEnds, before: Delivered | None) -> int:
-        """The first position that was not delivered. Raises LedgerError where it cannot be."""
+        """The first position that was not delivered. Raises LedgerError if the stream cannot continue there."""
         if before is not None and before.identity != now.identity:
             raise LedgerError(
-                f"log {name} is another one than was read up to position {before.stop - 1}: begin again with a new "
+                f"log {name} is not the log that was read up to position {before.stop - 1}: begin again with a new "
                 "checkpointLocation"
             )
         start = now.begins_at if before is None else before.stop
         if now.is_final and now.end < start:
             raise LedgerError(
-                f"log {name} ends at position {now.end}, and was read up to {start - 1}: its metadata went back to an "
-                "older copy; begin again with a new checkpointLocation, or from what is known to be there"
+                f"log {name} ends at position {now.end}, but was read up to {start - 1}: its metadata went back to an "
+                "older copy; begin again with a new checkpointLocation, or from a position that is known to exist"
             )
         if start < now.first_position:
             self._go_on_without(lost_told(name, start, now.first_position))
@@ -157,7 +157,7 @@ class LogStream(MetadataStream):
     def _stops(
         self, ends: Mapping[str, LogEnds], starts: Mapping[str, int], limit: ReadLimit
     ) -> dict[str, int]:
-        """Behind the last record of each log in the next batch."""
+        """The position after the last record of each log in the next batch."""
         until = {name: one.end for name, one in ends.items()} if self._until is None else self._until
         there = [max(0, min(one.end, until.get(name, 0)) - starts[name]) for name, one in ends.items()]
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(there)
@@ -184,7 +184,7 @@ class LogStream(MetadataStream):
         segments = [one async for one in log.segments(batch.start)]
         record = log.record
         if record.identity.hex() != batch.identity:
-            raise LedgerError(f"log {log.name} is another one than when this batch was planned")
+            raise LedgerError(f"log {log.name} is not the log for which this batch was planned")
         if batch.start < record.first_position:
             self._go_on_without(lost_told(log.name, batch.start, min(batch.stop, record.first_position)))
         start = max(batch.start, record.first_position)
@@ -192,4 +192,4 @@ class LogStream(MetadataStream):
 
 
 def lost_told(log: str, start: int, stop: int) -> str:
-    return f"positions {start} to {stop - 1} of log {log} were given up before the stream had read them"
+    return f"positions {start} to {stop - 1} of log {log} were truncated before the stream had read them"

@@ -16,7 +16,7 @@ DEFAULT_ACCEPTOR = "main"
 TXID_MAX = 2**63 - 1
 
 LOOKS_MAX = 16
-"""Retries of listing records when the state changes meanwhile."""
+"""Retries of listing records if the state changes meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +40,11 @@ async def finalized_segments(
     *,
     needs_start: bool = False,
 ) -> list[Segment]:
-    """Segments with any of `from_txid` … `to_txid`, in order.
+    """Segments that contain any of `from_txid` … `to_txid`, in order.
 
-    Of several acceptors' copies of a segment, takes the first whose ledger exists.
-    Raises LedgerError for a journal that no acceptor has, or with a gap between two of these segments; with
-    `needs_start` also if `from_txid` was purged, or is behind the next transaction.
+    If several acceptors have copies of a segment, takes the first whose ledger exists. Raises LedgerError if no
+    acceptor has the journal, or if there is a gap between two of these segments; with `needs_start` also if `from_txid`
+    was purged, or lies beyond the next transaction.
     """
     async with opened_store(metadata_uri) as store:
         copies = await _copies(store, journal_id, acceptors)
@@ -63,7 +63,7 @@ async def finalized_segments(
 async def _copies(
     store: MetadataStore, journal_id: str, acceptors: Sequence[str]
 ) -> dict[int, list[Segment]]:
-    """The acceptors' segments, by first txid. An acceptor without the journal is skipped."""
+    """The acceptors' segments, by first txid. Skips an acceptor that does not have the journal."""
     copies: dict[int, list[Segment]] = {}
     is_there = False
     for acceptor in acceptors:
@@ -87,11 +87,13 @@ async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
         records = [one.segment async for one in journal.list_segments()]
         if await journal.read_state() == found:
             return list(found.state.finalized(records).values())
-    raise LedgerError(f"the journal's records changed under {LOOKS_MAX} looks at them: try again")
+    raise LedgerError(
+        f"the journal's records changed during each of {LOOKS_MAX} attempts to read them: try again"
+    )
 
 
 async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
-    """The first of these whose ledger exists; without any the first, whose read error explains it."""
+    """The first of these whose ledger exists. If none exists, the first one: its read error explains the loss."""
     for one in copies if len(copies) > 1 else ():
         if await LedgerStore(store).read(one.ledger_id) is not None:
             return one
@@ -99,19 +101,19 @@ async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
 
 
 def _check_start(journal_id: str, segments: Sequence[Segment], from_txid: int) -> None:
-    """Refuses a start that was purged or is not written yet, which must not pass for an empty range."""
+    """Refuses a start that was purged or is not written yet, because it must not pass for an empty range."""
     if not segments:
-        raise LedgerError(f"journal {journal_id} has no finalized edits, and txid {from_txid} was asked for")
+        raise LedgerError(f"journal {journal_id} has no finalized edits, but txid {from_txid} was requested")
     oldest, last = min(one.start_txid for one in segments), max(one.end_txid for one in segments)
     if from_txid < oldest:
         raise LedgerError(
             f"journal {journal_id} no longer has txids {from_txid} to {oldest - 1}, which were purged: the oldest "
-            f"there is is {oldest}; read from there, or leave from_txid out to begin with the oldest, whichever it is"
+            f"is {oldest}; read from there, or omit from_txid to begin with the oldest, whichever it is then"
         )
     if from_txid > last + 1:
         raise LedgerError(
-            f"the finalized edits of journal {journal_id} end at txid {last}, and {from_txid} was asked for: what is "
-            "being written can be read once its segment is finalized"
+            f"the finalized edits of journal {journal_id} end at txid {last}, but {from_txid} was requested: edits "
+            "can be read once their segment is finalized"
         )
 
 
@@ -121,16 +123,16 @@ def _check_whole(journal_id: str, segments: Sequence[Segment]) -> None:
             raise LedgerError(
                 f"journal {journal_id} has no finalized segment from txid {one.end_txid + 1} to "
                 f"{following.start_txid - 1}: name all its acceptors, or run `bookledger journal fsck`; if those edits "
-                "are lost, read what is before and behind them apart, with to_txid and from_txid"
+                "are lost, read the edits before and after them separately, with to_txid and from_txid"
             )
 
 
 async def was_dropped(
     metadata_uri: str, journal_id: str, acceptor: str, generation: int, before_txid: int
 ) -> bool:
-    """Whether the acceptor has dropped what it finalized in this generation, or a part of it before a transaction.
+    """Whether the acceptor has dropped segments that it finalized in this generation, or a part of them before a txid.
 
-    A rollback, a discard or a format does so, and it stays known when what replaced it is purged.
+    A rollback, a discard or a format drops segments. The record of the drop survives a purge of their replacements.
     """
     async with opened_store(metadata_uri) as store:
         found = await JournalStore(store, journal_id, acceptor).read_state()

@@ -1,4 +1,4 @@
-"""Reads the records of the ledgers that a job is to read."""
+"""Reads the records of the ledgers that a job reads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from metadata.store import MetadataStore
 
 
 async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
-    """The records of those of these ledgers that exist.
+    """The records of these ledgers, without those that do not exist.
 
-    Raises MetadataUnavailable where one is missing, and the metadata is an older copy that may not know it.
+    Raises MetadataUnavailable if one is missing and the metadata is an older copy that may not know it.
     """
     if not ledger_ids:
         return {}
@@ -33,6 +33,4 @@ async def _check_is_known(store: MetadataStore, ledger_id: int) -> None:
     try:
         await hold.check_accepted(store)
     except MetadataRestored as error:
-        raise MetadataUnavailable(
-            f"it is not known whether there is a ledger {ledger_id}: {error}"
-        ) from error
+        raise MetadataUnavailable(f"it is unknown whether ledger {ledger_id} exists: {error}") from error

@@ -1,4 +1,4 @@
-"""Asks bookies for the sizes of parts of large ledgers, whose entries may differ much in size."""
+"""Asks bookies for the sizes of parts of large ledgers, because their entries may differ much in size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .ranges import EntryRange, cost_of, plan, task_bytes
 from .selection import Extent
 
 SHARE_MEASURED = 4
-"""Ledgers that cost more than a task divided by this are measured; others hardly change a task's size."""
+"""Ledgers that cost more than a task's size divided by this are measured; others hardly change a task's size."""
 
 STEPS_A_TASK = 16
 """Resolution of the measurement: steps per task."""
@@ -23,7 +23,7 @@ ASKED_AT_ONCE_MAX = 16
 async def equal_tasks(
     uri: str, extents: Sequence[Extent], partition_bytes: int, partitions_min: int
 ) -> list[tuple[EntryRange, ...]]:
-    """Partitions as `plan` does, with sizes from the bookies; unreported sizes count as spread evenly."""
+    """Partitions like `plan`, with sizes from the bookies; if bookies report none, bytes count as evenly spread."""
     task = task_bytes(extents, partition_bytes, partitions_min)
     large = [i for i, extent in enumerate(extents) if _cost(extent) * SHARE_MEASURED > task]
     found = list(extents)

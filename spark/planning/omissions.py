@@ -1,15 +1,15 @@
-"""What is left out where nothing says which ledgers are meant, and how that is told."""
+"""Counts and describes the ledgers that are omitted if no option selects ledgers."""
 
 from __future__ import annotations
 
 from ledgers import LedgerRecord
 
 NAMED_MAX = 20
-"""Open ledgers that are named; further ones are counted."""
+"""The number of open ledgers listed by id; further ones are only counted."""
 
 
 class Omissions:
-    """Ledgers that are open, and ledgers of logs."""
+    """The omitted ledgers: open ones, and those of logs."""
 
     def __init__(self) -> None:
         self._of_logs = 0
@@ -34,4 +34,4 @@ class Omissions:
             told.append(f"ledgers that are open: {', '.join(map(str, self._open))}{more}")
         if self._of_logs:
             told.append(f'{self._of_logs} ledgers of logs, which format("log") reads')
-        return "left out are " + ", and ".join(told)
+        return "omitted are " + ", and ".join(told)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 CUSTOM_PREFIX = "custom."
-"""`custom.NAME=VALUE` selects ledgers by custom metadata; NAME ignores case, since Spark lower-cases it."""
+"""`custom.NAME=VALUE` selects ledgers by custom metadata. NAME ignores case, because Spark converts it to lower case.
+"""
 
 COMMON = ("metadata", "password_file", "key_file", "partition_bytes", "partitions_min")
 OF_STREAMS = ("max_bytes_per_trigger", "failOnDataLoss")
@@ -29,7 +30,7 @@ OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(ABC):
-    """What all formats are asked: the cluster, the files of secrets, which the driver reads, and the size of tasks."""
+    """Options of all formats: the cluster, the files of secrets (read by the driver), and the size of tasks."""
 
     metadata_uri: str
     password_file: str | None
@@ -39,7 +40,7 @@ class ReadOptions(ABC):
 
     @staticmethod
     def common(given: Mapping[str, str]) -> dict[str, Any]:
-        """The fields that all options have, of checked options. Raises BadSelection."""
+        """The fields that all options have, from options that are checked already. Raises BadSelection."""
         return {
             "metadata_uri": needed(given, "metadata"),
             "password_file": given.get("password_file"),
@@ -54,23 +55,23 @@ class ReadOptions(ABC):
 
     @abstractmethod
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
-        """The columns of a schema. Raises BadSelection for an unknown or mistyped one."""
+        """The columns of a schema. Raises BadSelection if one is unknown or has the wrong type."""
 
     async def tasks(self, uri: str, extents: Sequence[Extent]) -> list[tuple[EntryRange, ...]]:
-        """Tasks of equal bytes over these."""
+        """Tasks of equal bytes over these extents."""
         return await equal_tasks(uri, extents, self.partition_bytes, self.partitions_min)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions(ReadOptions):
-    """What is asked of formats that have columns to choose from, and streams."""
+    """Options of formats that have streams and selectable columns."""
 
     types: ClassVar[Mapping[str, tuple[str, pa.DataType]]]
     """Every column: its Spark type and its Arrow type."""
 
     columns: tuple[str, ...]
     fails_on_data_loss: bool | None
-    """None if the option is not given, which means yes."""
+    """None if the option is not given; the default is true."""
 
     @property
     def schema(self) -> str:
@@ -85,14 +86,14 @@ class StreamOptions(ReadOptions):
 class LedgerOptions(StreamOptions):
     """Options of `format("ledger")`.
 
-    `metadata`: the cluster's URI. `ledgers`: `7,9,20-30,5:100-200`; or `journal`: the finalized segments of
-    a journal; or, alone or with `ledgers`, `custom.NAME`: those with this custom metadata; else all ledgers.
-    `recover`: fence and close those that are open; not in streams. `columns`: which to read
-    (`ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: of a journal
-    with several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, of streams only; one ledger is always
-    delivered. `failOnDataLoss`: `false` leaves out, with a warning, what is gone unread; of streams only.
-    `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`: the size and number
-    of partitions.
+    `metadata`: the cluster's URI. `ledgers`: `7,9,20-30,5:100-200`; or `journal`: the finalized segments of a journal;
+    or, alone or with `ledgers`, `custom.NAME`: ledgers with this custom metadata; by default all ledgers. `recover`:
+    fence and close selected open ledgers; not in streams. `columns`: the columns to read (default
+    `ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: the names of the
+    journal's acceptors, if it has several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, in streams only; at
+    least one ledger is always delivered. `failOnDataLoss`: `false` skips data that was deleted unread, with a warning;
+    in streams only. `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`: the size and
+    number of partitions.
     """
 
     types = TYPES
@@ -104,7 +105,7 @@ class LedgerOptions(StreamOptions):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LedgerOptions:
-        """Parses options. Raises BadSelection naming the bad one."""
+        """Parses options. Raises BadSelection naming the invalid one."""
         given = checked(options, OF_LEDGERS)
         _check_together(given)
         limit = number(given, "max_bytes_per_trigger", 0, least=0)
@@ -145,7 +146,7 @@ class LedgerOptions(StreamOptions):
 
 
 def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ...]:
-    """The names in a schema, all of them known, of the right types, and distinct."""
+    """The names in a schema. All must be known, of the right types, and distinct."""
     _check_distinct(schema.fieldNames())
     for column in schema.fields:
         if column.name not in types:
@@ -171,7 +172,7 @@ def checked(
 
 
 def _check_together(given: Mapping[str, str]) -> None:
-    """Refuses combinations: a journal means all of its finalized segments, and other selections exclude it."""
+    """Refuses invalid combinations: `journal` selects all of its finalized segments, and excludes other selections."""
     if "journal" not in given:
         if "acceptors" in given:
             raise BadSelection("the option acceptors goes with journal: name the journal, or leave it out")
@@ -185,21 +186,21 @@ def _check_together(given: Mapping[str, str]) -> None:
 
 def needed(options: Mapping[str, str], name: str) -> str:
     if not options.get(name):
-        raise BadSelection(f"the option {name} is needed")
+        raise BadSelection(f"the option {name} is required")
     return options[name]
 
 
 def truth(options: Mapping[str, str], name: str) -> bool:
     value = options.get(name.lower(), "false").lower()
     if value not in ("true", "false"):
-        raise BadSelection(f"the option {name} is true or false, not {value!r}")
+        raise BadSelection(f"the option {name} must be true or false, not {value!r}")
     return value == "true"
 
 
 def number(options: Mapping[str, str], name: str, default: int, *, least: int = 1) -> int:
     text = options.get(name, str(default))
     if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise BadSelection(f"the option {name} is a number from {least} on, not {text!r}")
+        raise BadSelection(f"the option {name} must be a number from {least} on, not {text!r}")
     return int(text)
 
 
@@ -207,12 +208,12 @@ def names(options: Mapping[str, str], name: str, default: str) -> tuple[str, ...
     """`a,b,c` as a tuple. Raises BadSelection for an empty name."""
     found = tuple(part.strip() for part in options.get(name, default).split(","))
     if not all(found):
-        raise BadSelection(f"the option {name} is a list of names, as a,b,c, not {options[name]!r}")
+        raise BadSelection(f"the option {name} must be a list of names such as a,b,c, not {options[name]!r}")
     return found
 
 
 def chosen_columns(text: str | None, there: Collection[str], default: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that the option names. Raises BadSelection for an unknown one."""
+    """The columns named in the option. Raises BadSelection for an unknown one."""
     if text is None:
         return default
     chosen = tuple(name.strip() for name in text.split(","))
@@ -226,5 +227,5 @@ def chosen_columns(text: str | None, there: Collection[str], default: tuple[str,
 def _check_distinct(columns: Sequence[str]) -> None:
     if not columns or len(set(columns)) < len(columns):
         raise BadSelection(
-            f"columns are asked for once each, and one at least, not {', '.join(columns) or 'none'}"
+            f"name at least one column, and each only once, not {', '.join(columns) or 'none'}"
         )

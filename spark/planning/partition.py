@@ -1,4 +1,4 @@
-"""A batch read: planned on the driver into the partitions of tasks, which Spark sends to executors."""
+"""A batch read. The driver plans it into task partitions, which Spark sends to executors."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class TaskPartition(InputPartition, Generic[R]):
-    """The work of one task: ranges of entries, or of what a format makes of them."""
+    """The work of one task: ranges of entries, or ranges of the format's own type."""
 
     ranges: tuple[R, ...]
 
 
 class PlannedReader(DataSourceReader, Generic[O, R]):
-    """Plans on the driver, reads on executors. Pickled for them: it holds no connection."""
+    """Plans on the driver, reads on executors. It is pickled for them, so it holds no connection."""
 
     def __init__(self, options: O, schema: StructType) -> None:
         self._options = options
@@ -37,7 +37,7 @@ class PlannedReader(DataSourceReader, Generic[O, R]):
     def partitions(self) -> list[TaskPartition[R]]:
         with self._access.uri() as uri:
             tasks = self._tasks(uri)
-        # Given no partitions at all, Spark makes one up.
+        # Without any partition, Spark would make one up.
         return [TaskPartition(ranges) for ranges in tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -46,8 +46,8 @@ class PlannedReader(DataSourceReader, Generic[O, R]):
 
     @abstractmethod
     def _tasks(self, uri: str) -> Sequence[tuple[R, ...]]:
-        """What each task reads."""
+        """The ranges that each task reads."""
 
     @abstractmethod
     def _record_batches(self, ranges: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """On an executor: imports what only these need."""
+        """Runs on an executor, and imports modules that only executors need."""

@@ -1,4 +1,4 @@
-"""Partitions what a job reads into tasks of equal bytes. Pure."""
+"""Partitions the entries of a job into tasks of equal bytes. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ PARTITIONS_MIN_DEFAULT = 8
 PARTITIONS_MAX = 100_000
 
 TASK_BYTES_MIN = 1024 * 1024
-"""Tasks are not made smaller than this to reach `partitions_min`: starting one would cost more."""
+"""Tasks are not made smaller than this to reach `partitions_min`, because starting one would cost more."""
 
 ENTRY_OVERHEAD_BYTES = 4
-"""Cost of an entry besides its payload, so that empty entries count."""
+"""Cost of an entry in addition to its payload, so that empty entries count."""
 
 LEDGER_OVERHEAD_BYTES = 16 * 1024
-"""Cost of opening one more ledger, in bytes that could have been read meanwhile."""
+"""Cost of opening another ledger, expressed as the bytes that could have been read meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def plan(
     """Tasks of equal cost, of about `partition_bytes`, smaller to reach `partitions_min`.
 
     Each entry is in exactly one range; the ranges are in order of ledger and entry, across tasks too. No task costs
-    more than `task_bytes` and one entry; what one leaves unused goes to the next.
+    more than `task_bytes` and one entry; the next task gets the part that one leaves unused.
     """
     share = _share(extents, partition_bytes, partitions_min)
     tasks: list[list[EntryRange]] = []
@@ -71,7 +71,7 @@ def task_bytes(extents: Sequence[Extent], partition_bytes: int, partitions_min: 
 
 
 def _share(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
-    """The cost of each of as few tasks as possible, so that the last one is not tiny."""
+    """The cost of each task if there are as few tasks as possible, so that the last one is not tiny."""
     total = _total(extents)
     tasks = -(-total // task_bytes(extents, partition_bytes, partitions_min))
     return -(-total // max(1, tasks))
@@ -89,7 +89,7 @@ def _last(extent: Extent) -> int:
 
 
 def _end_of_piece(extent: Extent, first: int, last: int, room: int) -> int:
-    """The last entry that still fits, by binary search; at least `first`."""
+    """The last entry that still fits, found by binary search; at least `first`."""
     if cost_of(extent, first, last) <= room:
         return last
     low, high = first, last

@@ -19,21 +19,21 @@ from .omissions import Omissions
 log = logging.getLogger(__name__)
 
 LEDGERS_MAX = 1_000_000
-"""Most ledgers of one job."""
+"""The most ledgers that one job may read."""
 
 LOOKED_UP_MAX = 64
-"""Up to so many named ledgers are looked up one by one; more are picked from a listing."""
+"""Up to this many named ledgers are looked up one by one; more are picked from a listing."""
 
 _PIECE = re.compile(r"(?P<low>\d+)(?:-(?P<high>\d+))?(?::(?P<first>\d+)-(?P<last>\d+))?")
 
 
 class BadSelection(PicklableError, ValueError):
-    """The options are wrong; the message says how."""
+    """The options are invalid; the message explains why."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdRange:
-    """Ledgers `low` … `high`, and of each the entries `first_entry` … `last_entry` (None: to its end)."""
+    """Ledgers `low` … `high`, and in each the entries `first_entry` … `last_entry` (None: to its end)."""
 
     low: int
     high: int
@@ -53,24 +53,24 @@ class IdRange:
 class Selection:
     """Selects ledgers: those of `ids` (all existing, if empty) whose custom metadata has all of `custom`.
 
-    The names in `custom` are in lower case, as Spark makes all option names, and match in any case. Where nothing is
-    chosen, these are the closed ledgers that are of no log.
+    The names in `custom` are in lower case, because Spark converts all option names, and match in any case. If no
+    option selects ledgers, the selection is all closed ledgers that do not belong to a log.
     """
 
     ids: tuple[IdRange, ...] = ()
     custom: Mapping[str, bytes] = field(default_factory=dict)
     recover: bool = False
     is_complete: bool = False
-    """Whether empty `ids` mean none, not all."""
+    """Whether an empty `ids` selects no ledgers, instead of all."""
 
     def of_ledgers(self, ledger_ids: Iterable[int]) -> Selection:
         """Restricts the selection to these ledgers."""
         return replace(self, ids=tuple(IdRange(i, i) for i in ledger_ids), is_complete=True)
 
     def resolve(self, client: LedgerClient, password: bytes) -> list[Extent]:
-        """The extents to read, in order of ids, no entry twice. Logs a warning of what is left out.
+        """The extents to read, in order of ids, no entry twice. Logs a warning that lists the omitted ledgers.
 
-        Raises LedgerError for an open ledger that is chosen, NoSuchLedger for a named one that does not exist.
+        Raises LedgerError if a selected ledger is open, NoSuchLedger if a named one does not exist.
         """
         chosen, omitted = [], Omissions()
         for record in self._records(client):
@@ -79,13 +79,16 @@ class Selection:
             elif self._has_custom(record):
                 chosen += self._named_of(self._closed(client, record, password))
             if len(chosen) > LEDGERS_MAX:
-                raise BadSelection(f"over {LEDGERS_MAX} ledgers are chosen; a job reads so many at most")
+                raise BadSelection(
+                    f"more than {LEDGERS_MAX} ledgers are selected, the most that a job may read"
+                )
         if omitted:
             log.warning("%s", omitted)
         return merged(chosen)
 
     def check(self, client: LedgerClient) -> Omissions:
-        """Raises what `resolve` would, but is read-only: no ledger is recovered. Returns what would be left out.
+        """Raises the same errors as `resolve`, but is read-only: no ledger is recovered. Returns what `resolve` would
+        omit.
 
         Also raises LedgerError for an empty selection, which is a mistake.
         """
@@ -104,12 +107,10 @@ class Selection:
         return omitted
 
     def _called(self, one: IdRange) -> str:
-        """Says that a range is empty."""
+        """The message that a range is empty."""
         which = f" with custom metadata {self._custom_told}" if self.custom else ""
         if one is EVERY_LEDGER:
-            return (
-                f"there is no {'closed ledger that is of no log' if self.is_no_choice else f'ledger{which}'}"
-            )
+            return f"there is no {'closed ledger outside of logs' if self.is_no_choice else f'ledger{which}'}"
         if one.last_entry is None:
             return f"there is no ledger {one}{which}"
         return f"no ledger{which} has any of the entries {one}"
@@ -129,19 +130,19 @@ class Selection:
 
     @property
     def is_no_choice(self) -> bool:
-        """Whether nothing says which ledgers are meant."""
+        """Whether no option selects ledgers."""
         return not (self.ids or self.custom or self.is_complete)
 
     def _is_omitted(self, record: LedgerRecord) -> bool:
         return self.is_no_choice and (record.is_of_log or not (record.is_closed or self.recover))
 
     def names(self, ledger_id: int) -> bool:
-        """Whether a ledger of this id is selected, if it has the custom metadata that is asked for."""
+        """Whether a ledger with this id would be selected, provided that it has the required custom metadata."""
         return bool(self._naming(ledger_id))
 
     @property
     def named(self) -> frozenset[int]:
-        """Ledgers named one by one, each of which must exist."""
+        """Ledgers named one by one. Each of them must exist."""
         return frozenset(self._by_id[0])
 
     @cached_property
@@ -156,7 +157,7 @@ class Selection:
 
     @property
     def text(self) -> str:
-        """Identifies the options: equal for equal options, different for others; empty for all ledgers."""
+        """Identifies the options: equal options have equal texts, and others differ; empty for all ledgers."""
         given = [("ledgers", ",".join(map(str, self.ids)))] if self.ids else []
         custom = sorted((f"custom.{name}", value) for name, value in self.custom.items())
         return urlencode([*given, *custom], safe=",:")
@@ -172,7 +173,7 @@ class Selection:
         ]
 
     def _naming(self, ledger_id: int) -> list[IdRange]:
-        """The ranges that name a ledger. Indexed, since thousands of ranges may name one each."""
+        """The ranges that name a ledger. Indexed, because thousands of ranges may name one each."""
         singles, wide = self._by_id
         return singles.get(ledger_id, []) + [one for one in wide if one.low <= ledger_id <= one.high]
 
@@ -193,8 +194,8 @@ class Selection:
             named.discard(record.ledger_id)
             yield record
         if named:
-            client.describe_ledger(min(named))  # raises what is known of it
-            raise LedgerError(f"ledger {min(named)} came while the ledgers were listed: try again")
+            client.describe_ledger(min(named))  # raises the error that explains it
+            raise LedgerError(f"ledger {min(named)} was created while the ledgers were listed: try again")
 
     def _listed(self, client: LedgerClient) -> Iterator[LedgerRecord]:
         if not self._ranges:
@@ -227,13 +228,13 @@ EVERY_LEDGER = IdRange(0, 2**63 - 1)
 
 
 def _has_any(one: IdRange, record: LedgerRecord) -> bool:
-    """Whether a named ledger has any of the named entries; assumed of an open one, whose end is unknown."""
+    """Whether a named ledger has any of the named entries; assumed for an open one, because its end is unknown."""
     return one.last_entry is None or record.last_entry is None or one.first_entry <= record.last_entry
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger; `steps` once it is measured."""
+    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger; with `steps` if it was measured."""
 
     record: LedgerRecord
     first_entry: int = 0
@@ -249,7 +250,7 @@ class Extent:
 
     @property
     def end(self) -> int:
-        """The first entry behind a clipped extent."""
+        """The first entry after a clipped extent."""
         return self.first_entry + self.entries
 
     @property
@@ -258,14 +259,15 @@ class Extent:
         return self.bytes_before(self.end) - self.bytes_before(self.first_entry)
 
     def clipped(self) -> Extent:
-        """The part of it that the closed ledger holds."""
+        """The part of the extent that the closed ledger holds."""
         end = self.record.last_entry
         assert end is not None
         last = end if self.last_entry is None else min(end, self.last_entry)
         return replace(self, first_entry=min(self.first_entry, last + 1), last_entry=last)
 
     def bytes_before(self, entry_id: int) -> int:
-        """Bytes before an entry: exact at fragments' starts, interpolated between, unless bookies reported `steps`."""
+        """Bytes before an entry: exact at the starts of fragments and interpolated between them, unless bookies
+        reported `steps`."""
         steps = self.steps or self._fragment_steps()
         behind = bisect_right(steps, entry_id, key=itemgetter(0))
         first, before = steps[max(0, behind - 1)]
@@ -292,7 +294,7 @@ def parse_ledgers(text: str) -> tuple[IdRange, ...]:
         high = int(match["high"] or low)
         first, last = int(match["first"] or 0), match["last"]
         if high < low or (last is not None and int(last) < first) or high >= 2**63:
-            raise BadSelection(f"{piece!r} is a range that ends before it begins, or past every id")
+            raise BadSelection(f"{piece!r} is a range that ends before it begins, or beyond the largest id")
         found.append(IdRange(low, high, first, None if last is None else int(last)))
     if not found:
         raise BadSelection("the option ledgers is empty")
@@ -300,7 +302,7 @@ def parse_ledgers(text: str) -> tuple[IdRange, ...]:
 
 
 def merged(extents: Sequence[Extent]) -> list[Extent]:
-    """Sorts clipped extents and merges overlaps: no entry is in two of them, and none is empty."""
+    """Sorts clipped extents, merges overlapping ones and drops empty ones, so that each entry is in at most one."""
     found: list[Extent] = []
     filled = [extent for extent in extents if extent.entries > 0]
     for one in sorted(filled, key=lambda extent: (extent.record.ledger_id, extent.first_entry)):

@@ -1,10 +1,10 @@
-"""Tracks gaps in ledger ids: which unused ids below used ones a stream still waits for. Pure.
+"""Tracks gaps in ledger ids: the unused ids below used ones that a stream still waits for. Pure.
 
-A client that takes an id creates its ledger at once, but not before others may have taken, and closed, the next ones;
-one that crashed in between never does. The age of a gap is measured by this process alone, from when it first saw a
-later id: writers' clocks may be wrong. They are believed only if they say more than CLOCK_SKEW_SECONDS_MAX, so that
-old gaps do not delay every start of a stream. What remains: a ledger created later than
-GAP_SECONDS after its id was passed, or with an id chosen by hand, is not seen.
+A client that takes an id creates its ledger at once, but meanwhile others may have taken, and closed, the next ones. A
+client that crashes in between never creates it. This process measures the age of a gap from the moment when it first
+saw a later id, because writers' clocks may be wrong. It trusts them only if they report an age above
+CLOCK_SKEW_SECONDS_MAX, so that old gaps do not delay every start of a stream. One limit remains: the stream does not
+see a ledger that is created more than GAP_SECONDS after its id was passed, or one whose id was chosen by hand.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ GAP_SECONDS = 600
 """How long to wait for an unused id."""
 
 CLOCK_SKEW_SECONDS_MAX = 24 * 3600
-"""Clock skew of writers that is tolerated without missing a ledger."""
+"""The clock skew of writers that is tolerated without missing a ledger."""
 
 LOOKS_MAX = 64
-"""Resolution of GAP_SECONDS; at most so many looks are remembered."""
+"""Resolution of GAP_SECONDS; at most this many looks are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownId:
-    """An id that a ledger has or had, and its creation time, if known."""
+    """An id that belongs or belonged to a ledger, and its creation time, if known."""
 
     ledger_id: int
     created_ms: int | None = None
 
 
 class Gaps:
-    """One process's observations of the ids, from look to look."""
+    """One process's observations of the ids, from one look to the next."""
 
     def __init__(self) -> None:
         self._tops: deque[tuple[float, int]] = deque()
@@ -42,7 +42,7 @@ class Gaps:
 
     @property
     def passed(self) -> int:
-        """Unused ids up to this one are no longer waited for."""
+        """Unused ids up to this one are no longer awaited."""
         return self._passed
 
     def look(self, known: Sequence[KnownId], seconds: float, now_ms: int) -> None:
@@ -64,7 +64,7 @@ class Gaps:
             self._tops.append((seconds, top))
 
     def first(self, known: Sequence[KnownId], first_ledger: int) -> int | None:
-        """The first id from `first_ledger` on that may still become a ledger though there are later ones."""
+        """The first id from `first_ledger` on that may still become a ledger although later ids are used."""
         expected = max(first_ledger, self._passed + 1)
         for one in known:
             if one.ledger_id > expected:

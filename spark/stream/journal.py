@@ -22,15 +22,15 @@ from ..planning.selection import LOOKED_UP_MAX
 from .offsets import FIRST_TXID, JournalOffset
 from .stream import LedgerStream, how_many_fit
 
-BEGIN_AGAIN = "begin again with a new checkpointLocation, and drop what the old one gave"
+BEGIN_AGAIN = "begin again with a new checkpointLocation, and drop the output of the old one"
 
 
 class JournalSegmentsStream(LedgerStream):
-    """Streams the finalized segments of a journal, in order of transactions, from the oldest there is.
+    """Streams the finalized segments of a journal, in order of transactions, from the oldest one on.
 
-    Ends with LedgerError if what was delivered is no longer the journal's history (a rollback, a discard, a format),
-    and if segments were purged unread, unless the option failOnDataLoss is false: no edit is delivered twice, and
-    none is left out silently.
+    Ends with LedgerError if the delivered segments are no longer the journal's history (after a rollback, a discard or
+    a format), and if segments were purged unread, unless the option failOnDataLoss is false. So no edit is delivered
+    twice, and none is skipped silently.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -81,7 +81,7 @@ class JournalSegmentsStream(LedgerStream):
         return await _fitting(uri, due, limit)
 
     async def _following(self, uri: str, offset: JournalOffset) -> list[Segment]:
-        """The segments behind an offset. Raises LedgerError if they do not continue what was delivered."""
+        """The segments after an offset. Raises LedgerError if they do not continue the delivered ones."""
         if offset.ledger_id is None:
             return await finalized_segments(uri, self._journal, self._options.acceptors, FIRST_TXID)
         if await was_dropped(uri, self._journal, offset.acceptor, offset.generation, offset.txid):
@@ -110,7 +110,7 @@ class JournalSegmentsStream(LedgerStream):
         return segments
 
     async def _is_last_of(self, uri: str, segment: Segment, offset: JournalOffset) -> bool:
-        """Whether this is the segment that an offset ends with; with several acceptors, any copy of it."""
+        """Whether an offset ends with this segment; with several acceptors, with any copy of it."""
         if (segment.start_txid, segment.end_txid) != (offset.segment_txid, offset.txid - 1):
             return False
         if segment.ledger_id == offset.ledger_id:
@@ -144,14 +144,14 @@ class JournalSegmentsStream(LedgerStream):
 
 
 async def _fitting(uri: str, segments: Sequence[Segment], limit: ReadLimit) -> Sequence[Segment]:
-    """As many segments as the limit allows; looks up no more ledgers than necessary."""
+    """As many segments as the limit allows. Looks up no more ledgers than necessary."""
     if not isinstance(limit, ReadMaxBytes):
         return segments
     lengths: list[int] = []
     for low in range(0, len(segments), LOOKED_UP_MAX):
         some = [segment.ledger_id for segment in segments[low : low + LOOKED_UP_MAX]]
         found = await records_of(uri, some)
-        # One that is gone is told of when the batch is planned.
+        # A ledger that is gone is reported when the batch is planned.
         lengths += [(found[i].length_bytes or 0) if i in found else 0 for i in some]
         if how_many_fit(lengths, limit) < len(lengths):
             break

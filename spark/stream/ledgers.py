@@ -38,39 +38,39 @@ class LedgerListing:
 
     first_ledger: int
     counted_end: int
-    """The counter's next id before all this was listed."""
+    """The counter's next id, read before the listing."""
     revision: int = 0
-    """The store's revision before all this was listed."""
+    """The store's revision, read before the listing."""
     retired_end: int = 0
-    """Ids below it that are not listed were deleted, or never used."""
+    """Unlisted ids below this one were deleted, or never used."""
     known: list[KnownId] = field(default_factory=list)
     closed: dict[int, int] = field(default_factory=dict)
-    """Selected closed ledgers, and the bytes of each."""
+    """Selected closed ledgers, with the bytes of each."""
     open: set[int] = field(default_factory=set)
     """Selected ledgers that are not closed."""
     deleted: dict[int, int] = field(default_factory=dict)
-    """Ids that the selection names, and the revision of each deletion."""
+    """Deleted ids that the selection names, with the revision of each deletion."""
 
     @property
     def counted(self) -> list[KnownId]:
-        """Known ids without those chosen by hand above the counter's: it will pass these, skipping none."""
+        """Known ids, except those chosen by hand above the counter's: it will pass these without skipping an id."""
         return [one for one in self.known if one.ledger_id < self.counted_end]
 
     @property
     def seen(self) -> Seen:
-        """What is to be known of these ledgers once they are deleted."""
+        """The facts about these ledgers that are needed after their deletion."""
         selected = frozenset(self.closed.keys() | self.open)
         others = frozenset(one.ledger_id for one in self.known) - selected - self.deleted.keys()
         return Seen(self.revision, selected, others)
 
     @property
     def end(self) -> int:
-        """The id behind those: later ones may still come."""
+        """The id after the counted ones: later ledgers may still be created."""
         counted = self.counted
         return counted[-1].ledger_id + 1 if counted else self.first_ledger
 
     def are_gone(self, ledger_ids: Collection[int]) -> None:
-        """Counts those of them that were deleted, and left no tombstone, as deleted now: it is not known when."""
+        """Treats those of them that were deleted without a tombstone as deleted now, because the time is unknown."""
         there = {one.ledger_id for one in self.known}
         for ledger_id in ledger_ids:
             if self.first_ledger <= ledger_id < self.retired_end and ledger_id not in there:
@@ -106,10 +106,10 @@ async def listed(uri: str, selection: Selection, first_ledger: int) -> LedgerLis
 class ClosedLedgersStream(LedgerStream):
     """Streams all selected ledgers, each once it is closed.
 
-    A ledger that is named by its id (`ledgers=7`) must exist, or have an id above all existing ones: then the stream
-    waits for it. The stream ends with LedgerError if later ids are used and it does not exist, and if any selected
-    ledger was deleted unread (see `losses`), unless the option failOnDataLoss is false. An id chosen by hand that is
-    below those delivered already, and used long after them, is not seen.
+    A ledger named by its id (`ledgers=7`) must exist, or its id must be above all existing ones; in that case the
+    stream waits for it. The stream ends with LedgerError if later ids are used and the ledger does not exist, and if
+    any selected ledger was deleted unread (see `losses`), unless the option failOnDataLoss is false. It does not see a
+    ledger whose id was chosen by hand below those delivered already, and used long after them.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -149,7 +149,7 @@ class ClosedLedgersStream(LedgerStream):
         return self._tasks(offset.batch) if start != end else []
 
     def _judge(self, listing: LedgerListing, offset: LedgersOffset) -> bool:
-        """Whether anything is lost that the stream goes on without. Raises LedgerError where it shall not."""
+        """Whether anything was lost that the stream may skip. Raises LedgerError if it may not skip losses."""
         seen_revision = max(offset.revision, self._seen.revision)
         if went_back := listing.revision < seen_revision:
             self._go_on_without(went_back_told(listing.revision, seen_revision))
@@ -173,7 +173,8 @@ class ClosedLedgersStream(LedgerStream):
         return bool(self._options.selection.custom)
 
     def _tell_of_retired(self, listing: LedgerListing, offset: LedgersOffset) -> None:
-        """Where the stream was stopped: what was used and retired meanwhile looks as if it had never been used."""
+        """Warns that the stream was stopped for too long: ids used and retired meanwhile look as if they were never
+        used."""
         if self._has_looked or offset.revision == NO_REVISION:
             return
         there, names = {one.ledger_id for one in listing.known}, self._options.selection.names
@@ -195,13 +196,14 @@ class ClosedLedgersStream(LedgerStream):
             i for i in self._options.selection.named if listing.first_ledger <= i and not offset.has(i)
         ]
         there = {one.ledger_id for one in listing.known} | listing.deleted.keys() if awaited else set()
-        # An id above all others may be passed by a few while its ledger is being created: only then is there time.
+        # While a ledger with the highest id is being created, a few later ids may be used. A stream that has looked
+        # before allows time for that.
         passed = self._gaps.passed if self._has_looked else listing.end - 1
         for ledger_id in sorted(awaited):
             if ledger_id <= passed and ledger_id not in there:
                 raise LedgerError(
-                    f"ledger {ledger_id}, which the option ledgers names, does not exist, and later ones do: leave it "
-                    "out, with a new checkpointLocation, or start the stream again once it is there"
+                    f"ledger {ledger_id}, which the option ledgers names, does not exist, and later ones do: omit it, "
+                    "with a new checkpointLocation, or start the stream again once it exists"
                 )
 
     def _taken(
@@ -222,19 +224,19 @@ class ClosedLedgersStream(LedgerStream):
         """Raises or warns: nothing more can be delivered before the oldest missing ledger is."""
         if self._settled in listing.open:
             raise LedgerError(
-                f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones are delivered, as many as a "
+                f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones are delivered, the most that a "
                 f"checkpoint keeps: close it, with `bookledger ledger recover {self._settled}` if its writer is gone, "
                 "and start the stream again"
             )
         if self._settled == listing.end:
             raise LedgerError(
                 f"{OPEN_AHEAD_MAX} ledgers are delivered whose ids were chosen above those that the cluster counts, "
-                f"as many as a checkpoint keeps: follow these in a stream of their own, with the option ledgers"
+                f"the most that a checkpoint keeps: follow these in a separate stream, with the option ledgers"
             )
         if self._available_now:
             raise LedgerError(
                 f"id {self._settled} was taken and may yet be used, and {OPEN_AHEAD_MAX} later ledgers are delivered, "
-                "as many as a checkpoint keeps: start the stream once without availableNow, until it goes on"
+                "the most that a checkpoint keeps: start the stream once without availableNow, until it goes on"
             )
         log.warning(
             "the stream waits for ledger %d, whose id was taken, before it goes on",

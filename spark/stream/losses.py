@@ -1,7 +1,7 @@
-"""Tells which ledgers were deleted before a stream had read them. Pure.
+"""Finds the ledgers that were deleted before a stream had read them. Pure.
 
-A tombstone says when a ledger was deleted, as a revision of the store, and not what custom metadata the ledger had.
-So where custom metadata is asked for, a deleted ledger is known to have been selected only if the stream has seen it.
+A tombstone records when a ledger was deleted, as a revision of the store, but not the ledger's custom metadata. So if
+the options select by custom metadata, a deleted ledger is known to be selected only if the stream has seen it.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from .offsets import NO_REVISION, LedgersOffset, to_ranges
 
 TOLD_CHARS_MAX = 400
-"""Of the ids in a message; how many there are is always told."""
+"""The most characters of ids in a message; the message always states their number."""
 
 GO_ON = (
-    "start the stream once with the option failOnDataLoss=false and the same checkpointLocation: it leaves out what is "
-    "gone, and says what that was"
+    "start the stream once with the option failOnDataLoss=false and the same checkpointLocation: it skips the lost "
+    "data, and logs what was lost"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Deleted ledgers that a stream has not read: selected ones, and those that may have been."""
+    """Deleted ledgers that a stream has not read: those that were selected, and those that may have been."""
 
     lost: tuple[int, ...] = ()
     uncertain: tuple[int, ...] = ()
@@ -30,7 +30,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a process knows from its last look: up to which revision, and the ledgers there were then."""
+    """A process's knowledge from its last look: the revision that it covers, and the ledgers that existed then."""
 
     revision: int = NO_REVISION
     selected: frozenset[int] = frozenset()
@@ -48,7 +48,7 @@ def losses(
 ) -> Losses:
     """Judges ids that the selection names, each with the revision of its deletion.
 
-    A stream without a look so far began at revision `began_at`: what was deleted earlier it never had to read. The
+    A stream that has not looked yet began at revision `began_at`, and never had to read ledgers deleted before. The
     `named` must exist, however early they were deleted.
     """
     judged, selected = max(offset.revision, seen.revision), seen.selected | offset.unread
@@ -70,23 +70,23 @@ def lost_told(ledger_ids: Collection[int]) -> str:
 
 def uncertain_told(ledger_ids: Collection[int]) -> str:
     return (
-        f"{_called(ledger_ids)} deleted, and nothing tells any more whether the stream should have read "
-        f"{_them(ledger_ids)}: custom metadata is gone with a ledger"
+        f"{_called(ledger_ids)} deleted, and it is unknown whether the stream should have read "
+        f"{_them(ledger_ids)}: a ledger's custom metadata is deleted with it"
     )
 
 
 def retired_told(ledger_ids: Collection[int]) -> str:
     ids, them = _ids(ledger_ids), _them(ledger_ids)
     return (
-        f"{'id' if len(ledger_ids) == 1 else 'ids'} {ids}: nothing tells any more whether there were ledgers that were "
-        f"deleted before the stream had read {them}; start it again sooner (`tombstone_seconds` of the bookies)"
+        f"{'id' if len(ledger_ids) == 1 else 'ids'} {ids}: it is unknown whether there were ledgers that were "
+        f"deleted before the stream had read {them}; restart it sooner (`tombstone_seconds` of the bookies)"
     )
 
 
 def went_back_told(revision: int, seen_revision: int) -> str:
     return (
-        f"the metadata is at revision {revision}, and this stream has seen it at {seen_revision}: it went back to an "
-        "older copy, and nothing tells whether ledgers were deleted before the stream had read them"
+        f"the metadata is at revision {revision}, but this stream has seen it at {seen_revision}: it went back to an "
+        "older copy, and it is unknown whether ledgers were deleted before the stream had read them"
     )
 
 

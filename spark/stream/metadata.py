@@ -18,7 +18,7 @@ from ..credentials import Access
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS_MAX = 30.0
-"""How long a query that must be answered now is retried."""
+"""How long a query is retried if it must be answered now."""
 
 AWAY_SECONDS_MAX = 600.0
 """How long an idle stream waits for a metadata store that it has reached before."""
@@ -28,11 +28,12 @@ Work = Callable[[str], Coroutine[Any, Any, T]]
 """A query, given the metadata's URI. It is read-only, and may be repeated."""
 
 AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri, NotEnoughAnswers)
-"""Errors of an unavailable store, of bookies that do not say how far a log is confirmed, and of some mistakes too."""
+"""Errors of an unavailable store, of bookies that do not report how far a log is confirmed, and of some mistakes too.
+"""
 
 
 class StreamMetadata:
-    """The store as one process sees it: when it was last reached."""
+    """The store as one process sees it, and when it was last reached."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -57,9 +58,9 @@ class StreamMetadata:
             raise _given_up(error, time.monotonic() - began_at) from error
 
     def ask_or_wait(self, work: Work[T]) -> T | None:
-        """Runs a query; None if the store is away: retry later.
+        """Runs a query. Returns None if the store is unavailable: retry later.
 
-        Raises MetadataUnavailable once that has lasted AWAY_SECONDS_MAX; RETRY_SECONDS_MAX, if it was never
+        Raises MetadataUnavailable once that has lasted AWAY_SECONDS_MAX, or RETRY_SECONDS_MAX if the store was never
         reached.
         """
         if self._reached_at is None:
@@ -80,8 +81,7 @@ class StreamMetadata:
 
     def _may_come_back(self, error: BaseException) -> bool:
         """Whether a retry may help. A file that cannot be opened is a mistake in the URI, unless it could be opened
-        before.
-        """
+        before."""
         if isinstance(error, BadMetadataUri):
             return self._reached_at is not None
         return isinstance(error, AWAY) and not isinstance(error.__cause__ or error, StoreRefused)
@@ -98,6 +98,6 @@ def _given_up(error: Exception, seconds: float) -> LedgerError:
     is_bookies = isinstance(error, NotEnoughAnswers)
     who = "bookies have" if is_bookies else "the metadata has"
     return (LedgerError if is_bookies else MetadataUnavailable)(
-        f"{who} been away for {seconds:.0f} s: {error}; start the stream again once it is back, "
-        "with the same checkpoint, and it goes on where it was"
+        f"{who} been unavailable for {seconds:.0f} s: {error}; start the stream again with the same checkpoint "
+        "after that, and it continues where it was"
     )

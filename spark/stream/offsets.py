@@ -7,34 +7,36 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 OPEN_AHEAD_MAX = 100_000
-"""Closed ledgers delivered beyond the oldest that is still open; more wait until that one is closed."""
+"""The most closed ledgers delivered beyond the oldest open one; further ones wait until that one is closed."""
 
 UNREAD_MAX = 10_000
-"""Most ledgers that an offset says are to come; of further ones that are deleted it is not known what they were."""
+"""The most unread ledgers that an offset lists. If further ones are deleted, it is unknown whether they were selected.
+"""
 
 NO_REVISION = -1
-"""Before every revision of a store."""
+"""A revision before every revision of a store."""
 
 FIRST_TXID = 1
 
 ITS_OWN_CHECKPOINT = (
-    "give a stream whose options change a new, empty checkpointLocation, and none to two streams"
+    "if a stream's options change, give it a new, empty checkpointLocation; never share one between streams"
 )
 
 
 class BadOffset(ValueError):
-    """The checkpoint belongs to another stream, or to this one with other options. The message says what to do."""
+    """The checkpoint belongs to another stream, or to this one with other options. The message states the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgersOffset:
-    """Ledgers delivered: all selected ones below `below`, and those in `done`; those in `batch` last.
+    """The delivered ledgers: all selected ones below `below`, and those in `done`. Those in `batch` were the last.
 
-    Ledgers are not closed in the order of their ids: `below` stays at the oldest that is open. `chosen` identifies the
-    stream's selection, since an offset is meaningless for others.
+    Ledgers are not closed in the order of their ids, so `below` stays at the oldest open one. `chosen` identifies the
+    stream's selection, because an offset is meaningless for another one.
 
-    Every deletion up to `revision` of the store was judged: none in a stream that begins, and in checkpoints of earlier
-    versions. `unread` are ledgers still to come, where only that tells later what a deleted ledger was.
+    Every deletion up to `revision` of the store was judged; NO_REVISION in a new stream, and in checkpoints of earlier
+    versions. `unread` are the ledgers still to come, if only this list shows later whether a deleted ledger was
+    selected.
     """
 
     below: int = 0
@@ -59,7 +61,7 @@ class LedgersOffset:
 
     @classmethod
     def from_json(cls, value: dict[str, Any], chosen: str = "") -> LedgersOffset:
-        """Raises BadOffset for a malformed offset, and for one of a stream of other ledgers."""
+        """Raises BadOffset if the offset is malformed, or if it belongs to a stream of other ledgers."""
         try:
             found = cls(
                 int(value["below"]),
@@ -79,9 +81,9 @@ class LedgersOffset:
         return found
 
     def admitted(self, ledger_ids: Collection[int], waiting: Iterable[int], end: int) -> list[int]:
-        """The first of these, as many as an offset has room for.
+        """The first of these ledgers, as many as an offset has room for.
 
-        Those `waiting` are still to come, and all from `end` on may be.
+        The `waiting` ledgers are still to come, and all from `end` on may be.
         """
         oldest = min([end, *(i for i in waiting if not self.has(i))])
         room = OPEN_AHEAD_MAX - sum(1 for i in self.done if i > oldest)
@@ -89,9 +91,9 @@ class LedgersOffset:
         return sorted(ledger_ids)[: min(OPEN_AHEAD_MAX, needing_none + room)]
 
     def after(self, delivered: Collection[int], waiting: Iterable[int], end: int) -> LedgersOffset:
-        """The offset once these are delivered too; itself for none.
+        """The offset after these are delivered too; the same offset if there are none.
 
-        `waiting` are ledgers that are still to come, and all from `end` on may be.
+        The `waiting` ledgers are still to come, and all from `end` on may be.
         """
         if not delivered:
             return self
@@ -102,17 +104,16 @@ class LedgersOffset:
         return replace(self, below=below, done=ahead, batch=tuple(sorted(delivered)))
 
     def judged(self, revision: int, unread: Collection[int]) -> LedgersOffset:
-        """The offset once deletions up to a revision are judged, and these ledgers are still to come."""
+        """The offset after deletions up to a revision are judged, with these ledgers still to come."""
         return replace(self, revision=revision, unread=frozenset(sorted(unread)[:UNREAD_MAX]))
 
 
 @dataclass(frozen=True, slots=True)
 class JournalOffset:
-    """The next transaction to deliver, of which journal, and what was delivered last.
+    """The next transaction to deliver, its journal, and the last delivered segment.
 
     The last batch began with `batch_txid`; its last segment was `segment_txid` … `txid - 1`, in ledger `ledger_id`
-    (None: nothing was delivered), which `acceptor` finalized in `generation`. So rewritten history is
-    detected.
+    (None: nothing was delivered), which `acceptor` finalized in `generation`. So rewritten history is detected.
     """
 
     journal: str
@@ -138,7 +139,7 @@ class JournalOffset:
 
     @classmethod
     def from_json(cls, value: dict[str, Any], journal: str, acceptors: str) -> JournalOffset:
-        """Raises BadOffset for a malformed offset, and for one of another journal or other acceptors."""
+        """Raises BadOffset if the offset is malformed, or if it belongs to another journal or other acceptors."""
         try:
             ledger_id = int(value["ledger"])
             found = cls(
@@ -181,7 +182,7 @@ def to_ranges(ids: Iterable[int]) -> str:
 
 
 def from_ranges(text: str) -> list[int]:
-    """The inverse. Raises ValueError, also for more than OPEN_AHEAD_MAX ids."""
+    """The inverse of `to_ranges`. Raises ValueError, also for more than OPEN_AHEAD_MAX ids."""
     found: list[int] = []
     for piece in filter(None, text.split(",")):
         low, _, high = piece.partition("-")

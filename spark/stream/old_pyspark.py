@@ -1,4 +1,4 @@
-"""What stands for a stream on a PySpark that is too old for ours."""
+"""Replaces the streams on a PySpark that is too old for them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from ..planning.selection import BadSelection
 
 STREAMS_OF_PYSPARK = "pyspark.sql.streaming.datasource"
-"""New in PySpark 4.2: it tells a source where a batch begins, and how much it may hold."""
+"""New in PySpark 4.2: it gives a source the start and the size limit of each batch."""
 
 
 class NoStreams(DataSourceStreamReader):
-    """The stream on a PySpark that is too old for it: each call says what to install.
+    """The stream on a PySpark that is too old for streams: each call raises an error that names the version to install.
 
-    Raising where it is made would not do: PySpark 4.1 then reports an error of its own in stopping what was not made.
+    Its constructor does not raise, because PySpark 4.1 would then report an error of its own while stopping the missing
+    stream.
     """
 
     def initialOffset(self) -> NoReturn:
@@ -34,7 +35,7 @@ class NoStreams(DataSourceStreamReader):
 
 
 def has_no_streams() -> bool:
-    """Whether this PySpark has none of what our streams are made of."""
+    """Whether this PySpark lacks the base classes of our streams."""
     try:
         import_module(STREAMS_OF_PYSPARK)
     except ModuleNotFoundError:

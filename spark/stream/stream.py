@@ -1,7 +1,7 @@
 """`spark.readStream.format("ledger")`: ledgers as they close, or the segments of a journal as they are finalized.
 
-Each micro-batch is whole ledgers, each delivered once, in order of ids as far as they close in that order. A batch
-is reproduced from its offsets alone, so a restart from the checkpoint repeats exactly what it must.
+Each micro-batch is whole ledgers, each delivered once, in order of ids if they close in that order. A batch is
+reproduced from its offsets alone, so a restart from the checkpoint repeats exactly the required batches.
 """
 
 from __future__ import annotations
@@ -40,10 +40,9 @@ T = TypeVar("T")
 
 
 class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What all streams have: the metadata, and what is done without it, or without what is lost.
+    """Base of all streams: access to the metadata, waiting while it is unavailable, and handling of data loss.
 
-    One object serves a query from start to end, and caches to save work; all necessary state
-    is in the offsets.
+    One object serves a query from start to end, and caches to save work. The offsets contain all necessary state.
     """
 
     def __init__(self, options: StreamOptions) -> None:
@@ -53,25 +52,27 @@ class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._available_now = False
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Limits the stream to what the next `latestOffset` finds, in as many batches as the rate limit makes."""
+        """Limits the stream to the data that the next `latestOffset` finds, in as many batches as the rate limit
+        requires."""
         self._available_now = True
 
     @abstractmethod
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The offset behind the next batch; `start` if there is nothing to read.
+        """The offset after the next batch; `start` if there is nothing to read.
 
-        Also `start` while the metadata is away, for AWAY_SECONDS_MAX; MetadataUnavailable then.
+        Also returns `start` while the metadata is unavailable, for up to AWAY_SECONDS_MAX; then raises
+        MetadataUnavailable.
         """
 
     def _look(self, work: Work[T]) -> T | None:
-        """Queries the metadata; None if it is away and can be queried again later."""
+        """Queries the metadata. Returns None if it is unavailable and can be queried again later."""
         return self._metadata.ask(work) if self._available_now else self._metadata.ask_or_wait(work)
 
     def _go_on_without(self, loss: str) -> None:
-        """Warns of a loss. Raises LedgerError instead, unless failOnDataLoss is false."""
+        """Warns of a loss if failOnDataLoss is false; otherwise raises LedgerError."""
         if self._fails_on_data_loss is not False:
             raise LedgerError(f"{loss}; {GO_ON}")
-        log.warning("the stream goes on without what is lost: %s", loss)
+        log.warning("the stream goes on without the lost data: %s", loss)
 
 
 class LedgerStream(MetadataStream):
@@ -93,7 +94,8 @@ class LedgerStream(MetadataStream):
         return record_batches(self._access, partition.ranges, self._names)
 
     def _tasks(self, ledger_ids: Iterable[int]) -> list[TaskPartition[EntryRange]]:
-        """Plans tasks for these ledgers, in this order. Raises LedgerError for one that is gone, if that shall fail."""
+        """Plans tasks for these ledgers, in this order. Raises LedgerError if one is gone, unless failOnDataLoss is
+        false."""
         wanted = list(ledger_ids)
         found = self._metadata.ask(partial(records_of, ledger_ids=wanted))
         if gone := [i for i in wanted if i not in found]:

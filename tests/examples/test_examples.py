@@ -212,7 +212,7 @@ def test_a_sale_that_is_said_again_counts_once_and_each_answer_has_all_that_was_
             third.hears("till-8 2 1")
             assert third.says() == "till-8 2 21 9"
             second.hears("till-8 3 1")
-            assert second.ends() == (1, "", "another process serves by now\n")
+            assert second.ends() == (1, "", "another process has taken over\n")
             assert third.ends() == (0, "", "")
 
 

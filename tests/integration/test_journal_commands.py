@@ -244,7 +244,7 @@ def test_a_file_is_dumped_as_json_and_checked(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_edit_log_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / "edits_1-2").write_bytes(b"nothing of the kind")
-    assert "no layout version" in fails_with_one_line("journal", "dump", str(tmp_path / "edits_1-2"))
+    assert "is not a layout version" in fails_with_one_line("journal", "dump", str(tmp_path / "edits_1-2"))
 
 
 @pytest.mark.long

@@ -125,7 +125,7 @@ async def test_a_record_that_cannot_be_decoded_is_told_and_all_else_is_checked(j
     assert told.startswith("acceptor b: the record under metadata key 'journals/ns1/b/segments/")
     copies = [(copy.acceptor, copy.first_txid) for copy in found.copies]
     assert copies == [("a", 1), ("a", 11), ("b", 11), ("c", 1), ("c", 11)]
-    assert str(found.problems[1]).startswith("journal: ledgers that nothing refers to could not be looked")
+    assert str(found.problems[1]).startswith("journal: unreferenced ledgers could not be searched")
     assert (len(found.problems), found.orphans) == (2, [])
 
 
@@ -153,7 +153,7 @@ async def test_a_latest_segment_that_is_lost_everywhere_is_found(journal: Journa
         assert found is not None
         assert await journal.store(name).swap_state(replace(found.state, segments=()), found.version)
     assert await journal.problems() == [
-        f"acceptor {name}: segment 11 was finalized last, and nothing of it is there" for name in NAMES
+        f"acceptor {name}: segment 11 was finalized last, and is missing" for name in NAMES
     ]
 
 

@@ -156,7 +156,7 @@ async def test_files_before_a_txid_can_be_left_out(tmp_path: Path, place: Place)
     current = made_directory(tmp_path / "name")
     await place.bring(current, from_txid=15)
     assert await place.segments() == [(11, 20, False), (21, 30, False)]
-    assert "older than what the journal has" in await place.refused(current)
+    assert "older than the journal's edits" in await place.refused(current)
 
 
 async def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: Path, place: Place) -> None:
@@ -165,13 +165,13 @@ async def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: 
     assert done.left_in_progress == 21
     assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, True)]
     assert (await place.bring(current, finalize=False)).segments_there == 3
-    assert "take over if it is not" in await place.refused(current)
+    assert "take over if it is dead" in await place.refused(current)
     in_progress(current, 21, 33)
     done = await place.bring(current, take_over=True)
     assert (done.segments, done.ops, done.ops_there) == (1, 3, 30)
     assert done.notes == [
         "segment 21 was ended at txid 30",
-        "segment 31 goes on where an import was stopped",
+        "segment 31 continues an interrupted import",
     ]
     assert await place.segments() == [(1, 10, False), (11, 20, False), (21, 30, False), (31, 33, False)]
     assert (await place.bring(current)).segments_there == 3
@@ -234,7 +234,7 @@ async def test_an_acceptor_that_takes_no_segments_is_told_of_and_does_not_hinder
         done = await place.bring(current)
         assert (done.segments, done.notes) == (
             3,
-            ["acceptor c lacks segments: it was not there, or did not keep up"],
+            ["acceptor c lacks segments: it was unavailable, or too slow"],
         )
         async with place.inspector() as seen:
             found = await check_journal(seen, orphan_age_seconds=0)

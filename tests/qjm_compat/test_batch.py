@@ -47,9 +47,9 @@ def test_a_batch_that_its_writer_gave_up_half_way_is_passed_over() -> None:
 def test_a_part_behind_another_batch_or_behind_a_gap_is_an_error() -> None:
     parts = entries_of(LARGE)
     for wrong in ([parts[1]], [parts[0], parts[2]], [*entries_of(SMALL), parts[2]], [*parts, parts[1]]):
-        with pytest.raises(SegmentUnreadable, match="stands behind another batch"):
+        with pytest.raises(SegmentUnreadable, match="follows another batch"):
             fed(*wrong)
-    with pytest.raises(SegmentUnreadable, match="stands behind another batch"):
+    with pytest.raises(SegmentUnreadable, match="follows another batch"):
         fed(parts[0], entries_of(Batch(10, 4, LARGE.records))[1])
 
 

@@ -49,6 +49,6 @@ async def test_the_acceptor_that_does_not_answer_is_named_with_its_segment(
     ]  # and none about the ledger itself
     assert re.fullmatch(
         r"closing journal ns1 waits for acceptor c to close segment 1 in ledger \d+; "
-        r"what is left open is ended by the next writer",
+        r"the next writer ends open segments",
         line,
     )

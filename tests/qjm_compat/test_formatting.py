@@ -137,7 +137,7 @@ async def test_one_of_three_that_holds_edits_is_not_added_to(tmp_path: Path) -> 
             await one.recover_unfinalized_segments()
             await write_segment(one, 1, 3)
         async with those.manager("abc") as three:
-            with pytest.raises(BadJournalState, match="what a majority acknowledged may be lost"):
+            with pytest.raises(BadJournalState, match="edits that a majority acknowledged may be lost"):
                 await three.format(NAMESPACE)
         assert await those.formatted() == "a"
         async with those.manager("ab") as two:  # one after the other is well
@@ -188,10 +188,10 @@ async def test_a_format_that_reached_one_of_three_says_that_it_takes_force(tmp_p
         async with those.manager("abc") as manager:
             for logger in manager._set.loggers[1:]:
                 logger.acceptor = Refusing(logger.acceptor)
-            with pytest.raises(HalfFormatted, match="the same call with --force formats all of them anew"):
+            with pytest.raises(HalfFormatted, match="the same call with --force formats all of them again"):
                 await manager.format(NAMESPACE)
         async with those.manager("abc") as manager:
-            with pytest.raises(BadJournalState, match="If nobody has ever written to this journal, --force"):
+            with pytest.raises(BadJournalState, match="If this journal was never written to, --force"):
                 await manager.format(NAMESPACE)
             assert (await manager.format(NAMESPACE, force=True)).acceptors == ("a", "b", "c")
 

@@ -1,8 +1,8 @@
 """The effects that an acceptor's programs yield, and their outcomes.
 
-A program is a generator: `yield from` an effect gives its outcome, and the program returns the answer of its call. An
-effect that fails is thrown into it as a JournalError. So a whole call reads from top to bottom, does
-no I/O of its own, and may stop for ever at any effect: that is a crash.
+A program is a generator: `yield from` an effect returns its outcome, and the program returns the answer of its call. If
+an effect fails, a JournalError is thrown into the program. So a complete call reads from top to bottom, does no I/O of
+its own, and may stop for ever at any effect, which is a crash.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class EffectOf(Generic[R]):
-    """What a program asks for; its outcome is an R."""
+    """A program's request to its shell; its outcome is an R."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ Program: TypeAlias = Generator[Effect, Any, R]
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnd:
-    """The end of a segment's ledger: its last txid (None: no batch at all), and the latest committed txid in it."""
+    """The end of a segment's ledger: its last txid (None: it has no batch), and the latest committed txid in it."""
 
     end_txid: int | None
     committed_txid: int | None = None
@@ -61,7 +61,7 @@ class ReadFinalized(EffectOf[VersionedSegment | None]):
 
 @dataclass(frozen=True, slots=True)
 class PutFinalized(EffectOf[bool]):
-    """Stores the record where there is none, or replaces the one of `version`; whether it did."""
+    """Stores the record if there is none, or replaces the one of `version`. Returns whether it did."""
 
     segment: FinalizedSegment
     version: int | None = None
@@ -81,7 +81,7 @@ class DeleteFinalized(EffectOf[None]):
 
 @dataclass(frozen=True, slots=True)
 class NewLedger(EffectOf[int]):
-    """Creates a ledger for the segment, which this acceptor may append to."""
+    """Creates a ledger for the segment. This acceptor may append to it."""
 
     start_txid: int
     writer_epoch: int
@@ -90,14 +90,14 @@ class NewLedger(EffectOf[int]):
 
 @dataclass(frozen=True, slots=True)
 class EndLedger(EffectOf[LedgerEnd]):
-    """Fences, recovers and closes the ledger. Nothing appends to it after this."""
+    """Fences, recovers and closes the ledger. No writer can append to it after this."""
 
     ledger_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class LookAtLedger(EffectOf[LedgerEnd]):
-    """How far a ledger is confirmed, without disturbing its writer."""
+    """How far a ledger is confirmed. Does not disturb its writer."""
 
     ledger_id: int
 
@@ -122,6 +122,6 @@ class CopySegment(EffectOf[Copied]):
 
 @dataclass(frozen=True, slots=True)
 class DropLedger(EffectOf[None]):
-    """Deletes the ledger; one that is already gone is no error."""
+    """Deletes the ledger. It is no error if the ledger is already gone."""
 
     ledger_id: int

@@ -12,13 +12,13 @@ from .memory import Memory
 
 
 def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateReply]:
-    """Returns the highest epoch that is promised, or that nobody is promised any more."""
+    """Returns the highest epoch that is promised, or that can no longer be promised."""
     state = yield from me.fresh()
     return JournalStateReply(state.latest_epoch)
 
 
 def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
-    """Promises the journal to a new writer, and fences all ledgers of the old one before it answers."""
+    """Promises the journal to a new writer. Fences all ledgers of the old one before it answers."""
 
     def promise() -> Program[JournalState | None]:
         state = yield from me.fresh()
@@ -68,7 +68,7 @@ def still(me: Memory, epoch: int) -> Program[JournalState]:
 def seal(me: Memory, epoch: int) -> Program[JournalState]:
     """Fences and closes every ledger that may still be appended to, and records its end. Drops segments without edits.
 
-    After it no writer of an earlier epoch can add anything here, in whatever process it runs.
+    After this, no writer of an earlier epoch can add anything here, whichever process it runs in.
     """
     ends: dict[int, int | None] = {}
 

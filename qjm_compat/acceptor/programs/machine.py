@@ -43,12 +43,12 @@ CONCURRENT = frozenset(
         requests.IsFormatted,
     }
 )
-"""Calls that change nothing, and do not wait for those that do."""
+"""Read-only calls that do not wait for calls that change the journal."""
 
 RESETS = frozenset({requests.Format, requests.DoUpgrade, requests.DoRollback, requests.DiscardSegments})
 """Calls after which earlier edits may no longer belong to the journal."""
 
 
 def program(me: Memory, request: Request[R]) -> Program[R]:
-    """The program of one call; run one at a time, those of `CONCURRENT` apart."""
+    """The program of one call. Only the programs of `CONCURRENT` may run beside another one."""
     return PROGRAMS[type(request)](me, request)

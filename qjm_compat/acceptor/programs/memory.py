@@ -1,4 +1,4 @@
-"""The volatile state of a running acceptor, and the checks that need nothing else."""
+"""The volatile state of a running acceptor, and the checks that need only this state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .effects import LedgerEnd, Program, R, ReadState, SwapState
 
 @dataclass(slots=True)
 class OpenSegment:
-    """The segment this acceptor appends to. `next_txid` runs ahead of what is on disk while batches are in flight."""
+    """The segment that this acceptor appends to. While batches are in flight, `next_txid` is ahead of the disk."""
 
     start_txid: int
     ledger_id: int
@@ -31,7 +31,7 @@ class Memory:
     """One acceptor's volatile state. Losing it is a restart: the open segment is then closed for writing.
 
     `state` may be stale: another process may have promised the journal to another writer since. It may be used to
-    refuse a writer, but to admit one only for appends, which the ledger itself fences.
+    refuse a writer. It may be used to admit one only for appends, which the ledger itself fences.
     """
 
     journal_id: str
@@ -76,7 +76,8 @@ class Memory:
         return state
 
     def look_readable(self) -> Program[JournalState]:
-        """`look` for a journal that is formatted or half-way through an upgrade, which a NameNode reads too."""
+        """`look` for a journal that is formatted or in the middle of an upgrade, because a NameNode also reads the
+        latter."""
         state = yield from self.look()
         if state is None or (state.storage is None and state.previous is None):
             raise JournalNotFormatted(self.journal_id)
@@ -89,7 +90,7 @@ class Memory:
         return self.stored.state if self.stored is not None else None
 
     def swap(self, state: JournalState) -> Program[JournalState | None]:
-        """Compare-and-swaps the state read last; returns what stands then, None on a conflict."""
+        """Compare-and-swaps the state read last. Returns the state after the swap, None on a conflict."""
         version = self.stored.version if self.stored is not None else None
         stored = yield from SwapState(state, version)
         if stored is None:
@@ -98,7 +99,7 @@ class Memory:
         return state
 
     def until_swapped(self, attempt: Callable[[], Program[R | None]]) -> Program[R]:
-        """Attempts a change that begins with reading the state, until it does not return None, which is a conflict."""
+        """Retries a change that begins with reading the state, as long as it returns None, which means a conflict."""
         for _ in range(CONFLICTS_MAX):
             if (done := (yield from attempt())) is not None:
                 return done
@@ -106,10 +107,10 @@ class Memory:
             f"the state of journal {self.journal_id} was changed by others {CONFLICTS_MAX} times; try again"
         )
 
-    # --- what is committed ---------------------------------------------------------------------------
+    # --- the committed txid ---------------------------------------------------------------------------
 
     def note_committed(self, txid: int | None) -> None:
-        """Raises the committed txid, which writers, ledgers and the state report."""
+        """Raises the committed txid. Writers, ledgers and the state report it."""
         if txid is not None and (self.committed_txid is None or txid > self.committed_txid):
             self.committed_txid = txid
 

@@ -1,7 +1,7 @@
 """The acceptor's side of segment recovery: prepare and accept.
 
-This is Paxos with the segment's end for its value. The value and the ledger that holds it are accepted in one
-compare-and-swap, so a crash leaves either all of an acceptance or nothing of it.
+This is Paxos with the segment's end as its value. The value and the ledger that holds it are accepted in one
+compare-and-swap, so a crash leaves either a complete acceptance or none.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .segments import change, withdraw
 
 
 def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareReply]:
-    """Seals the segment against earlier writers; returns its end here, and what was accepted for it."""
+    """Seals the segment against earlier writers. Returns its end here, and the end accepted for it."""
     yield from admit(me, request.info)
     me.open = None
     state = yield from seal(me, request.info.epoch)
@@ -37,7 +37,7 @@ def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareRep
 
 
 def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
-    """Accepts the chosen segment and records the choice; copies it first if the content here differs."""
+    """Accepts the chosen segment and records the choice. Copies the segment first if the content here differs."""
     epoch, wanted = request.info.epoch, request.state
     yield from admit(me, request.info)
     me.open = None
@@ -51,7 +51,7 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
         yield from still(me, epoch)  # a later writer may have finalized it after the state was read
         raise
     if here is not None and not here.in_progress:
-        return  # finalized at this very end: nothing is left to decide
+        return  # finalized with this very end: there is nothing left to decide
     copy: SegmentRecord | None = None
     if not _is_same(here, wanted):
         copy = yield from _copied(request)
@@ -76,7 +76,7 @@ def _accepted(
         return now
     if own is None and seen.last_finalized_start < now.last_finalized_start >= wanted.start_txid:
         raise JournalOutOfSync(
-            f"segment {wanted.start_txid} was brought here from another acceptor meanwhile ; "
+            f"segment {wanted.start_txid} was copied here from another acceptor meanwhile ; "
             f"journal id: {me.journal_id}"
         )
     return transitions.accepted(now, wanted, epoch, copy)
@@ -133,7 +133,7 @@ def check_keeps_committed(me: Memory, here: SegmentState, end_txid: int) -> None
 def _is_same(here: SegmentState | None, wanted: SegmentState) -> bool:
     """Whether the contents are equal: the same end by the same writer, which writes each transaction once.
 
-    Two writers may have begun a segment at the same txid, each at another minority, and ended alike.
+    Two writers may have begun a segment at the same txid, each at a different minority, and have the same end.
     """
     if here is None or here.end_txid != wanted.end_txid:
         return False

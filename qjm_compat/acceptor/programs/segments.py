@@ -66,10 +66,10 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 
 
 def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
-    """Checks 1 to 3 of a batch; returns its segment, None for an empty batch.
+    """Makes checks 1 to 3 of a batch. Returns its segment, None for an empty batch.
 
-    Uses memory alone while the writer stays the same: a writer superseded in another process meets the
-    fence of the ledger instead.
+    Uses memory alone while the writer stays the same: the fence of the ledger stops a writer superseded in another
+    process.
     """
     known = me.stored.state if me.stored is not None else None
     info = request.info
@@ -88,7 +88,7 @@ def admit_edits(me: Memory, request: SendEdits) -> Program[OpenSegment | None]:
 
 
 def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[None]:
-    """Ends a segment for ever at `end_txid`, which must be its last. Idempotent."""
+    """Ends a segment permanently at `end_txid`, which must be its last. Idempotent."""
     start, end, epoch = request.start_txid, request.end_txid, request.info.epoch
     state = yield from admit(me, request.info)
     if me.open is not None and me.open.start_txid == start:
@@ -112,7 +112,8 @@ def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[Non
 
 
 def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
-    """Drops segments that end before a txid, and deletes what is unreferenced. Later segments are not affected."""
+    """Drops segments that end before a txid, and deletes unreferenced ledgers and records. Later segments are not
+    affected."""
     yield from admit(me, request.info)
     check_txid("txid to keep", request.min_txid_to_keep, least=0)
 
@@ -150,11 +151,13 @@ def sweep(me: Memory, state: JournalState) -> Program[None]:
     for ledger in deleted:
         yield from DropLedger(ledger)
     if deleted:
-        yield from me.swap(transitions.swept(state, frozenset(deleted)))  # else the next sweep does it
+        yield from me.swap(
+            transitions.swept(state, frozenset(deleted))
+        )  # otherwise the next sweep deletes it
 
 
 def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState]) -> Program[JournalState]:
-    """Makes one change of the state for a writer that is still the latest; `step` raises if it is forbidden."""
+    """Makes one change of the state for a writer that is still the latest. `step` raises if it is forbidden."""
 
     def attempt() -> Program[JournalState | None]:
         return (yield from me.swap(step((yield from still(me, epoch)))))
@@ -165,8 +168,9 @@ def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState])
 def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
     """Deletes the ledger of a refused step, to which nothing may refer.
 
-    After an ambiguous swap, which may stand now or later, the ledger stays. A swap that stood and was followed by
-    others before its answer came looks like a conflict: then the state read since names the ledger.
+    After an ambiguous swap, which may have taken effect or still do so, the ledger stays. If a swap took effect and
+    others followed before its answer came, it looks like a conflict: in that case the state read since names the
+    ledger.
     """
     if isinstance(why, JournalUnavailable):
         return
@@ -176,7 +180,7 @@ def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
 
 
 def drop_replaced(me: Memory, state: JournalState) -> Program[JournalState]:
-    """Deletes replaced ledgers once there are many; purging does so too."""
+    """Deletes replaced ledgers once there are many. Purging does so too."""
     if len(state.replaced_ledgers) < REPLACED_LEDGERS_KEPT_MAX:
         return state
     kept = transitions.kept_ledgers(state)
@@ -200,7 +204,7 @@ def _started(me: Memory, seen: JournalState, state: JournalState, segment: Segme
 
 
 def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> Program[None]:
-    """Refuses a segment where an earlier writer began one, unless that holds a single transaction."""
+    """Refuses a segment if an earlier writer began one there, unless that holds a single transaction."""
     segment = transitions.segment_at(state, txid)
     if segment is not None:
         _refuse_edits_of(me, segment, epoch)
@@ -272,7 +276,7 @@ def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
 
 def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int, epoch: int) -> JournalState:
     now = transitions.segment_at(state, segment.start_txid)
-    if now is not None and now.finalized:  # by a copy of another acceptor, perhaps
+    if now is not None and now.finalized:  # possibly by a copy from another acceptor
         assert now.end_txid is not None
         _check_same_end(me, now.start_txid, now.end_txid, end)
         return state
@@ -307,7 +311,8 @@ def archive_all(me: Memory, state: JournalState) -> Program[None]:
 
 
 def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[bool]:
-    """Writes the record; returns whether it stands. If a rollback needs the old one, the segment stays in the state."""
+    """Writes the record. Returns whether it was written: if a rollback needs the old one, the segment stays in the
+    state."""
     record = segment.as_finalized(state.generation)
     version: int | None = None
 
@@ -323,7 +328,7 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
             return True
         elif state.needs(found.segment):
             return False
-        else:  # dropped by a discard or a rollback, and not deleted yet: nothing else knows its ledger
+        else:  # dropped by a discard or a rollback, and not deleted yet: only this record names its ledger
             if found.segment.ledger_id not in transitions.kept_ledgers(state):
                 yield from DropLedger(found.segment.ledger_id)
             version = found.version

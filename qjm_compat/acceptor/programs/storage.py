@@ -30,7 +30,7 @@ StorageStep = Callable[[JournalState], JournalState]
 
 
 def is_formatted(me: Memory, _: IsFormatted) -> Program[bool]:
-    """Whether the journal is formatted. Never fails for a missing one."""
+    """Whether the journal is formatted. Never fails for a missing journal."""
     state = yield from me.look()
     return state is not None and state.storage is not None
 
@@ -48,7 +48,7 @@ def get_journal_c_time(me: Memory, _: GetJournalCTime) -> Program[int]:
 
 
 def format_journal(me: Memory, request: Format) -> Program[None]:
-    """Formats a new journal. Keeps an existing one unless `force`; fences its ledgers before deleting them."""
+    """Formats a new journal. Keeps an existing one unless `force`, which fences its ledgers and then deletes them."""
     if request.namespace.namespace_id == 0:
         raise BadJournalState("can't format with uninitialized namespace info: its namespaceID is 0")
     check_storage(request.namespace.storage)
@@ -58,7 +58,7 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
         if old is not None and not request.force:
             raise JournalNotEmpty(
                 f"Can't format the storage directory because the current directory is not empty: journal "
-                f"{me.journal_id} is formatted already; force it if its edits may be forgotten"
+                f"{me.journal_id} is formatted already; force it if its edits may be discarded"
             )
         yield from _fence_all(me, old, unless_lost_from=0)
         storage, promised = request.namespace.storage, request.promised_epoch
@@ -88,7 +88,8 @@ def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
 
 
 def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
-    """Gives up the rollback, and deletes what only it needed. Does not stop the writer: running NameNodes call this."""
+    """Ends an upgrade, and deletes data that only a rollback needed. Does not stop the writer: running NameNodes call
+    this."""
 
     def attempt() -> Program[JournalState | None]:
         found = yield from me.fresh_or_none()
@@ -105,7 +106,7 @@ def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
 
 
 def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
-    """Whether there is a previous state. Raises JournalError if it is of another layout."""
+    """Whether there is a previous state. Raises JournalError if it has another layout."""
     state = yield from me.look()
     previous = state.previous if state is not None else None
     if previous is None or previous.storage is None:
@@ -119,7 +120,7 @@ def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
 
 
 def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
-    """Restores the state before the upgrade. Later segments are dropped, epochs stay promised."""
+    """Restores the state before the upgrade. Later segments are dropped; epochs stay promised."""
 
     def step(state: JournalState) -> JournalState:
         if state.previous is None:
@@ -127,11 +128,11 @@ def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
         return transitions.refused(transitions.rolled_back(state, state.previous), request.owner)
 
     state = yield from _step(me, step)
-    me.committed_txid = state.committed_txid  # what was committed since is rolled back with its edits
+    me.committed_txid = state.committed_txid  # the txid committed since is rolled back with its edits
 
 
 def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
-    """Drops every segment from a txid on; the next purge deletes them."""
+    """Drops every segment from a txid on. The next purge deletes them."""
     start = request.start_txid
     check_txid("txid to discard from", start)
 
@@ -152,7 +153,7 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
     """The start of the last finalized segment that is kept."""
     if start < state.purged_below:
         raise BadJournalState(
-            f"Cannot discard segments from txid {start} on: what came before {state.purged_below} was purged ; "
+            f"Cannot discard segments from txid {start} on: edits before {state.purged_below} were purged ; "
             f"journal id: {me.journal_id}"
         )
     logs = yield from finalized_logs(state)
@@ -174,9 +175,9 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
 def _fence_all(
     me: Memory, state: JournalState | None, *, unless_lost_from: int | None = None
 ) -> Program[JournalState | None]:
-    """Fences and closes every ledger still written to; the change that follows records their ends.
+    """Fences and closes every ledger still written to. The change that follows records their ends.
 
-    Ledgers of segments from `unless_lost_from` on are dropped anyway: failing to end one does not matter.
+    Ledgers of segments from `unless_lost_from` on are dropped anyway, so a failure to end one is ignored.
     """
     if state is None:
         return None
@@ -221,6 +222,6 @@ def _step(me: Memory, step: StorageStep) -> Program[JournalState]:
 
 
 def _forget(me: Memory) -> None:
-    """Drops what this acceptor remembers of its open segment."""
+    """Clears this acceptor's memory of its open segment."""
     me.open = None
     me.archived.clear()

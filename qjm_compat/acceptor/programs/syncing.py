@@ -1,8 +1,8 @@
-"""Brings an acceptor up to date with finalized segments of others: what it has, and how it takes one in.
+"""Brings an acceptor up to date with finalized segments of others: reports its segments, and takes one in.
 
-A finalized segment is what a majority decided on, so an acceptor that lacks it may take it at any time, beside a writer
-and beside a recovery. Three things must not come back that way: what was purged; what a discard, a rollback or a format
-dropped; and an epoch that was given to a writer before.
+A finalized segment is a majority's decision, so an acceptor that lacks it may take it at any time, beside a writer and
+beside a recovery. Three things must not come back that way: purged segments; segments dropped by a discard, a rollback
+or a format; and an epoch that was given to a writer before.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ from .segments import archive_all, withdraw
 
 @dataclass(frozen=True, slots=True)
 class SegmentsHeld:
-    """What one acceptor has finalized, and what it knows of the rest.
+    """The finalized segments of one acceptor, and its knowledge of the rest.
 
     `purged_below`: segments that end before it were purged. `vouched_txid`: after a discard, a rollback or a format
-    over an older journal, the last txid that a writer has called committed since; None if nothing was ever dropped.
-    `unsealed`: the first txids of segments that a writer may be writing. `in_progress_from`: the first txid of the
-    latest segment that is not finalized, 0 if none. `behind`: the first txid of the segment during which this acceptor
-    joined, as long as it does not vote on it, 0 otherwise. `keeps_rollback`: an upgrade can still be rolled back.
+    over an older journal, the last txid that a writer has since reported as committed; None if nothing was ever
+    dropped. `unsealed`: the first txids of segments that a writer may be writing. `in_progress_from`: the first txid of
+    the latest segment that is not finalized, 0 if none. `behind`: the first txid of the segment during which this
+    acceptor joined, as long as it does not vote on it, 0 otherwise. `keeps_rollback`: an upgrade can still be rolled
+    back.
     """
 
     storage: JournalStorage
@@ -60,21 +61,22 @@ class Taken(Enum):
     FINALIZED = "all of it was there, and it is finalized now"
     THERE = "it is there"
     LACKING = "it is not there, and may be copied"
-    OPEN = "its writer is at it, in this process"
+    OPEN = "its writer is still writing it, in this process"
     PURGED = "it was purged"
-    NOT_VOUCHED = "nobody has told this acceptor that it was not dropped"
+    NOT_VOUCHED = "no writer has confirmed to this acceptor that it was not dropped"
 
 
 def segments_held(me: Memory) -> Program[SegmentsHeld]:
-    """Returns what is finalized here, without fencing anybody. Raises JournalNotFormatted."""
+    """Returns the segments finalized here, without fencing any writer. Raises JournalNotFormatted."""
     return (yield from _held_in(me, (yield from me.look_formatted())))
 
 
 def make_room_for_another(me: Memory, epochs_above: int) -> Program[SegmentsHeld]:
-    """Stops promising epochs up to this one, and returns what is here at that moment. The present writer goes on.
+    """Stops promising epochs up to this one, and returns the segments held at that moment. The present writer
+    continues.
 
-    What a lost acceptor may have promised is then promised to nobody else. Raises StaleEpoch if such an epoch was
-    promised meanwhile.
+    After that, the epochs that a lost acceptor may have promised are promised to no other writer. Raises StaleEpoch if
+    such an epoch was promised meanwhile.
     """
 
     def attempt() -> Program[JournalState | None]:
@@ -111,10 +113,11 @@ def _held_in(me: Memory, state: JournalState) -> Program[SegmentsHeld]:
 
 
 def take_finalized(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Program[Taken]:
-    """Finalizes here a segment that is finalized elsewhere: `copy`, or what is here already if that is all of it.
+    """Finalizes a segment here that is finalized elsewhere, with `copy`, or with the contents here if they are
+    complete.
 
-    Answers LACKING if a copy is needed and none is given. Deletes a copy that is not needed. Raises RuleViolated if
-    what is here contradicts the segment.
+    Answers LACKING if a copy is needed and none is given. Deletes a copy that is not needed. Raises RuleViolated if the
+    contents here contradict the segment.
     """
     try:
         taken = yield from me.until_swapped(lambda: _take(me, wanted, copy))
@@ -171,7 +174,7 @@ def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> P
 
 
 def _refusal(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[Taken | None]:
-    """Why a segment that is not here must not be taken in; None if it may be."""
+    """Why a missing segment must not be taken in; None if it may be."""
     if wanted.end_txid < state.purged_below:
         return Taken.PURGED
     if me.open is not None and me.open.start_txid == wanted.start_txid:
@@ -184,14 +187,15 @@ def _refusal(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[
 
 
 def are_of_two(epoch: int, other: int) -> bool:
-    """Whether two different writers are known to have written it; 0 is an unknown writer."""
+    """Whether two different writers are known to have written it. 0 is an unknown writer."""
     return bool(epoch and other and epoch != other)
 
 
 def _vouched(
     me: Memory, state: JournalState, finalized: Mapping[int, FinalizedSegment]
 ) -> Program[int | None]:
-    """See `SegmentsHeld.vouched_txid`: Hadoop's syncer takes nothing past what a JournalNode knows to be committed."""
+    """See `SegmentsHeld.vouched_txid`: Hadoop's syncer takes nothing beyond the txid that a JournalNode knows to be
+    committed."""
     if not state.generation:
         return None
     committed = state.committed_txid or 0
@@ -208,7 +212,7 @@ def _told_in(me: Memory, segment: SegmentRecord) -> Program[int]:
     try:
         end = yield from written(me, segment)
     except JournalUnavailable:
-        return 0  # it tells nothing, and may be what is to be replaced
+        return 0  # it proves nothing, and may be the one to be replaced
     return end.committed_txid or 0
 
 
@@ -220,7 +224,8 @@ def _promise(me: Memory, state: JournalState, epoch: int) -> Program[None]:
 
 
 def _sealed(state: JournalState, start_txid: int) -> Program[JournalState]:
-    """Seals what is here of the segment, whose writer is past it. A ledger that cannot be ended is replaced."""
+    """Seals the segment's contents here, because its writer has left the segment. Replaces a ledger that cannot be
+    ended."""
     own = transitions.segment_at(state, start_txid)
     if own is None or own.end_txid is not None:
         return state
@@ -238,7 +243,7 @@ def _sealed(state: JournalState, start_txid: int) -> Program[JournalState]:
 def _segment_of(
     me: Memory, state: JournalState, wanted: RemoteEditLog, copy: Copied | None
 ) -> SegmentRecord | None:
-    """What is here, if the same writer wrote it to the same end, else the copy."""
+    """The segment here, if the same writer wrote it to the same end; otherwise the copy."""
     own = transitions.segment_at(state, wanted.start_txid)
     is_known = own is not None and own.writer_epoch == wanted.writer_epoch != 0
     if own is not None and is_known and own.end_txid == wanted.end_txid:

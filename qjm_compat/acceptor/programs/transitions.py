@@ -1,7 +1,7 @@
 """State transitions of an acceptor: each function makes the next state from one.
 
-Nothing here decides whether a step is allowed; the programs do. A ledger that a step replaces goes to
-`replaced_ledgers`, so that it is deleted, and only after the step stands.
+Nothing here decides whether a step is allowed; the programs do. A ledger that a step replaces is added to
+`replaced_ledgers`, so that it is deleted, and only after the step has taken effect.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def accepted_at(state: JournalState, start_txid: int) -> AcceptedRecovery | None
 
 
 def is_behind(state: JournalState, finalized_starts: Iterable[int]) -> bool:
-    """Whether it joined while a segment was in progress, and does not know yet what became of that segment.
+    """Whether it joined while a segment was in progress, and does not know the outcome of that segment yet.
 
-    It does once it has the segment, sealed or finalized, or once the segment is purged: then everything before a later
-    one that is here is purged. A later segment alone proves nothing. Of the majority that finalized the segment in
-    between, one member may be the acceptor that was lost.
+    It knows the outcome once it has the segment, sealed or finalized, or once the segment is purged: in the latter case
+    everything before a later segment here is purged. A later segment alone proves nothing. Of the majority that
+    finalized the segment in between, one member may be the lost acceptor.
     """
     if not state.joined_behind:
         return False
@@ -60,7 +60,7 @@ def promised(state: JournalState, epoch: int, owner: bytes = b"") -> JournalStat
 
 
 def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
-    """Records the ends of ledgers; drops segments that hold nothing."""
+    """Records the ends of ledgers; drops empty segments."""
     kept: list[SegmentRecord] = []
     empty: list[int] = []
     for segment in state.segments:
@@ -77,8 +77,8 @@ def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
 def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
     """Adds a new segment of a new writer, in place of one with at most a single transaction.
 
-    An acceptor that joined during this very segment votes on it from here on: the writer asked a majority that could
-    tell, and nothing was written of it. Segments whose own records stand (`archived`, by ledger) leave the state.
+    If an acceptor joined during this very segment, it votes on it from here on: the writer asked a majority that could
+    tell, and nothing was written to it. Segments that have their own records (`archived`, by ledger) leave the state.
     """
     return replace(
         _added(state, segment, archived),
@@ -88,7 +88,7 @@ def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int
 
 
 def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalState:
-    """Finalizes a segment; drops what was accepted for it."""
+    """Finalizes a segment, and drops the value accepted for it."""
     segments = tuple(
         replace(s, end_txid=end_txid, finalized=True) if s.start_txid == start_txid else s
         for s in state.segments
@@ -98,7 +98,7 @@ def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalSta
 
 
 def taken_in(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
-    """Adds a segment that other acceptors have finalized, in place of what is here of it; see `started`."""
+    """Adds a segment that other acceptors have finalized, in place of its contents here; see `started`."""
     added = _added(state, segment, archived)
     return replace(added, last_finalized_start=max(state.last_finalized_start, segment.start_txid))
 
@@ -113,14 +113,14 @@ def accepted(
 
 
 def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
-    """Drops segments that ended before; keeps one that may still grow."""
+    """Drops segments that end before this txid. Keeps one that may still grow."""
     gone = [s for s in state.segments if s.end_txid is not None and s.end_txid < min_txid_to_keep]
     return replace(
         state,
         purged_below=max(state.purged_below, min_txid_to_keep),
         segments=tuple(s for s in state.segments if s not in gone),
         accepted=tuple(a for a in state.accepted if a.start_txid >= min_txid_to_keep),
-        # A finalized one may have a record of its own, and is deleted with it.
+        # A finalized segment may have its own record, and is deleted with it.
         replaced_ledgers=(*state.replaced_ledgers, *(s.ledger_id for s in gone)),
     )
 
@@ -133,7 +133,7 @@ def refused(state: JournalState, owner: bytes = b"") -> JournalState:
 
 
 def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> JournalState:
-    """Drops all segments from `start_txid` on; the committed txid and `joined_behind` go back before it."""
+    """Drops all segments from `start_txid` on. The committed txid and `joined_behind` go back before it."""
     gone = [s for s in state.segments if s.start_txid >= start_txid]
     return _dropping(
         replace(
@@ -170,7 +170,7 @@ def formatted(
 
 
 def upgrading(state: JournalState, committed_txid: int | None) -> JournalState:
-    """First step of an upgrade: no longer formatted, with the old state kept for a rollback, commits included."""
+    """First step of an upgrade: no longer formatted, and keeps the old state for a rollback, including commits."""
     kept = replace(state, committed_txid=committed_txid)
     return replace(kept, storage=None, previous=kept)
 
@@ -203,13 +203,13 @@ def rollback_given_up(state: JournalState) -> JournalState:
 
 
 def swept(state: JournalState, deleted: frozenset[int]) -> JournalState:
-    """Forgets ledgers that are deleted."""
+    """Removes deleted ledgers from the state."""
     left = tuple(ledger for ledger in state.replaced_ledgers if ledger not in deleted)
     return replace(state, replaced_ledgers=left)
 
 
 def kept_ledgers(state: JournalState) -> frozenset[int]:
-    """Ledgers referred to by the state, or by the one to roll back to."""
+    """Ledgers that the state, or the one to roll back to, refers to."""
     states = (state, state.previous) if state.previous is not None else (state,)
     return frozenset(s.ledger_id for one in states for s in one.segments)
 
@@ -226,7 +226,8 @@ def _added(state: JournalState, segment: SegmentRecord, archived: frozenset[int]
 
 
 def _holding(state: JournalState, segment: SegmentRecord) -> JournalState:
-    """With a segment in place of the one that begins there; another ledger of that one is given up."""
+    """Replaces the segment that begins at the same txid; if that one has another ledger, the ledger is marked for
+    deletion."""
     others = tuple(s for s in state.segments if s.start_txid != segment.start_txid)
     given_up = [s.ledger_id for s in state.segments if s not in others and s.ledger_id != segment.ledger_id]
     return replace(

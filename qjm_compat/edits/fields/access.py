@@ -1,6 +1,6 @@
 """Permissions and access control lists of files.
 
-Ops that create a file encode the list as a byte an entry (and the name, if it has one); SET_ACL as a message.
+Ops that create a file encode the list as one byte per entry (and the name, if it has one); SET_ACL as a message.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from .protobuf import (
 )
 
 ENTRIES_MAX = 64 * 1024
-"""Entries of one list; Hadoop itself takes 32 of each scope."""
+"""The most entries of one list; Hadoop itself accepts 32 of each scope."""
 
 PERMISSIONS_CACHED_MAX = 1024
-"""Owners, groups and modes whose encoding is kept: a name node writes few of them, in most of its ops."""
+"""Owners, groups and modes whose encoding is cached, because a NameNode writes few different ones, in most of its ops.
+"""
 
 _HAS_NAME = 0x40
 _UNUSED = 0x80
@@ -45,7 +46,7 @@ class Permission:
 
 
 class AclScope(IntEnum):
-    """What an entry applies to: the file itself, or files created in a directory."""
+    """The target of an entry: the file itself, or files created in a directory."""
 
     ACCESS = 0
     DEFAULT = 1
@@ -62,7 +63,7 @@ class AclType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class AclEntry:
-    """One entry of an access control list; without a name it is for the file's own user or group."""
+    """One entry of an access control list. Without a name, it applies to the file's own user or group."""
 
     scope: AclScope
     type: AclType
@@ -80,7 +81,7 @@ class AclChange:
 
 
 def permissions_text(permissions: int) -> str:
-    """Permissions as `ls` shows them: r-x."""
+    """Permissions in the notation of `ls`: r-x."""
     return "".join([letter if permissions & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))])
 
 
@@ -98,7 +99,7 @@ def _write_permission(permission: Permission) -> bytes:
 
 def _checked(permissions: int) -> int:
     if not 0 <= permissions <= 7:
-        raise BrokenOp(f"{permissions} are no permissions")
+        raise BrokenOp(f"{permissions} is not a set of permissions")
     return permissions
 
 
@@ -128,7 +129,7 @@ def _read_change(data: bytes, at: int) -> tuple[AclChange, int]:
     refuse_others(fields, (1, 2))
     path = maybe_bytes(fields, 1)
     if path is None:
-        raise BrokenOp("an access control list is of no path")
+        raise BrokenOp("an access control list has no path")
     entries = tuple([_entry_of(read_message(raw)) for raw in some_bytes(fields, 2)])
     return AclChange(read_text(path), entries), end
 

@@ -10,7 +10,7 @@ from .field_types import I64, FieldType, array, check_count, record
 from .java import read_vint, read_vlong, write_vint, write_vlong
 
 BLOCKS_MAX = 64 * 1024 * 1024
-"""Most blocks of a file."""
+"""The most blocks of a file."""
 
 _BLOCK_ID = struct.Struct(">q")
 _COMPACT_BYTES_MIN = _BLOCK_ID.size + 2

@@ -1,7 +1,7 @@
 """Compiles the encoder of a sequence of fields into one function, as dataclasses compile theirs.
 
-A function of its own for each sequence calls nothing for what all values have: adjacent numbers are packed by one
-struct, and the length of a string with the numbers before it. That takes half the time of a call per field.
+A separate function for each sequence needs no calls for common types: adjacent numbers are packed by one struct, and
+the length of a string together with the numbers before it. That takes half the time of one call per field.
 
     def encode(value):
         v0 = value.path
@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 
 class Writable(Protocol):
-    """How a kind of field is encoded: by the first of these that it has."""
+    """The encoding of a kind of field: the first of these that it has."""
 
     @property
     def form(self) -> str:
@@ -30,11 +30,11 @@ class Writable(Protocol):
 
     @property
     def raw(self) -> Callable[[Any], bytes] | None:
-        """Makes the bytes of a value that has `length_form`; None if it is bytes."""
+        """Encodes a value that has `length_form`; None if the value is bytes already."""
 
     @property
     def empty(self) -> bytes:
-        """What `write` makes of a value without elements, or empty."""
+        """The result of `write` for a value without elements, or empty."""
 
     @property
     def write(self) -> Callable[[Any], bytes]: ...

@@ -1,4 +1,4 @@
-"""Field types of ops: each decodes and encodes its bytes, and shows its value in JSON.
+"""Field types of ops: each decodes and encodes its bytes, and converts its value to JSON.
 
 A dataclass declares its encoding by annotations: its fields, in order, are the bytes.
 
@@ -8,9 +8,9 @@ A dataclass declares its encoding by annotations: its fields, in order, are the 
         length_bytes: I64
         genstamp: I64
 
-`record(Block)` is then the kind of a Block, `array(record(Block), …)` that of many. A reader gets the op's body and
-an offset, and returns the value and its end; bad bytes raise BrokenOp (or struct.error or
-IndexError at the end of the body, which `codec` turns into it).
+`record(Block)` is then the kind of one Block, `array(record(Block), …)` the kind of many. A reader gets the op's body
+and an offset, and returns the value and its end. Invalid bytes raise BrokenOp (or struct.error or IndexError at the end
+of the body, which `codec` turns into BrokenOp).
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class FieldType(Generic[T]):
     write: Callable[[T], bytes]
     to_json: Callable[[T], object] = _as_it_is
     size_min: int = 1
-    """The smallest encoded size: a count is checked against the remaining bytes before anything is read."""
+    """The smallest encoded size. A count is checked against the remaining bytes before anything is read."""
     form: str = ""
     """Struct's format letter for a fixed-width number; such fields are packed together."""
     length_form: str = ""
     """Struct's format letter for the length of `raw`, if the encoding is that length and then `raw`, or the value."""
     raw: Callable[[T], bytes] | None = None
     empty: bytes = b""
-    """The encoding of a value without elements, where that is most common."""
+    """The encoding of a value without elements, if that is the most common case."""
 
 
 def _number(form: str, to_json: Callable[[int], object] = _as_it_is) -> FieldType[int]:
@@ -79,7 +79,7 @@ _ONE_BYTE = [bytes([value]) for value in range(VINT_ONE_BYTE_MAX + 1)]
 def take(data: bytes, at: int, size: int) -> tuple[bytes, int]:
     raw = data[at : at + size]
     if size < 0 or len(raw) < size:
-        raise BrokenOp(f"a field of {size} bytes, where {len(raw)} are left")
+        raise BrokenOp(f"a field of {size} bytes, but {len(raw)} are left")
     return raw, at + size
 
 
@@ -115,7 +115,7 @@ def _write_text(text: str) -> bytes:
 
 def _read_flag(data: bytes, at: int) -> tuple[bool, int]:
     if data[at] > 1:
-        raise BrokenOp(f"a yes or no is written as {data[at]}")
+        raise BrokenOp(f"a boolean is written as {data[at]}")
     return data[at] == 1, at + 1
 
 
@@ -185,7 +185,7 @@ def record(cls: type[T]) -> FieldType[T]:
 
 
 def flagged(cls: type[T], required: int) -> FieldType[T]:
-    """The first fields of a dataclass, a bit set of which others are present (not None), and those."""
+    """The first fields of a dataclass, then a bit set of the other fields that are present (not None), then those."""
     fields = fields_of(cls)
     always, maybe = fields[:required], fields[required:]
     bits = struct.Struct(">I")
@@ -197,7 +197,7 @@ def flagged(cls: type[T], required: int) -> FieldType[T]:
             values.append(value)
         flags, at = bits.unpack_from(data, at)[0], at + bits.size
         if flags >> len(maybe):
-            raise BrokenOp(f"flags {flags:#x} of {cls.__name__} say more than is known")
+            raise BrokenOp(f"flags {flags:#x} of {cls.__name__} have unknown bits")
         for bit, (_, kind) in enumerate(maybe):
             value, at = kind.read(data, at) if flags >> bit & 1 else (None, at)
             values.append(value)
@@ -220,7 +220,7 @@ def flagged(cls: type[T], required: int) -> FieldType[T]:
 
 
 def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
-    """A four-byte count, and so many values of a kind."""
+    """A four-byte count, followed by that number of values of a kind."""
     count_of = struct.Struct(">i")
     none = count_of.pack(0)
 
@@ -247,11 +247,11 @@ def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
 
 def check_count(count: int, count_max: int) -> None:
     if not 0 <= count <= count_max:
-        raise BrokenOp(f"a list of {count}, where there can be 0 to {count_max}")
+        raise BrokenOp(f"a list of {count}, but 0 to {count_max} are allowed")
 
 
 def to_enum(cls: type[E], value: int) -> E:
-    """Raises BrokenOp for a number without a member."""
+    """The member with this number. Raises BrokenOp if there is none."""
     try:
         return cls(value)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """Java's and Hadoop's encodings of strings and variable-length numbers.
 
-Every value has exactly one encoding. Others, which some readers accept and no writer has ever made, are refused, so
+Every value has exactly one encoding. Others, which some readers accept but no writer has ever produced, are refused, so
 that decoding and encoding again gives the same bytes.
 """
 
@@ -56,7 +56,8 @@ def write_text(text: str) -> bytes:
 
 
 def read_vlong(data: bytes, at: int) -> tuple[int, int]:
-    """Decodes a number: -112 to 127 in one byte; else the first byte tells the sign and how many bytes follow."""
+    """Decodes a number: -112 to 127 in one byte; otherwise the first byte holds the sign and the number of bytes that
+    follow."""
     first = data[at]
     if first <= VINT_ONE_BYTE_MAX:
         return first, at + 1

@@ -1,7 +1,7 @@
 """Encodes the few protobuf messages inside ops: a length, and the fields in the order of their numbers.
 
-Only varints and bytes occur. Written by hand, because a message must keep its very bytes when decoded and encoded
-again, which no library promises.
+Only varints and bytes occur. This is written by hand, because a message must keep its exact bytes when decoded and
+encoded again, which no library promises.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BYTES = 2
 _VARINT_BYTES_MAX = 10
 
 FIELDS_MAX = 64 * 1024
-"""Fields of one message, and so entries of a list in it; Hadoop itself writes some dozens."""
+"""The most fields of one message, and so entries of a list in it; Hadoop itself writes some dozens."""
 
 Fields = list[tuple[int, int | bytes]]
 """(field number, value), in the order of the bytes."""
@@ -63,7 +63,7 @@ def read_message(data: bytes) -> Fields:
 
 
 def write_message(fields: Iterable[tuple[int, int | bytes | None]]) -> bytes:
-    """Encodes a message, without fields that are None."""
+    """Encodes a message; omits fields that are None."""
     parts = []
     for number, value in fields:
         if isinstance(value, int):
@@ -77,7 +77,7 @@ def read_delimited(data: bytes, at: int) -> tuple[Fields, int]:
     """Decodes the length-delimited message at `at`; also returns its end."""
     size, begin = read_varint(data, at)
     if begin + size > len(data) or write_varint(size) != data[at:begin]:
-        raise BrokenOp(f"a message of {size} bytes, where {len(data) - begin} are left")
+        raise BrokenOp(f"a message of {size} bytes, but {len(data) - begin} are left")
     return read_message(data[begin : begin + size]), begin + size
 
 
@@ -90,7 +90,7 @@ def one_int(fields: Fields, number: int) -> int:
     """The value of a required field."""
     found = [value for each, value in fields if each == number]
     if len(found) != 1 or not isinstance(found[0], int):
-        raise BrokenOp(f"field {number} of a message should be there once, and be a number")
+        raise BrokenOp(f"field {number} of a message must occur once, and be a number")
     return found[0]
 
 
@@ -98,7 +98,7 @@ def some_bytes(fields: Fields, number: int) -> list[bytes]:
     """All values of a field."""
     found = [value for each, value in fields if each == number]
     if not all(isinstance(value, bytes) for value in found):
-        raise BrokenOp(f"field {number} of a message should be bytes")
+        raise BrokenOp(f"field {number} of a message must be bytes")
     return [value for value in found if isinstance(value, bytes)]
 
 
@@ -106,11 +106,11 @@ def maybe_bytes(fields: Fields, number: int) -> bytes | None:
     """The value of an optional field."""
     found = some_bytes(fields, number)
     if len(found) > 1:
-        raise BrokenOp(f"field {number} of a message is there {len(found)} times")
+        raise BrokenOp(f"field {number} of a message occurs {len(found)} times")
     return found[0] if found else None
 
 
 def refuse_others(fields: Fields, known: Iterable[int]) -> None:
     unknown = {number for number, _ in fields} - set(known)
     if unknown:
-        raise BrokenOp(f"a message has fields that nobody knows: {sorted(unknown)}")
+        raise BrokenOp(f"a message has unknown fields: {sorted(unknown)}")

@@ -1,4 +1,4 @@
-"""Extended attributes, encoded as a message: without a path for a new file, with it for a change."""
+"""Extended attributes, encoded as a message: without a path for a new file, with a path for a change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class XAttrNamespace(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class XAttr:
-    """An extended attribute; one to be removed has no value."""
+    """An extended attribute. It has no value if it is to be removed."""
 
     namespace: XAttrNamespace
     name: str

@@ -1,4 +1,4 @@
-"""Every op of the edit log by its name; importing this registers all of them in `op.OPS`."""
+"""Every op of the edit log by its name. Importing this module registers all of them in `op.OPS`."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class SetOwner(EditOp):
 
 @edit_op(13, "OP_TIMES")
 class Times(EditOp):
-    """Sets the modification and access times; -1 leaves a time as it is."""
+    """Sets the modification and access times; -1 leaves a time unchanged."""
 
     path: String
     mtime_ms: I64
@@ -57,7 +57,7 @@ class Times(EditOp):
 
 @edit_op(14, "OP_SET_QUOTA")
 class SetQuota(EditOp):
-    """Sets a directory's quotas of names, and of bytes with all copies; -1 is no limit."""
+    """Sets a directory's quotas of names and of bytes, counting all copies; -1 means no limit."""
 
     path: String
     names: I64
@@ -88,7 +88,7 @@ class SetQuotaByStorageType(EditOp):
 
 @edit_op(45, "OP_SET_STORAGE_POLICY")
 class SetStoragePolicy(EditOp):
-    """Sets where blocks are placed."""
+    """Sets the placement of blocks."""
 
     path: String
     policy_id: I8

@@ -9,7 +9,7 @@ from ..fields.field_types import I32, String, array, record
 from ..op import RetriedOp, edit_op
 
 OPTIONS_MAX = 64 * 1024
-"""Options of one policy; Hadoop has no bound, and uses none."""
+"""The most options of one policy; Hadoop has no bound, and uses none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ ExtraOptions = Annotated[tuple[ExtraOption, ...], array(record(ExtraOption), OPT
 
 @dataclass(frozen=True, slots=True)
 class ErasureCodingPolicy:
-    """How a file is split into cells, and how many of them may be lost."""
+    """How a file is split into cells, and how many cells may be lost."""
 
     codec: String
     data_units: I32

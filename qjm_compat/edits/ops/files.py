@@ -32,7 +32,7 @@ class Add(RetriedOp):
 
 @edit_op(9, "OP_CLOSE")
 class Close(EditOp):
-    """Closes a file; `blocks` are all it has."""
+    """Closes a file; `blocks` are all its blocks."""
 
     inode_id: I64
     path: String
@@ -56,7 +56,7 @@ class Append(RetriedOp):
 
 @edit_op(46, "OP_TRUNCATE")
 class Truncate(EditOp):
-    """Truncates a file; `blocks` is the block that is cut, or empty for a cut between two."""
+    """Truncates a file; `blocks` is the block that is cut, or empty if the cut is between two blocks."""
 
     path: String
     client_name: String
@@ -68,7 +68,7 @@ class Truncate(EditOp):
 
 @edit_op(33, "OP_ADD_BLOCK")
 class AddBlock(RetriedOp):
-    """Adds a block to a file; `blocks` is the one before it, if there is any, and the new one."""
+    """Adds a block to a file; `blocks` is the previous block, if there is one, and the new one."""
 
     path: String
     blocks: CompactBlocks

@@ -11,14 +11,14 @@ from ..fields.xattrs import XAttrs
 from ..op import EditOp, RetriedOp, edit_op, since
 
 SOURCES_MAX = 1024 * 1024
-"""Files concatenated at once, as in Hadoop."""
+"""The most files concatenated at once, as in Hadoop."""
 
 OPTIONS_MAX = 1024
-"""Options of one rename; there are three different ones."""
+"""The most options of one rename; there are three different ones."""
 
 
 class RenameOption(IntEnum):
-    """What becomes of an existing target."""
+    """How a rename handles an existing target."""
 
     NONE = 0
     OVERWRITE = 1

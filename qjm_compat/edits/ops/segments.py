@@ -13,7 +13,7 @@ class StartLogSegment(EditOp):
 
 @edit_op(23, "OP_END_LOG_SEGMENT")
 class EndLogSegment(EditOp):
-    """The last op of a segment that was ended properly."""
+    """The last op of a segment that was closed properly."""
 
 
 @edit_op(10, "OP_SET_GENSTAMP_V1")

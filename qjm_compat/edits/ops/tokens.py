@@ -28,7 +28,7 @@ TokenVersion = Annotated[int, FieldType(_read_version, NUMBER_8.write)]
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """The identity that a token delegates, and until when it can be renewed."""
+    """The identity that a token delegates, and the time until which it can be renewed."""
 
     version: TokenVersion
     owner: Text

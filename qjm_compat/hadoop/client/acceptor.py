@@ -38,7 +38,8 @@ from .connection import NodeClient
 
 
 class RemoteAcceptor:
-    """One JournalNode of a journal. `peers` are all of them by name: a copy is requested by the URL of its source.
+    """One JournalNode of a journal. `peers` are all its nodes by name, because a copy is requested by the URL of its
+    source.
 
     Belongs to its event loop. Connects on the first call, and again after the connection was lost.
     """
@@ -72,14 +73,14 @@ class RemoteAcceptor:
         else:
             async with (
                 self._turns
-            ):  # a stock node has several handlers, and answers what overlaps in any order
+            ):  # a stock node has several handlers, and answers overlapping calls in any order
                 answer = await self._client.call(method.name, message, method.reply)
         if isinstance(answer, pb.JournalStateReply | pb.ManifestReply):
             self._http_port = answer.http_port
         return cast("R", method.answer_of(answer))
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:  # noqa: ARG002 — the interface's arguments
-        """Returns False: a call over the network always has to be awaited."""
+        """Returns False, because a call over the network always has to be awaited."""
         return False
 
     async def read_segment(
@@ -110,7 +111,7 @@ class RemoteAcceptor:
         await self._client.close()
 
     async def _journaled_edits(self, message: pb.GetJournaledEdits, since_txid: int) -> JournaledEdits:
-        """Edits from the node's cache, which nodes of 2.7 lack."""
+        """Edits from the node's cache. Nodes of version 2.7 have none."""
         try:
             answer = await self._client.call("getJournaledEdits", message, pb.JournaledEditsReply)
         except NoSuchMethod as error:
@@ -121,12 +122,12 @@ class RemoteAcceptor:
         try:
             await self.call(GetJournalState())
         except JournalError as error:
-            raise SegmentUnreadable(f"{self.name} does not say where segments are read: {error}") from error
+            raise SegmentUnreadable(f"{self.name} does not report where to read segments: {error}") from error
 
     async def _url_of(self, request: AcceptRecovery) -> str:
         source = self._peers.get(request.source)
         if not isinstance(source, RemoteAcceptor):
-            raise BadRequest(f"{request.source!r} is no JournalNode of journal {self.journal_id}")
+            raise BadRequest(f"{request.source!r} is not a JournalNode of journal {self.journal_id}")
         return await source.url(request.state.start_txid)
 
     async def _storage_info(self) -> JournalStorage:
@@ -136,7 +137,7 @@ class RemoteAcceptor:
             answer = await self._client.call(method.name, message, pb.StorageInfo, INTER_PROTOCOL)
         except NoSuchMethod as error:
             raise BadRequest(
-                f"the JournalNode at {self.name} does not tell whose edits it holds: give the manager `namespace`"
+                f"the JournalNode at {self.name} does not report whose edits it holds: pass `namespace` to the manager"
             ) from error
         return decoded(JournalStorage, answer)
 
@@ -147,6 +148,6 @@ def _edits(name: str, reply: pb.JournaledEditsReply) -> JournaledEdits:
     try:
         layout_version = decode_header(reply.edit_log)
     except EditLogError as error:
-        raise SegmentUnreadable(f"{name} gives edits that cannot be read: {error}") from error
+        raise SegmentUnreadable(f"{name} sent unreadable edits: {error}") from error
     records = reply.edit_log[HEADER_BYTES:]
     return decoded(JournaledEdits, reply, layout_version=layout_version, records=records)

@@ -1,4 +1,4 @@
-"""RPC client for a JournalNode's port: ordered calls over one connection, reopened when lost."""
+"""RPC client for a JournalNode's port: ordered calls over one connection, which is reopened if it is lost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class NodeClient:
     async def call(
         self, method: str, message: Message, reply: type[M], protocol: str = JOURNAL_PROTOCOL
     ) -> M:
-        """Makes a call. Raises the node's error, JournalUnavailable without an answer."""
+        """Makes a call. Raises the node's error, or JournalUnavailable without an answer."""
         number = next(self._numbers)
         answer: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
         header = pb.CallHeader(method=method, protocol=protocol, version=PROTOCOL_VERSION)
@@ -144,5 +144,5 @@ class NodeClient:
         try:
             parse(message, parts[1] if len(parts) > 1 else b"")
         except DecodeError as error:
-            raise JournalUnavailable(f"{self.address} answers what cannot be read: {error}") from error
+            raise JournalUnavailable(f"{self.address} sent an unreadable answer: {error}") from error
         return message

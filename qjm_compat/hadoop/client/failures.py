@@ -18,7 +18,7 @@ from ...errors import (
 from ..errors import NoSuchMethod, RemoteError
 
 SAID_CHARACTERS_MAX = 2000
-"""Longest message kept from a node; a Java stack trace follows it."""
+"""The longest message kept from a node; a Java stack trace follows it."""
 
 _STALE = ("is less than the last promised epoch", "<= last promise", "is not the current writer epoch")
 _NO_CACHE = "journal edits cache is not enabled"
@@ -39,7 +39,7 @@ _BY_JAVA_CLASS: dict[str, type[JournalError]] = {one.java_class: one for one in 
 
 
 def error_named(java_class: str, message: str, own_class: str = "") -> JournalError:
-    """The error for a Hadoop class; `own_class` is the class that our own nodes name."""
+    """The error for a Hadoop class. `own_class` is the class that our own nodes name."""
     said = message.partition("\n\tat ")[0][:SAID_CHARACTERS_MAX].removeprefix(f"{java_class}: ")
     ours = getattr(errors, own_class, None) if own_class.isidentifier() else None
     if isinstance(ours, type) and issubclass(ours, JournalError):

@@ -6,7 +6,7 @@ from ...errors import BadRequest
 
 SCHEME = "qjournal://"
 NODES_MAX = 99
-"""Most JournalNodes of one URI."""
+"""The most JournalNodes of one URI."""
 
 
 def parse(uri: str) -> tuple[tuple[str, ...], str]:

@@ -27,19 +27,17 @@ METRICS = MetricTable("journalnode", "A journal node: `journal serve`")
 
 CONNECTIONS = METRICS.gauge("connections", "Connections of NameNodes and others to the RPC port.")
 LIMIT = METRICS.gauge("connections_limit", "Connections that the RPC port takes at a time.")
-REFUSED = METRICS.counter("connections_refused", "Connections that found no place.")
+REFUSED = METRICS.counter("connections_refused", "Connections refused because the limit was reached.")
 MADE_WAY = METRICS.counter(
     "connections_made_way",
-    "Connections that were ended for others: they were silent, or of the address that had most.",
+    "Connections that were closed for new ones: they were silent, or of the address with the most.",
 )
 CALLS = METRICS.counter("calls", "Calls of NameNodes and others, by method.", "method")
-REFUSALS = METRICS.counter(
-    "refusals", "Calls that ended with an error, by the class that the caller is told.", "error"
-)
+REFUSALS = METRICS.counter("refusals", "Calls that failed, by the error class sent to the caller.", "error")
 
 
 class Beans:
-    """The JMX beans of one daemon; `rpc_address` is where NameNodes reach it."""
+    """The JMX beans of one daemon. NameNodes reach it at `rpc_address`."""
 
     def __init__(self, node: JournalNode, calls: Calls, server: RpcServer, rpc_address: str) -> None:
         self._node = node
@@ -50,7 +48,7 @@ class Beans:
         self._version = f"bookledger {_version()}"
 
     def found(self, query: str) -> list[dict[str, Any]]:
-        """The beans whose names match a `qry`, a pattern as Java's ObjectName has it; all of them for nothing."""
+        """The beans whose names match a `qry`, a pattern like that of Java's ObjectName; all beans if it is empty."""
         return [bean for bean in self._all() if not query or _matches(query, bean["name"])]
 
     def _all(self) -> Iterator[dict[str, Any]]:
@@ -135,7 +133,8 @@ def _storage_info(storage: JournalStorage) -> str:
 
 
 class JournalNodeMetrics(Collector):
-    """For Prometheus: what the daemon is called for, `bookledger_journalnode_…`, and each bean, `hadoop_journal_…`."""
+    """Prometheus metrics: the daemon's connections and calls, `bookledger_journalnode_…`, and each bean,
+    `hadoop_journal_…`."""
 
     def __init__(self, node: JournalNode, calls: Calls, server: RpcServer) -> None:
         self._node = node

@@ -1,4 +1,5 @@
-"""JSON as Hadoop's `/jmx` spells it, a key a line with spaces around the colon: scripts look for lines in it."""
+"""JSON in the format of Hadoop's `/jmx`: one key per line with spaces around the colon, because scripts search its
+lines."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ STEP = "  "
 
 
 def spelled(value: Any, indent: str = "") -> str:
-    """As Jackson's default pretty printer does: arrays go on in their line, the fields of objects have one each."""
+    """Formats like Jackson's default pretty printer: arrays stay on their line, and each field of an object has its
+    own."""
     if isinstance(value, dict):
         inner = indent + STEP
         fields = [f"{inner}{json.dumps(name)} : {spelled(one, inner)}" for name, one in value.items()]

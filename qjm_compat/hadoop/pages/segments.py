@@ -26,13 +26,14 @@ from .hadoop_json import spelled
 TXID_MAX = 2**63 - 2
 
 HELD_BYTES_MAX = 8 * 1024 * 1024
-"""Of a segment that is held while it is sent, `transfers_max` times at most; a larger one is read twice."""
+"""The bytes of a segment that are held while it is sent, at most `transfers_max` times; a larger one is read twice."""
 
 PIECE_SECONDS_MAX = 60.0
-"""How long a reader of a segment may take to take in one batch: the time that stock readers wait for one."""
+"""How long a reader of a segment may take to receive one batch: the time that stock readers wait for one."""
 
 SEGMENT_BYTES_PER_SECOND_MIN = 64 * 1024
-"""How fast a reader must take a segment in, beside PIECE_SECONDS_MAX, so that none keeps its place for ever."""
+"""The least rate at which a reader must receive a segment, beside PIECE_SECONDS_MAX, so that none keeps its slot for
+ever."""
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class File:
-    """A segment to be sent. `held` are its batches' bytes, None if they are too many."""
+    """A segment to be sent. `held` is the bytes of its batches, None if they are too many."""
 
     name: str
     size: int
@@ -61,7 +62,7 @@ class File:
 
 
 class Pages:
-    """The pages of one node. `routes` are for its HTTP server."""
+    """The pages of one node. Its HTTP server serves `routes`."""
 
     def __init__(self, node: JournalNode, beans: Beans, limits: NodeLimits | None = None) -> None:
         self._limits = limits or NodeLimits()
@@ -121,16 +122,16 @@ class Pages:
             async with asyncio.timeout(PIECE_SECONDS_MAX + slowest):
                 await _write(response, _pieces(journal, start, file), PIECE_SECONDS_MAX)
         except TimeoutError:
-            log.info("%s is too slow for segment %d: it is cut", request.remote, start)
+            log.info("%s is too slow for segment %d: disconnecting it", request.remote, start)
             if request.transport is not None:
                 request.transport.abort()
         return response
 
 
 async def measured(journal: Journal, start_txid: int, *, in_progress_ok: bool, held_bytes_max: int) -> File:
-    """Length and digest of a segment as it is now; one in progress ends with what is on disk.
+    """The length and digest of a segment as it is now. A segment in progress ends with the edits that are on disk.
 
-    Raises SegmentUnreadable if there is none.
+    Raises SegmentUnreadable if the segment does not exist.
     """
     content = await journal.read_segment(start_txid, start_txid, in_progress_ok=in_progress_ok)
     header = encode_header(content.layout_version)
@@ -178,7 +179,7 @@ async def _pieces(journal: Journal, start_txid: int, file: File) -> AsyncGenerat
             yield batch.records
             if batch.last_txid == file.last_txid:
                 return
-    raise JournalUnavailable(f"segment {start_txid} is not what it was: it was replaced while it was sent")
+    raise JournalUnavailable(f"segment {start_txid} changed: it was replaced while it was sent")
 
 
 def _check_storage(given: str | None, storage: JournalStorage) -> None:
@@ -197,5 +198,5 @@ def _check_storage(given: str | None, storage: JournalStorage) -> None:
 
 def _txid(given: str | None) -> int:
     if given is None or not given.isdecimal() or len(given) > 19 or not 1 <= int(given) <= TXID_MAX:
-        raise BadRequest(f"segmentTxId {(given or '')[:40]!r} is no transaction id")
+        raise BadRequest(f"segmentTxId {(given or '')[:40]!r} is not a transaction id")
     return int(given)

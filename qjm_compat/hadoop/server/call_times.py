@@ -1,4 +1,4 @@
-"""Means of call times as Hadoop's metrics tell them: over the last interval in which there were calls."""
+"""Mean call times as in Hadoop's metrics: over the last interval that had calls."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MeanTime:
         self._seconds += seconds
 
     def millis(self, now: float) -> float:
-        """Of the last interval that ended with calls in it; of the first one, while it goes on."""
+        """The mean of the last complete interval with calls; during the first interval, the mean so far."""
         self._turn(now)
         return self._last_millis or self._mean_millis()
 
@@ -39,7 +39,7 @@ class MeanTime:
 
 
 class CallTimes:
-    """Times of all calls of one node. `queued`: from a call's arrival until it began; `processed`: until its answer."""
+    """Times of a node's calls. `queued`: from a call's arrival until its start; `processed`: until its answer."""
 
     def __init__(self) -> None:
         self.queued = MeanTime()

@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 
 
 class Calls:
-    """The calls of one JournalNode; `counts` counts them by method, `times` says how long they take. Belongs to the
-    node's event loop."""
+    """The calls of one JournalNode. `counts` counts them by method, `times` measures them. Belongs to the node's event
+    loop."""
 
     def __init__(self, node: JournalNode, place: Place) -> None:
         self.counts: Counter[str] = Counter()
@@ -38,7 +38,7 @@ class Calls:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, call: Call, reply: Reply, queued_seconds: float = 0.0) -> None:
-        """Answers a call, now or later, through `reply`. Raises BadFrame for anything else."""
+        """Answers a call, now or later, through `reply`. Raises BadFrame if it is not a call."""
         caller = call.caller
         try:
             protocol, name, data = method_of(call)

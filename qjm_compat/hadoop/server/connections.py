@@ -39,34 +39,34 @@ from .calls import Calls
 from .load_shedding import LoadShedding
 
 STRANGER_FRAME_BYTES_MAX = 64 * 1024
-"""Largest frame before the connection's context: the peer is not identified yet."""
+"""The largest frame before the connection's context, when the peer is not identified yet."""
 
 STRANGERS_MAX = 256
-"""Connections that have not said who they are. Past it the oldest goes, if it had a second to say so."""
+"""The most unidentified connections. Beyond it the oldest is closed, if it had a second to identify itself."""
 
 CALLS_A_CONNECTION_MAX = 64
-"""Calls of one connection under way: no more is read from it until some are answered."""
+"""Calls of one connection in flight. Beyond it nothing is read from the connection until some are answered."""
 
 REPLIES_BYTES_MAX = 16 * 1024 * 1024
-"""Answers that wait for one peer to take them; no more is read from it until it does."""
+"""Bytes of answers that one peer has not received. Beyond it nothing is read from the peer until it receives some."""
 
 GREETING_SECONDS_MAX = 10.0
-"""How long a peer may take to say who it is; stock clients say it at once."""
+"""How long a peer may take to identify itself; stock clients do so at once."""
 
 FRAME_SECONDS_MAX = 60.0
-"""How long a peer may take to end a frame that it has begun: the time that stock clients wait for an answer."""
+"""How long a peer may take to complete a frame that it has begun: the time that stock clients wait for an answer."""
 
 REPLY_SECONDS_MAX = 60.0
-"""How long a peer may take to take its answers; stock clients wait no longer for one."""
+"""How long a peer may take to receive its answers; stock clients wait no longer for one."""
 
 IDLE_SECONDS_MAX = 600.0
-"""How long a connection may say nothing; stock clients give theirs up after ten seconds."""
+"""How long a connection may be silent; stock clients close theirs after ten seconds."""
 
 LINGER_SECONDS_MAX = 1.0
-"""How long a peer that was told why it is refused may go on sending."""
+"""How long a refused peer may continue to send after it was sent the reason."""
 
 ENDING_MAX = 64
-"""Peers refused for want of a place that linger at once; past it they are closed, and may not read why."""
+"""Refused peers that linger at a time, for lack of slots; beyond it they are closed, and may not read the reason."""
 
 LOOK_SECONDS = 1.0
 """How often time limits are checked."""
@@ -111,7 +111,7 @@ class RpcServer:
             await asyncio.wait([looking])
             await self.calls.close()
             for connection in [*self.connections, *self.ending]:
-                connection.cut("this JournalNode ends")
+                connection.cut("this JournalNode is shutting down")
 
     async def _look_after_all(self) -> None:
         while True:
@@ -122,7 +122,7 @@ class RpcServer:
 
 
 class Connection(asyncio.Protocol):
-    """One peer's connection: handshake, context, then calls. Replies are sent as they come, in any order."""
+    """One peer's connection: handshake, context, then calls. Sends replies as they come, in any order."""
 
     def __init__(self, server: RpcServer) -> None:
         self.frames = FrameReader(STRANGER_FRAME_BYTES_MAX)
@@ -142,7 +142,7 @@ class Connection(asyncio.Protocol):
     # --- events of the transport ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is no instance of it
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport is no instance of it
         visitor = self._server.table.enter(address_of(transport), self.cut)
         if isinstance(visitor, str):
             self.refuse(f"{visitor}: try again later")
@@ -191,23 +191,23 @@ class Connection(asyncio.Protocol):
         return self._called_bytes
 
     def _relieve(self) -> None:
-        """Enforces the memory limit; skips small amounts, so that a flood of small calls costs nothing for each."""
+        """Enforces the memory limit. Skips small amounts, so that a flood of small calls does not pay for each."""
         if self.held_bytes + self._called_bytes > STRANGER_FRAME_BYTES_MAX:
             self._server.load.relieve(self._server.connections)
 
     def look(self, now: float) -> None:
-        """Cuts a peer that exceeds a time limit; starts calls that waited for others'."""
+        """Cuts a peer that exceeds a time limit. Starts calls that waited for those of other connections."""
         if self._ended is not None:
             if now - self._ended > LINGER_SECONDS_MAX:
                 self.cut("it did not close after the last answer")
         elif not self._has_context and now - self._began > GREETING_SECONDS_MAX:
-            self.cut("it did not say who it is")
+            self.cut("it did not identify itself")
         elif self._frame_began is not None and now - self._frame_began > FRAME_SECONDS_MAX:
-            self.cut("it did not end a frame that it began")
+            self.cut("it did not complete a frame")
         elif self._writing_paused_at is not None and now - self._writing_paused_at > REPLY_SECONDS_MAX:
-            self.cut("it did not take its answers")
+            self.cut("it did not receive its answers")
         elif not self._under_way and now - self._heard > IDLE_SECONDS_MAX:
-            self.cut("it said nothing for a long time")
+            self.cut("it was silent for too long")
         elif self._waiting:
             self._begin_waiting()
 
@@ -220,7 +220,7 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def refuse(self, why: str) -> None:
-        """Closes the connection with the reason, if the peer takes that at once."""
+        """Closes the connection with the reason, if the peer receives that at once."""
         self._end(fatal(why, DETAIL_UNKNOWN), why)
         if self._transport is not None and self._transport.get_write_buffer_size():
             self._transport.abort()
@@ -234,8 +234,8 @@ class Connection(asyncio.Protocol):
             self._linger(self._transport)
 
     def _linger(self, transport: asyncio.Transport) -> None:
-        """Closes once the peer has closed its side: with input unread the kernel would reset the connection instead,
-        and the peer would not read the last answer. Input is dropped, and nothing of the peer's is held."""
+        """Closes once the peer has closed its side. With unread input, the kernel would reset the connection instead,
+        and the peer would not read the last answer. Drops all input meanwhile."""
         has_no_place = self._visitor is None and len(self._server.ending) >= ENDING_MAX
         if has_no_place or transport.is_closing():
             transport.close()
@@ -277,7 +277,7 @@ class Connection(asyncio.Protocol):
         self._begin_waiting()
 
     def _greet(self) -> bool:
-        """Whether the first bytes have come and are valid."""
+        """Whether the first bytes have arrived and are valid."""
         if self.frames.buffered_bytes < PREAMBLE_BYTES:
             return False
         preamble = self.frames.take(PREAMBLE_BYTES) or b""
@@ -292,7 +292,7 @@ class Connection(asyncio.Protocol):
             why = f"Server IPC version {IPC_VERSION} cannot communicate with client version {version}"
             self._end(fatal(why, DETAIL_VERSION), why)
         elif authentication not in (SIMPLE, SASL):
-            self.cut(f"authentication {authentication} is none of Hadoop's")
+            self.cut(f"authentication {authentication} is unknown to Hadoop")
         self._is_greeted = True
         return not self._is_over
 

@@ -1,4 +1,4 @@
-"""Load shedding across a port's connections: bounds calls and bytes, and ends the connection that holds most."""
+"""Load shedding across a port's connections: bounds calls and bytes, and ends the connection that holds the most."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Protocol
 from ..limits import NodeLimits
 
 CALLS_MAX = 128
-"""Calls of all connections under way. Above it a connection begins one only where it has none."""
+"""Calls of all connections in flight. Above it, a connection may start a call only if it has none in flight."""
 
 LEFT_BEHIND_MAX = 1024
-"""Calls in flight above CALLS_MAX: those of closed connections, and one of each open one."""
+"""Calls in flight above CALLS_MAX: those of closed connections, and one for each open one."""
 
 
 class Holder(Protocol):
-    """A connection, as far as it holds memory."""
+    """A connection and the memory that it holds."""
 
     @property
     def held_bytes(self) -> int:
-        """Bytes read and not started, partial frames, and replies not taken. Calls in flight are counted elsewhere."""
+        """Bytes of unstarted calls, partial frames, and unsent replies. Calls in flight are counted elsewhere."""
         ...
 
     @property
@@ -28,7 +28,7 @@ class Holder(Protocol):
         ...
 
     def refuse(self, why: str) -> None:
-        """Closes it with a reason for the peer."""
+        """Closes the connection, and sends the peer the reason."""
         ...
 
 
@@ -41,21 +41,21 @@ class LoadShedding:
         self.calls_bytes = 0
 
     def count(self, calls: int, size_bytes: int) -> None:
-        """Adds to the calls in flight, or subtracts; those of closed connections go on and count too."""
+        """Adds to the calls in flight, or subtracts. Calls of closed connections continue, and count too."""
         self.calls += calls
         self.calls_bytes += size_bytes
 
     def may_begin(self, under_way: int) -> bool:
-        """Whether a connection with so many calls in flight may start another one."""
+        """Whether a connection with this many calls in flight may start another one."""
         return self.calls < CALLS_MAX + (LEFT_BEHIND_MAX if under_way == 0 else 0)
 
     def relieve(self, holders: Iterable[Holder]) -> None:
-        """Ends the connection that holds most, if all together hold too much."""
+        """Ends the connection that holds the most, if all together hold too much."""
         everybody = list(holders)
         held = self.calls_bytes + sum(one.held_bytes for one in everybody)
         limit = self._limits.buffered_bytes_max
         if held > limit:
             largest = max(everybody, key=lambda one: one.held_bytes + one.called_bytes)
             largest.refuse(
-                f"all connections hold more than {limit} bytes, and this one most: send less at a time"
+                f"all connections together hold more than {limit} bytes, and this one most: send less at a time"
             )

@@ -1,4 +1,4 @@
-"""A JournalNode: one named acceptor for every journal that NameNodes ask for."""
+"""A JournalNode: one named acceptor for every journal that NameNodes request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from metadata.store import MetadataStore, list_all
 
 from ...acceptor.journal import Journal
 from ...config import JournalConfig
-from ...edits import crc_batch as crc_batch  # with NumPy, for which the first large batch would wait
+from ...edits import crc_batch as crc_batch  # imports NumPy before the first large batch needs it
 from ...error_translation import metadata_errors
 from ...errors import BadRequest
 from ...requests import R, Request
@@ -45,7 +45,7 @@ class JournalNode:
         self._peers = peers
 
     def journal(self, journal_id: str) -> Journal:
-        """Opens a journal. Raises BadRequest for a bad id, or one too many."""
+        """Opens a journal. Raises BadRequest for a bad id, or if there are too many journals."""
         found = self.journals.get(journal_id)
         if found is not None:
             return found
@@ -62,7 +62,7 @@ class JournalNode:
         return await self.journal(journal_id).call(request)
 
     async def close(self) -> None:
-        """Closes all journals; their open segments are ended by the next writer."""
+        """Closes all journals. The next writer ends their open segments."""
         for journal in self.journals.values():
             await journal.close()
         self.journals.clear()
@@ -103,7 +103,5 @@ class JournalNode:
             return
         unknown = next((one for one, journal in self.journals.items() if journal.is_unknown), None)
         if unknown is None:
-            raise BadRequest(
-                f"this JournalNode serves {self._journals_max} journals already, and takes no more"
-            )
+            raise BadRequest(f"this JournalNode already serves {self._journals_max} journals, the maximum")
         del self.journals[unknown]

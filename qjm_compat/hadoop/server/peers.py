@@ -21,7 +21,7 @@ GET_JOURNAL = "/getJournal"
 
 CONNECT_SECONDS_MAX = 20.0
 WRITER_EPOCH = "X-Writer-Epoch"
-"""The header with the writer's epoch, sent by our JournalNodes; stock ones have none."""
+"""The header with the writer's epoch. Our JournalNodes send it; stock ones do not."""
 
 READ_SECONDS_MAX = 60.0
 """Time limits for connecting to a peer, and for a pause in the middle of a segment."""
@@ -35,7 +35,8 @@ AddressesOf = Callable[[], Awaitable[list[Address]]]
 
 
 class PeersByUrl(Mapping[str, SegmentReader]):
-    """Segment readers by a writer's URL, restricted to peers: no writer makes this daemon read from elsewhere."""
+    """Segment readers by a writer's URL, restricted to peers, so that no writer can make this daemon read from
+    elsewhere."""
 
     def __init__(self, journal_id: str, addresses_of: AddressesOf) -> None:
         self._journal_id = journal_id
@@ -55,7 +56,7 @@ class PeersByUrl(Mapping[str, SegmentReader]):
 
 
 class PeerSegment:
-    """The segment at a URL. Read only if the URL is of a peer, and of this journal."""
+    """The segment at a URL. It is read only if the URL is a peer's, and for this journal."""
 
     def __init__(self, url: str, journal_id: str, addresses_of: AddressesOf) -> None:
         self._text = url
@@ -65,7 +66,7 @@ class PeerSegment:
     async def read_segment(
         self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
     ) -> SegmentContent:
-        """Reads it. Raises BadRequest for a URL that is not a peer's, SegmentUnreadable."""
+        """Reads the segment. Raises BadRequest for a URL that is not a peer's, or SegmentUnreadable."""
         url = self._checked(start_txid)
         await self._check_is_peer(url)
         return await read_file(url, start_txid, from_txid, in_progress=in_progress_ok)
@@ -75,7 +76,7 @@ class PeerSegment:
             url = URL(self._text, encoded=True)
             wanted = (url.query.get("jid"), url.query.get("segmentTxId"))
         except ValueError as error:
-            raise BadRequest(f"{self._text!r} is no URL: {error}") from error
+            raise BadRequest(f"{self._text!r} is not a URL: {error}") from error
         if url.path != GET_JOURNAL or url.user is not None or wanted != (self._journal_id, str(start_txid)):
             raise BadRequest(
                 f"{self._text!r} is not where segment {start_txid} of journal {self._journal_id} is read"
@@ -92,7 +93,7 @@ class PeerSegment:
             if port == peer_port and named & await resolved(peer):
                 return
         raise BadRequest(
-            f"{host}:{port} is no JournalNode that this one copies from: {sorted(peers)} are; name more with --peer"
+            f"{host}:{port} is not a JournalNode that this one copies from: {sorted(peers)} are; name more with --peer"
         )
 
 
@@ -130,7 +131,7 @@ async def _from(
 
 
 def _part_from(batch: Batch, from_txid: int) -> Batch:
-    """Drops edits before `from_txid`: a piece of a file may hold many flushes."""
+    """Drops edits before `from_txid`, because a piece of a file may hold many flushes."""
     if batch.first_txid >= from_txid:
         return batch
     records = bytes(slice_batch(batch.records, from_txid, batch.last_txid))
@@ -146,7 +147,7 @@ async def _pieces(url: URL, cutter: SegmentCutter) -> AsyncGenerator[bytes, None
                 yield piece
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise SegmentUnreadable(
-            f"{url.host}:{url.port} does not give the segment: {error or 'no answer'}"
+            f"{url.host}:{url.port} does not serve the segment: {error or 'no answer'}"
         ) from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..wire.rpc import Caller
 
 REMEMBERED_MAX = 1024
-"""Calls whose replies are kept, of all clients together; such replies have some dozens of bytes."""
+"""Calls whose replies are kept, for all clients together. Such replies have some dozens of bytes."""
 
 Reply = Callable[[bytes], None]
 
@@ -20,7 +20,7 @@ class Retries:
         self._answers: OrderedDict[tuple[bytes, int], bytes | list[Reply]] = OrderedDict()
 
     def is_answered(self, caller: Caller, reply: Reply) -> bool:
-        """Whether the call is a retry: then `reply` is called now, or when the first one is answered."""
+        """Whether the call is a retry. If so, `reply` is called now, or when the first call is answered."""
         if caller.retry_count <= 0:
             return False
         found = self._answers.get((caller.client_id, caller.call_id))

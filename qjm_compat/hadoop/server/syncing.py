@@ -1,7 +1,7 @@
-"""Syncs a JournalNode's journals from the other acceptors in the same metadata, as Hadoop's JournalNodeSyncer does.
+"""Syncs a JournalNode's journals from the other acceptors in the same metadata, like Hadoop's JournalNodeSyncer.
 
 The others need not be alive, because their segments are ledgers. Stock JournalNodes, and nodes with other metadata, are
-not seen from here; `bookledger journal sync` takes the metadata of each acceptor.
+not visible from here; `bookledger journal sync` takes the metadata of each acceptor.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class NodeSync:
             key = journal_id, names
             try:
                 syncer = before.get(key) or self._syncer(journal_id, names)
-            except BadRequest as error:  # one journal too many
-                log.info("journal %s is not brought up to date: %s", journal_id, error)
+            except BadRequest as error:  # more journals than this node may serve
+                log.info("journal %s is not synced: %s", journal_id, error)
                 continue
             found[journal_id] = self._syncers[key] = syncer
         return found

@@ -12,7 +12,7 @@ from ..errors import BadFrame
 MAGIC = b"hrpc"
 IPC_VERSION = 9
 SIMPLE, SASL = 0x00, 0xDF
-"""A client's choice of authentication: none, or SASL, to which the server answers that none is needed."""
+"""A client's choice of authentication: none, or SASL. The server answers the latter that none is needed."""
 
 PREAMBLE_BYTES = 7
 
@@ -22,11 +22,11 @@ FRAME_BYTES_MAX = 128 * 1024 * 1024
 _LENGTH = struct.Struct(">I")
 
 _MORE_THAN_A_BYTE = 0x80
-"""In the first byte of a varint: others follow."""
+"""The bit in a byte of a varint which means that further bytes follow."""
 
 
 class FrameReader:
-    """Reassembles frames from bytes as they come. `size_max` bounds one frame."""
+    """Reassembles frames from bytes as they arrive. `size_max` bounds one frame."""
 
     def __init__(self, size_max: int = FRAME_BYTES_MAX) -> None:
         self.size_max = size_max
@@ -38,9 +38,9 @@ class FrameReader:
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[memoryview]:
-        """Yields the frames that are complete now. Raises BadFrame for one that is too large.
+        """Yields the frames that are complete now. Raises BadFrame if one is too large.
 
-        `size_max` is read for each frame: the consumer of one may change it for those behind it.
+        `size_max` is read for each frame, so the consumer of one may change it for the following ones.
         """
         self.put(data)
         return self._frames()
@@ -58,7 +58,7 @@ class FrameReader:
             self._buffer = bytes(view[offset:]) + self._buffer
 
     def _end_of_frame(self, data: bytes | bytearray | memoryview, offset: int) -> int | None:
-        """Where the frame at `offset` ends; None while it is not complete."""
+        """The end of the frame at `offset`; None while it is incomplete."""
         if len(data) - offset < _LENGTH.size:
             return None
         (size,) = _LENGTH.unpack_from(data, offset)
@@ -68,19 +68,20 @@ class FrameReader:
         return end if end <= len(data) else None
 
     def take(self, count: int) -> bytes | None:
-        """Takes the first bytes, which are not a frame; None until there are so many."""
+        """Takes the first `count` bytes, which are not a frame; None until they have arrived."""
         if len(self._buffer) < count:
             return None
         taken, self._buffer = bytes(self._buffer[:count]), self._buffer[count:]
         return taken
 
     def put(self, data: bytes) -> None:
-        """Buffers bytes without parsing frames. The first ones are kept as they came: they may be all of a frame."""
+        """Buffers bytes without parsing frames. Keeps the first ones as they came, because they may be a complete
+        frame."""
         if not self._buffer:
             self._buffer = data
             return
         if isinstance(self._buffer, bytes):
-            self._buffer = bytearray(self._buffer)  # what comes now is added without a copy of all
+            self._buffer = bytearray(self._buffer)  # appends later bytes without copying all
         self._buffer += data
 
 
@@ -93,7 +94,7 @@ def parts_of(frame: bytes | memoryview) -> list[bytes]:
         if size >= _MORE_THAN_A_BYTE:
             size, offset = _length_at(frame, offset - 1)
         if size > len(frame) - offset:
-            raise BadFrame(f"a message of {size} bytes was announced where {len(frame) - offset} are left")
+            raise BadFrame(f"a message of {size} bytes was announced, but {len(frame) - offset} are left")
         parts.append(bytes(frame[offset : offset + size]))
         offset += size
     return parts
@@ -112,4 +113,4 @@ def _length_at(frame: bytes | memoryview, offset: int) -> tuple[int, int]:
     try:
         return read_varint(frame, offset)
     except (IndexError, BrokenOp) as error:
-        raise BadFrame("the length of a message is cut short, or longer than any") from error
+        raise BadFrame("the length of a message is cut short, or too long") from error

@@ -1,7 +1,7 @@
 """Converts our requests and answers to QJournalProtocol's messages, and back.
 
-What has the same name in both is the same, but for numbers below zero, which Hadoop carries in unsigned fields, and for
-the few forms that stand at the end of this module.
+Fields with the same name in both are equal, except for negative numbers, which Hadoop carries in unsigned fields, and
+for the few special forms at the end of this module.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ UNKNOWN_TXID = INVALID_TXID & 0xFFFFFFFFFFFFFFFF
 """Hadoop's "no transaction" in an unsigned field."""
 
 TXNS_MAX = 100_000
-"""Most edits of one answer of getJournaledEdits, whatever is asked for; their bytes are bounded besides."""
+"""The most edits of one answer of getJournaledEdits, whatever was requested. Their bytes are bounded as well."""
 
 _OURS = 1001
-"""The first field number that Hadoop does not know; such fields are left out where they say nothing."""
+"""The first field number that Hadoop does not know. Such fields are omitted if they carry no information."""
 
 _BITS_32, _BITS_64, _SIGN_64 = 1 << 32, 1 << 64, 1 << 63
 
@@ -59,13 +59,13 @@ def journal_id_of(message: Any) -> str:
 
 
 def decoded(kind: type[T], message: Message, **also: Any) -> T:
-    """An answer from its message. What is missing there, or Hadoop's "none", has its default."""
+    """An answer from its message. A missing field, or Hadoop's "none", gets its default."""
     found: T = decoder_of(kind, type(message))(message, also)  # type: ignore[arg-type]  # classes are hashable
     return found
 
 
 def fields_of(value: Any, message: type[Message]) -> dict[str, Any]:
-    """The fields of its message from a request or an answer. Raises ValueError for a number over Hadoop's 32 bits."""
+    """The message fields of a request or an answer. Raises ValueError if a number exceeds Hadoop's 32 bits."""
     found = {
         name: one if write is None else write(one)
         for name, write, is_ours in _writers(message)  # type: ignore[arg-type]  # classes are hashable
@@ -77,9 +77,9 @@ def fields_of(value: Any, message: type[Message]) -> dict[str, Any]:
 
 @cache
 def decoder_of(kind: Any, message: Any) -> Decoder:
-    """A function that makes a request or an answer of a message, and of what that does not say.
+    """A function that creates a request or an answer from a message and the additional values `also`.
 
-    Compiled for each kind, as dataclasses compile theirs: it runs for each batch.
+    Compiled for each kind, as dataclasses compile theirs, because it runs for each batch.
 
         lambda m, also: kind(info=read0(m.info), num_txns=m.num_txns, …, **also)
     """
@@ -107,7 +107,7 @@ def _expression(field: Any) -> str:
 
 
 def _reader(field: Any) -> Callable[[Any], Any] | None:
-    """What makes our value of Hadoop's; None for what is the same."""
+    """Converts Hadoop's value to ours; None if they are equal."""
     if field.message_type is not None:
         decode = decoder_of(_NESTED[field.message_type.name], getattr(pb, field.message_type.name))
         if field.is_repeated:
@@ -124,7 +124,7 @@ def _writers(message: Any) -> list[tuple[str, Callable[[Any], Any] | None, bool]
 
 
 def _writer(field: Any) -> Callable[[Any], Any] | None:
-    """What makes Hadoop's value of ours; None for what is the same."""
+    """Converts our value to Hadoop's; None if they are equal."""
     if field.message_type is not None:
         written = partial(fields_of, message=getattr(pb, field.message_type.name))
         return (lambda values: [written(one) for one in values]) if field.is_repeated else written
@@ -143,7 +143,7 @@ def _is_signed_32(field: Any) -> bool:
     return field.type == field.TYPE_UINT32 and field.name in ("layout_version", "namespace_id")
 
 
-# --- forms of their own ---------------------------------------------------------------------------------------------
+# --- special forms --------------------------------------------------------------------------------------------------
 
 _NESTED: dict[str, type] = {
     "Manifest": Manifest,

@@ -1,4 +1,4 @@
-"""The RPC methods of JournalNodes: which of our requests each carries, and in which messages."""
+"""The RPC methods of JournalNodes: the request that each carries, and its messages."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Place:
 
 @dataclass(frozen=True)
 class Method:
-    """One method. `answer`: the field of the reply that has it, or what the whole reply is; None for no answer."""
+    """One method. `answer`: the field of the reply that has the answer, or the type of the complete reply; None for no
+    answer."""
 
     name: str
     kind: type[requests.Request[Any]]
@@ -51,7 +52,8 @@ class Method:
         return message
 
     def request_of(self, message: Message, client_id: bytes) -> requests.Request[Any]:
-        """A NameNode has one client id for all its calls, and upgrades and discards without naming its epoch."""
+        """The request in the message. A NameNode has one client id for all its calls, and does not name its epoch in
+        upgrades and discards."""
         request: requests.Request[Any] = self._decode(
             message, {"owner": client_id} if self._has_owner else {}
         )

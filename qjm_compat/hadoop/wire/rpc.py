@@ -26,7 +26,7 @@ DETAIL_INVALID_HEADER, DETAIL_DESERIALIZING, DETAIL_VERSION = 12, 13, 14
 _DETAILS: dict[type[Exception], int] = {NoSuchMethod: 2, NoSuchProtocol: 3, VersionMismatch: 6}
 
 CLIENT_ID_BYTES_MAX = 64
-"""Longest client id; Hadoop's has 16 bytes."""
+"""The longest client id; Hadoop's has 16 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Call:
 
 
 def parse(message: Message, data: bytes) -> None:
-    """Decodes a message. Raises DecodeError, also for a missing required field."""
+    """Decodes a message. Raises DecodeError, also if a required field is missing."""
     message.ParseFromString(data)
     if not message.IsInitialized():
         raise DecodeError(
@@ -70,7 +70,7 @@ def call_in(frame: bytes | memoryview) -> Call:
     except DecodeError as error:
         raise BadFrame(f"the header of a call cannot be read: {error}") from error
     if header.rpc_kind != PROTOCOL_BUFFERS or not header.HasField("rpc_op") or header.rpc_op != FINAL:
-        raise BadFrame("the header of a call is of a kind that is not served")
+        raise BadFrame("the header of a call is of an unsupported kind")
     if len(header.client_id) > CLIENT_ID_BYTES_MAX:
         raise BadFrame("a client id of Hadoop's has 16 bytes")
     return Call(Caller(header.call_id, header.client_id, header.retry_count), tuple(parts[1:]))
@@ -80,7 +80,7 @@ def method_of(call: Call) -> tuple[str, str, bytes]:
     """Decodes protocol, method and message of a call. Raises BadFrame, VersionMismatch."""
     if len(call.parts) != 2:
         raise BadFrame(
-            f"a call has a header and a message behind the first header, not {len(call.parts)} parts"
+            f"a call has a header and a message after the first header, not {len(call.parts)} parts"
         )
     header = pb.CallHeader()
     try:
@@ -100,7 +100,7 @@ def success(caller: Caller, message: Message) -> bytes:
 
 
 def failure(caller: Caller, error: Exception) -> bytes:
-    """Encodes an error, with Hadoop's class of it."""
+    """Encodes an error, with its Hadoop class."""
     header = _header(caller, ERROR)
     header.exception_class = error.java_class if isinstance(error, JournalError) else "java.io.IOException"
     header.error_message, header.own_class = str(error), type(error).__name__
@@ -122,7 +122,7 @@ def fatal(error: str, detail: int) -> bytes:
 
 
 def sasl_not_needed() -> bytes:
-    """The reply to a client that wants to negotiate: it goes on without."""
+    """The reply to a client that wants to negotiate: it continues without."""
     header = pb.ResponseHeader(
         call_id=SASL_CALL & 0xFFFFFFFF, status=SUCCESS, ipc_version=IPC_VERSION, client_id=b"", retry_count=-1
     )

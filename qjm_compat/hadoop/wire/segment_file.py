@@ -12,7 +12,7 @@ from ...errors import SegmentUnreadable
 _TXID_END = 2**63 - 1
 _LENGTH_BYTES_END = 5
 _AROUND_LENGTH_BYTES = 5
-"""Bytes that an op's length does not count: the opcode, and the checksum."""
+"""Bytes that an op's length does not count: the opcode and the checksum."""
 
 
 class SegmentCutter:
@@ -28,7 +28,7 @@ class SegmentCutter:
         """Of the file, where it is known."""
 
     def feed(self, data: bytes) -> Batch | None:
-        """Returns the ops complete now. Raises SegmentUnreadable for damage and gaps."""
+        """Returns the ops that are complete now. Raises SegmentUnreadable for damage and gaps."""
         self._rest += data
         try:
             if self.layout_version is None:
@@ -44,11 +44,11 @@ class SegmentCutter:
         return batch
 
     def end(self) -> None:
-        """Ends the input. Raises SegmentUnreadable if the file ends in the middle of something."""
+        """Ends the input. Raises SegmentUnreadable if the file ends in the middle of its header or an op."""
         if self.layout_version is None:
             raise self._damaged("the file ends inside its header")
         if self._rest:
-            raise self._damaged("the file ends inside of an op")
+            raise self._damaged("the file ends inside an op")
 
     def _cut(self) -> Batch | None:
         first, offset = self._next_txid, 0
@@ -58,7 +58,7 @@ class SegmentCutter:
                 break
             _, txid, end = frame_at(self._rest, offset)
             if txid != self._next_txid:
-                raise self._damaged(f"txid {txid} stands there")
+                raise self._damaged(f"txid {txid} is there")
             offset, self._next_txid = end, txid + 1
         records, self._rest = self._rest[:offset], self._rest[offset:]
         self._is_over = self._rest[:1] == bytes([TERMINATOR])
@@ -66,7 +66,7 @@ class SegmentCutter:
         return Batch(first, count, records, None, self.writer_epoch) if count else None
 
     def _is_whole(self, offset: int) -> bool:
-        """Whether all bytes of the op there have come, or its length is invalid."""
+        """Whether all bytes of the op there have arrived, or its length is invalid."""
         left = len(self._rest) - offset
         if left < _LENGTH_BYTES_END or self._rest[offset] == TERMINATOR:
             return False
@@ -75,7 +75,7 @@ class SegmentCutter:
 
     def _check_padding(self) -> None:
         if self._rest.strip(b"\x00\xff"):
-            raise self._damaged("something stands behind its terminator")
+            raise self._damaged("something follows its terminator")
         self._rest = b""
 
     def _damaged(self, what: str) -> SegmentUnreadable:

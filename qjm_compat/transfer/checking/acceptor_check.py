@@ -1,4 +1,4 @@
-"""Checks one acceptor by itself: its state, its records, and its ledgers."""
+"""Checks one acceptor on its own: its state, its records, and its ledgers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DIGEST_BYTES = 16
 
 @dataclass(slots=True)
 class _Read:
-    """What was read of a segment so far."""
+    """The part of a segment that was read so far."""
 
     next_txid: int
     digest: hashlib.blake2b
@@ -38,7 +38,7 @@ class _Read:
 
 
 class AcceptorCheck:
-    """Adds to the findings what one acceptor has, and what is wrong with it."""
+    """Adds one acceptor's segments and problems to the findings."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class AcceptorCheck:
         self._note_copy(segment, read, whole=whole)
 
     def _wrong_with(self, segment: SegmentRecord, record: LedgerRecord) -> list[str]:
-        """A segment that has an end stands in a closed ledger that was made for it."""
+        """Checks that a segment that has an end is in a closed ledger that was created for it."""
         problems = []
         if segment.end_txid is not None and not record.is_closed:
             problems.append(
@@ -97,7 +97,7 @@ class AcceptorCheck:
         for label, value in labels.items():
             told = record.custom_metadata.get(label, b"").decode(errors="replace")
             if told != value:
-                problems.append(f"its ledger {record.ledger_id} says {label}={told!r}, not {value!r}")
+                problems.append(f"its ledger {record.ledger_id} has {label}={told!r}, not {value!r}")
         return problems
 
     async def _read(self, segment: SegmentRecord, read: _Read) -> None:

@@ -14,16 +14,15 @@ from .findings import CopyFound, JournalFindings
 JOURNAL = "journal"
 
 FIRST_TXID = 1
-"""What a new namespace begins with."""
+"""The first txid of a new namespace."""
 
 
 def check_agreement(
     found: JournalFindings, purged_below: Mapping[str, int], unknown: Collection[str] = ()
 ) -> None:
-    """Adds to the findings what the copies contradict each other in, and where edits are missing or few have them.
+    """Adds to the findings the contradictions between copies, missing edits, and edits that too few acceptors have.
 
-    `purged_below` says, for every acceptor, what it has forgotten because it was told to. Of the acceptors in
-    `unknown` nothing is known.
+    `purged_below` has the txid below which each acceptor has purged. Nothing is known of the acceptors in `unknown`.
     """
     final: dict[int, list[CopyFound]] = defaultdict(list)
     for copy in found.copies:
@@ -46,7 +45,7 @@ def check_agreement(
 
 
 def _end_of(found: JournalFindings, first: int, copies: Sequence[CopyFound]) -> int:
-    """The end of a finalized segment; its copies must have the same end and the same edits."""
+    """The end of a finalized segment. Its copies must have the same end and the same edits."""
     ends = sorted({copy.last_txid for copy in copies})
     if len(ends) != 1:
         found.problem(f"segment {first}", f"it is finalized with different ends: {_told(copies)}")
@@ -58,7 +57,7 @@ def _end_of(found: JournalFindings, first: int, copies: Sequence[CopyFound]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Lacking:
-    """Who does not have a finalized segment finalized, and how many may have all of it."""
+    """The acceptors that do not have a finalized segment finalized, and how many may have all of it."""
 
     first: int
     last: int
@@ -72,7 +71,7 @@ def _lacking(
     purged_below: Mapping[str, int],
     unknown: Collection[str],
 ) -> _Lacking:
-    """An acceptor that was about to finalize it has it, too; one that was not looked at may."""
+    """An acceptor that was about to finalize it counts as having it; one that was not looked at may have it."""
     first, last = final[0].first_txid, max(copy.last_txid for copy in final)
     epochs = {copy.writer_epoch for copy in final}
     there = {copy.acceptor for copy in final} | {name for name, txid in purged_below.items() if last < txid}
@@ -87,7 +86,8 @@ def _lacking(
 
 
 def _check_copies(found: JournalFindings, segments: Sequence[_Lacking]) -> None:
-    """A segment begins only when the one before it is finalized at a majority; losing one more must not undo it."""
+    """Checks that a majority has each segment finalized before the next begins, and still would after losing one
+    acceptor."""
     needed = majority(tuple(range(len(found.acceptors)))).needed
 
     def kind(one: _Lacking) -> tuple[tuple[str, ...], bool, bool]:
@@ -121,7 +121,7 @@ def _where(segments: Sequence[_Lacking]) -> str:
 
 
 def _in_progress(copies: Sequence[CopyFound], finalized_end: int) -> list[CopyFound]:
-    """The copies of the segment in progress that count: the latest one, of its latest writer."""
+    """The copies of the segment in progress that count: those of the latest segment, from its latest writer."""
     behind = [c for c in copies if not c.finalized and c.first_txid > finalized_end]
     if not behind:
         return []
@@ -131,7 +131,7 @@ def _in_progress(copies: Sequence[CopyFound], finalized_end: int) -> list[CopyFo
 
 
 def _check_marks(found: JournalFindings, copies: Sequence[CopyFound]) -> None:
-    """What one writer wrote is the same at every acceptor, as far as each of them has it."""
+    """Checks that the edits of one writer are the same at every acceptor, as far as each acceptor has them."""
     shared = set.intersection(*(set(copy.marks) for copy in copies)) if copies else set()
     if shared and len({copy.marks[max(shared)] for copy in copies}) > 1:
         names = ", ".join(copy.acceptor for copy in copies)
@@ -146,17 +146,19 @@ def _span(copies: Sequence[CopyFound]) -> Iterator[tuple[int, int]]:
 
 
 def _check_layouts(found: JournalFindings, where: str, copies: Sequence[CopyFound]) -> None:
-    """The same frames are other ops under another layout."""
+    """Checks that the layouts are equal, because the same frames are other ops under another layout."""
     if len({copy.layout_version for copy in copies}) > 1:
         told = ", ".join(f"{copy.acceptor} has {copy.layout_version}" for copy in copies)
         found.problem(where, f"the copies are of different layouts: {told}")
 
 
 def _check_beginning(found: JournalFindings, first: int, purged_below: int) -> None:
-    """Purging keeps the segment that holds the first txid to keep. Where nothing was purged, none need be known."""
+    """Checks the start of the journal. Purging keeps the segment that holds the first txid to keep. If nothing was
+    purged, no segment need be known."""
     if 0 < purged_below < first:
         found.problem(
-            JOURNAL, f"{txids(purged_below, first - 1)} missing: no more was purged than what ended before"
+            JOURNAL,
+            f"{txids(purged_below, first - 1)} missing: only segments that end before them were purged",
         )
     elif purged_below == 0 and first > FIRST_TXID:
         found.notes.append(f"the journal begins with txid {first}, and nothing before it was purged")
@@ -167,7 +169,7 @@ def _check_continuity(found: JournalFindings, spans: Sequence[tuple[int, int]]) 
         if following > last + 1:
             found.problem(JOURNAL, f"{txids(last + 1, following - 1)} missing")
         elif following <= last:
-            found.problem(JOURNAL, f"segment {first}-{last} reaches into segment {following}")
+            found.problem(JOURNAL, f"segment {first}-{last} overlaps segment {following}")
 
 
 def txids(first: int, last: int) -> str:

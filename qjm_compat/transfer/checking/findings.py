@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class JournalProblem:
-    """Something that is not as it must be. `where` is an acceptor and a segment, or the journal."""
+    """A violated invariant. `where` is an acceptor and a segment, or the journal."""
 
     where: str
     what: str
@@ -21,7 +21,7 @@ class CopyFound:
     """One acceptor's copy of a segment, as it was read.
 
     `digest` is over all frames, however they are cut into batches. `marks` has the digest up to the end of each batch,
-    for a copy that may end anywhere. A copy that could not be read whole has no digest.
+    for a copy that may end anywhere. A copy that could not be read completely has no digest.
     """
 
     acceptor: str
@@ -36,11 +36,11 @@ class CopyFound:
 
 @dataclass(slots=True)
 class JournalFindings:
-    """`ops` and `bytes` were read, of all copies together. `notes` are no problems, but good to know.
+    """`ops` and `bytes` were read, of all copies together. `notes` are not problems, but useful to know.
 
-    `purged_below`: what every acceptor was told to forget ends before it. `lost_copies`: acceptors and first txids of
-    copies whose ledgers are not there; each is a problem of its own. `orphans_seen_at`: by this process's monotonic
-    clock, when all `orphans` existed and nothing referred to them.
+    `purged_below`: every acceptor was asked to purge the segments that end before it. `lost_copies`: acceptors and
+    first txids of copies whose ledgers are missing; each is also a separate problem. `orphans_seen_at`: the time, by
+    this process's monotonic clock, when all `orphans` existed and nothing referred to them.
     """
 
     acceptors: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class JournalFindings:
         return len(self.problems) - len(self.orphans)
 
     def lacks(self, first_txid: int, last_txid: int) -> int | None:
-        """The first of these txids that no finalized segment has and that was not purged; None where there is none."""
+        """The first of these txids that no finalized segment has and that was not purged; None if there is none."""
         next_txid = max(first_txid, self.purged_below)
         for copy in sorted(self.copies, key=lambda copy: copy.first_txid):
             if copy.finalized and copy.digest is not None and copy.first_txid <= next_txid:
@@ -79,7 +79,7 @@ class JournalFindings:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A ledger that says it is the journal's, and that nothing refers to."""
+    """A ledger whose metadata names the journal, and to which nothing refers."""
 
     ledger_id: int
     metadata_uri: str
@@ -87,7 +87,7 @@ class Orphan:
     first_txid: str
     length_bytes: int | None
     why_kept: str | None = None
-    """What forbids to delete it, as far as it can be told without disturbing anybody."""
+    """The reason not to delete it, as far as it can be determined without disturbing a writer."""
 
     def __str__(self) -> str:
         said = (

@@ -1,8 +1,8 @@
 """Checks that a journal is complete: reads every copy of every segment, without fencing or disturbing a writer.
 
-Three rounds: each acceptor by itself (`acceptor_check`), the acceptors against each other (`agreement`), and orphaned
-ledgers. A writer or a purge may be active meanwhile: a problem counts only
-if the acceptors did not change while they were checked.
+Three rounds: each acceptor on its own (`acceptor_check`), the acceptors against each other (`agreement`), and orphaned
+ledgers. A writer or a purge may be active meanwhile, so a problem counts only if the acceptors did not change while
+they were checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .findings import JournalFindings
 from .orphans import ORPHAN_AGE_SECONDS, find_orphans
 
 ROUNDS_MAX = 3
-"""Looks at a journal that changes and does not look well meanwhile."""
+"""The number of attempts to check a journal that changes meanwhile and seems to have problems."""
 
 OnBytes = Callable[[int], None]
 
@@ -33,9 +33,9 @@ async def check_journal(
     orphan_age_seconds: float = ORPHAN_AGE_SECONDS,
     on_bytes: OnBytes = lambda _: None,
 ) -> JournalFindings:
-    """Reads the whole journal and says what is wrong with it. `deep` decodes every op as well.
+    """Reads the complete journal and reports its problems. `deep` decodes every op as well.
 
-    Raises TransferRefused where no acceptor is formatted, JournalUnavailable where the metadata fails meanwhile.
+    Raises TransferRefused if no acceptor is formatted, JournalUnavailable if the metadata fails meanwhile.
     """
     for _ in range(ROUNDS_MAX):
         seen, silent = await inspector.look_at_those_that_answer()
@@ -43,13 +43,13 @@ async def check_journal(
         if not found.problems or not await _has_changed(inspector, seen):
             break
     else:
-        found.notes.append("the journal was changed all the while: what is wrong here may be so no longer")
+        found.notes.append("the journal changed during every attempt: these problems may no longer exist")
     for uri in sorted({inspector.acceptors[name] for name in seen}):
         try:
             for orphan in await find_orphans(inspector, uri, found, orphan_age_seconds):
                 found.orphan(JOURNAL, orphan)
         except JournalUnavailable as error:
-            found.problem(JOURNAL, f"ledgers that nothing refers to could not be looked for: {error}")
+            found.problem(JOURNAL, f"unreferenced ledgers could not be searched: {error}")
     found.orphans_seen_at = time.monotonic()
     return found
 
@@ -78,7 +78,9 @@ async def _check(
             )
         else:
             if seen[name].state.storage is None:
-                found.problem(f"acceptor {name}", "it is not formatted: an upgrade was begun, and not done")
+                found.problem(
+                    f"acceptor {name}", "it is not formatted: an upgrade was begun and not completed"
+                )
             await AcceptorCheck(inspector, seen[name], found, deep=deep, on_bytes=on_bytes).run()
     _check_storage(seen, found)
     purged_below = {name: one.state.purged_below for name, one in seen.items()}
@@ -87,7 +89,7 @@ async def _check(
 
 
 def _check_storage(seen: Mapping[str, AcceptorSeen], found: JournalFindings) -> None:
-    """All acceptors hold the edits of one namespace."""
+    """Checks that all acceptors hold the edits of one namespace."""
     different: dict[JournalStorage, list[str]] = {}
     for name, one in seen.items():
         if one.state.storage is not None:

@@ -1,7 +1,7 @@
 """Finds and deletes orphans: a journal's ledgers that nothing refers to, left by a crash between two steps.
 
-Which are told goes by the time in their records, which a wrong clock may have written. One is deleted only when this
-process has seen for as long, by its own monotonic clock, that nothing refers to it.
+The time in a ledger's record, which a wrong clock may have written, decides whether it is reported. It is deleted only
+if this process has seen for as long, by its own monotonic clock, that nothing refers to it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from ..inspection.inspector import JournalInspector
 from .findings import JournalFindings, Orphan
 
 ORPHAN_AGE_SECONDS = 3600.0
-"""A ledger is made before anything refers to it, and a copy is written in between: so old is long past that."""
+"""The age of orphans. A ledger is created before anything refers to it, and a copy is written in between; both end long
+before this age."""
 
 
 @dataclass(slots=True)
 class Deleted:
-    """How many orphans were deleted, and those that were not, with the reason."""
+    """The number of deleted orphans, and the orphans that were not deleted, with the reason."""
 
     count: int = 0
     kept: list[Orphan] = field(default_factory=list)
@@ -43,22 +44,25 @@ class Deleted:
 async def find_orphans(
     inspector: JournalInspector, uri: str, found: JournalFindings, age_seconds: float
 ) -> list[Orphan]:
-    """The orphans of one cluster that are older than `age_seconds`, and what each holds that `found` lacks.
+    """The orphans of one cluster that are older than `age_seconds`, and the edits in each that `found` lacks.
 
-    Raises JournalUnavailable where the cluster's acceptors cannot all be looked at: what they need is no orphan.
+    Raises JournalUnavailable if not all of the cluster's acceptors can be read, because a ledger that they need is no
+    orphan.
     """
     labelled = await _labelled(inspector, uri, age_seconds)
-    acceptors = await inspector.look_at_others(uri)  # after the listing: what is referred to by now is none
+    acceptors = await inspector.look_at_others(
+        uri
+    )  # after the listing: a ledger that is referenced by now is no orphan
     orphans = [_orphan(uri, record) for record in labelled if not _is_needed(acceptors, record.ledger_id)]
     return [replace(one, why_kept=await _why_keep(inspector, one, found)) for one in orphans]
 
 
 def refuse_unless_whole(found: JournalFindings) -> None:
-    """Raises TransferRefused where anything else is wrong: an orphan may then be the only copy of what is missing."""
+    """Raises TransferRefused if there are other problems: an orphan may then be the only copy of missing edits."""
     if found.problems_beside_orphans:
         raise TransferRefused(
             f"no orphan is deleted while the journal has other problems ({found.problems_beside_orphans}): "
-            f"it may hold the only copy of edits that are missing"
+            f"it may hold the only copy of missing edits"
         )
 
 
@@ -68,11 +72,11 @@ async def delete_orphans(
     age_seconds: float = ORPHAN_AGE_SECONDS,
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Deleted:
-    """Deletes those orphans of a check that nothing refers to `age_seconds` later, and of which nothing would be
-    missed. Those that the check would keep are kept.
+    """Deletes those orphans of a check that nothing refers to `age_seconds` later, and whose edits are all in the
+    journal or purged. Keeps those that the check would keep.
 
-    Each is ended first, so that all of it is read. Raises TransferRefused where the check found more than
-    orphans, JournalUnavailable.
+    Ends each ledger first, so that all of it is read. Raises TransferRefused if the check found more than orphans,
+    JournalUnavailable.
     """
     refuse_unless_whole(found)
     done = Deleted(kept=[orphan for orphan in found.orphans if orphan.why_kept is not None])
@@ -91,7 +95,7 @@ async def delete_orphans(
 
 
 def seconds_until_old(found: JournalFindings, age_seconds: float) -> float:
-    """How much longer the orphans of a check of this process have to be seen before they may be deleted."""
+    """How much longer this process must observe the orphans of its check before they may be deleted."""
     return max(0.0, found.orphans_seen_at + age_seconds - time.monotonic())
 
 
@@ -113,7 +117,7 @@ async def _delete(inspector: JournalInspector, orphan: Orphan) -> bool:
 async def _why_keep(
     inspector: JournalInspector, orphan: Orphan, found: JournalFindings, *, end: bool = False
 ) -> str | None:
-    """What forbids to delete an orphan, None where everything in it is in the journal or was purged."""
+    """The reason not to delete an orphan; None if all its edits are in the journal or were purged."""
     if inspector.acceptors.get(orphan.acceptor) != orphan.metadata_uri:
         return f"acceptor {orphan.acceptor} was not looked at"
     ledgers = inspector.ledgers(orphan.acceptor)
@@ -123,7 +127,7 @@ async def _why_keep(
         return await _not_held(ledgers, orphan.ledger_id, found)
     except (JournalError, EditLogError) as error:
         if isinstance(error.__cause__, NoSuchLedger):
-            return None  # somebody else has deleted it
+            return None  # another process has deleted it
         return f"it cannot be read: {error}"
 
 

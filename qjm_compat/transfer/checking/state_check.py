@@ -9,7 +9,7 @@ from ..inspection.acceptor_seen import AcceptorSeen
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:
-    """One sentence for everything that cannot be, or must not stay so."""
+    """One sentence for each impossible state, and for each state that must not last."""
     yield from _epochs(seen)
     yield from _segments(seen)
     yield from _last_finalized(seen)
@@ -21,7 +21,7 @@ def _epochs(seen: AcceptorSeen) -> Iterator[str]:
     state = seen.state
     if state.last_writer_epoch > state.last_promised_epoch:
         yield (
-            f"it listens to epoch {state.last_writer_epoch}, and promised no more than {state.last_promised_epoch}"
+            f"its writer has epoch {state.last_writer_epoch}, but it promised at most {state.last_promised_epoch}"
         )
     epochs = [(s.start_txid, s.writer_epoch) for s in state.segments]
     epochs += [(s.start_txid, s.writer_epoch) for s in seen.finalized]
@@ -55,14 +55,14 @@ def _segments(seen: AcceptorSeen) -> Iterator[str]:
 
 
 def _last_finalized(seen: AcceptorSeen) -> Iterator[str]:
-    """A segment that was finalized here last is here, until it is purged."""
+    """The segment that was finalized here last must be here until it is purged."""
     start_txid = seen.state.last_finalized_start
     if start_txid >= max(1, seen.state.purged_below) and not seen.has_final(start_txid):
-        yield f"segment {start_txid} was finalized last, and nothing of it is there"
+        yield f"segment {start_txid} was finalized last, and is missing"
 
 
 def _accepted(seen: AcceptorSeen) -> Iterator[str]:
-    """What was accepted is here: the choice and the ledger that holds it change together."""
+    """An accepted segment must be here, because the choice and the ledger that holds it change together."""
     ends = {segment.start_txid: segment.end_txid for segment in seen.state.segments}
     ends |= {record.start_txid: record.end_txid for record in seen.finalized}
     for accepted in seen.state.accepted:

@@ -1,4 +1,4 @@
-"""Names of the segment files in a `current/` directory, as NameNodes and JournalNodes give them.
+"""Names of the segment files in a `current/` directory, as used by NameNodes and JournalNodes.
 
     edits_<first>-<last>         finalized; both txids with 19 digits
     edits_inprogress_<first>     being written, or left by a writer that died
@@ -22,7 +22,7 @@ _IN_PROGRESS = re.compile(r"edits_inprogress_(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SegmentName:
-    """A segment as its file's name tells it; `last_txid` is None while it is in progress."""
+    """The segment that a file's name describes. `last_txid` is None while it is in progress."""
 
     file: str
     first_txid: int
@@ -31,7 +31,7 @@ class SegmentName:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file that looks like edits, and why it holds none of the journal."""
+    """A file that looks like edits, and the reason that it holds none of the journal."""
 
     file: str
     why: str
@@ -39,7 +39,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """The segments of a directory in order, none overlapping another, and what was left out."""
+    """The segments of a directory in order, none overlapping another, and the omitted files."""
 
     segments: tuple[SegmentName, ...]
     left_out: tuple[LeftOut, ...]
@@ -54,7 +54,7 @@ def in_progress_name(first_txid: int) -> str:
 
 
 def parsed(file: str) -> SegmentName | None:
-    """The segment of this name, None for any other file. Raises TransferRefused for a name that cannot be."""
+    """The segment of this name, None for any other file. Raises TransferRefused for an impossible name."""
     if found := _IN_PROGRESS.fullmatch(file):
         return SegmentName(file, int(found[1]), None)
     if not (found := _FINALIZED.fullmatch(file)):
@@ -66,7 +66,8 @@ def parsed(file: str) -> SegmentName | None:
 
 
 def listing(files: Iterable[str]) -> DirectoryListing:
-    """Raises TransferRefused where two finalized segments overlap: which of them is true nobody can tell."""
+    """Sorts a directory's files. Raises TransferRefused if two finalized segments overlap: it is unknown which one is
+    true."""
     edits = sorted(file for file in files if file.startswith(PREFIX))
     found = {file: parsed(file) for file in edits}
     segments = sorted((s for s in found.values() if s is not None), key=_final_first)

@@ -20,7 +20,8 @@ PIECE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CheckedSegment:
-    """Edits that were found whole, undamaged and without a gap. `torn` tells what a dead writer left behind them."""
+    """Edits that were found whole, undamaged and without a gap. `torn` describes the remains of a dead writer after
+    them."""
 
     first_txid: int
     last_txid: int
@@ -30,7 +31,7 @@ class CheckedSegment:
     torn: str | None = None
 
     def up_to(self, txid: int) -> CheckedSegment:
-        """The same without what comes behind a txid, which a writer that is alive may have added since."""
+        """The same segment up to a txid. A live writer may have added the later edits since."""
         records = slice_batch(self.records, self.first_txid, txid)
         return replace(self, last_txid=txid, records=records, torn=None)
 
@@ -40,10 +41,10 @@ class CheckedSegment:
 
 
 def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
-    """The edits of a file, None where one in progress has none yet (Hadoop moves those aside as .empty).
+    """The edits of a file; None if it is in progress and has none yet (Hadoop moves such files aside as .empty).
 
-    One in progress ends with its last valid op. Raises TransferRefused for damage, and for edits that are not those
-    of the file's name.
+    A file in progress ends with its last valid op. Raises TransferRefused for damage, and if the edits do not match the
+    file's name.
     """
     data = _content(folder / name.file, in_progress=name.last_txid is None)
     if name.last_txid is None and is_padding(data):
@@ -67,14 +68,14 @@ def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
 
 
 def is_padding(data: memoryview) -> bool:
-    """Whether there is nothing but padding: the file was prepared and never written to."""
+    """Whether there is nothing but padding: the file was allocated and never written to."""
     return all(
         not bytes(data[at : at + PIECE_BYTES]).strip(PADDING) for at in range(0, len(data), PIECE_BYTES)
     )
 
 
 def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator[Batch]:
-    """Verified frames cut into batches of at most `bytes_max`; a larger op stands alone."""
+    """Verified frames cut into batches of at most `bytes_max`. A larger op is a batch of its own."""
     begin = offset = 0
     first = txid = first_txid
     while offset < len(records):
@@ -89,7 +90,8 @@ def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator
 
 
 def _content(path: Path, *, in_progress: bool) -> memoryview:
-    """The file, mapped into memory. A mapping would not live through a cut, as a writer makes it at the end."""
+    """The file's bytes, mapped into memory unless it is in progress: its writer truncates the file at the end, which a
+    mapping would not survive."""
     if in_progress:
         return memoryview(path.read_bytes())
     with path.open("rb") as file:

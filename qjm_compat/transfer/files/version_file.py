@@ -12,13 +12,13 @@ VERSION = "VERSION"
 
 LAYOUTS = range(-(2**31), 0)
 NUMBERS = range(2**63)
-"""What a namespace's id and its creation time can be."""
+"""The valid values of a namespace's id and its creation time."""
 
 _ESCAPED = re.compile(r"\\(.)")
 
 
 def read_version(folder: Path) -> NamespaceInfo | None:
-    """What VERSION says, None where there is none. Raises TransferRefused for one that says too little."""
+    """The namespace in VERSION, None if there is no such file. Raises TransferRefused if it lacks a field."""
     path = folder / VERSION
     if path.exists() and not path.is_file():
         raise TransferRefused(f"{path} is not a regular file")

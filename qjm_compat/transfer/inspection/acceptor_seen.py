@@ -9,9 +9,9 @@ from metadata.records.journal_record import FinalizedSegment, JournalState, Segm
 
 @dataclass(frozen=True, slots=True)
 class AcceptorSeen:
-    """One acceptor at one moment. `records` are all that stand, also of segments that no longer belong to it.
+    """One acceptor at one moment. `records` are all existing ones, including segments that no longer belong to it.
 
-    `unreadable` says what is wrong with those that cannot be decoded.
+    `unreadable` describes the problems of those that cannot be decoded.
     """
 
     name: str
@@ -33,7 +33,7 @@ class AcceptorSeen:
 
     @property
     def segments(self) -> tuple[SegmentRecord, ...]:
-        """All of them, those with records of their own first."""
+        """All its segments, those with their own records first."""
         return (*(segment_of(record) for record in self.finalized), *self.latest)
 
     @property
@@ -42,7 +42,7 @@ class AcceptorSeen:
 
     @property
     def last_final_start(self) -> int:
-        """Where the last finalized segment begins; 0 where there is none."""
+        """The first txid of the last finalized segment; 0 if there is none."""
         return max(self.state.finalized(self.records), default=0)
 
     def has_final(self, start_txid: int) -> bool:
@@ -50,7 +50,7 @@ class AcceptorSeen:
         return start_txid in self.state.finalized(self.records)
 
     def needs(self, ledger_id: int) -> bool:
-        """Whether anything here refers to a ledger, be it only to have it deleted."""
+        """Whether anything here refers to a ledger, even if only to have it deleted."""
         state = self.state
         states = (state, state.previous) if state.previous is not None else (state,)
         return any(record.ledger_id == ledger_id for record in self.records) or any(
@@ -60,7 +60,7 @@ class AcceptorSeen:
 
 
 def segment_of(record: FinalizedSegment) -> SegmentRecord:
-    """A finalized segment as the state has it."""
+    """A finalized segment in the form of the state."""
     return SegmentRecord(
         record.start_txid,
         record.ledger_id,

@@ -24,21 +24,21 @@ from ...errors import JournalUnavailable
 from .acceptor_seen import AcceptorSeen
 
 LOOKS_MAX = 20
-"""Changes by a writer that one look at its acceptor lives through."""
+"""The number of changes by a writer that one look at its acceptor tolerates."""
 
 SEEN_SECONDS_MAX = 20.0
 SEEN_POLL_SECONDS = 0.02
-"""How long a writer's last edits may take until readers see them, and how often that is looked at."""
+"""How long a writer's last edits may take until readers see them, and how often that is checked."""
 
 LAGGARD_SECONDS_MAX = 5.0
-"""What a majority has done the others may still be doing; so long is waited for them."""
+"""How long to wait for acceptors that may be slower than a majority."""
 
 Records = tuple[tuple[FinalizedSegment, ...], tuple[str, ...]]
-"""Those of an acceptor that can be decoded, in order, and what is wrong with each of the others."""
+"""An acceptor's decodable records, in order, and the problem of each of the others."""
 
 
 def cannot_be_read(seen: AcceptorSeen) -> JournalUnavailable:
-    """The error of an acceptor that has unreadable records, for whoever needs all of them."""
+    """The error of an acceptor with unreadable records, for callers that need all of them."""
     return JournalUnavailable(f"acceptor {seen.name} cannot be read: {seen.unreadable[0]}")
 
 
@@ -75,21 +75,21 @@ class JournalInspector:
 
     @property
     def clients(self) -> dict[str, LedgerClient]:
-        """A client of every cluster that an acceptor keeps its ledgers in, by metadata URI."""
+        """A client of each cluster in which an acceptor keeps its ledgers, by metadata URI."""
         return self._clients
 
     @property
     def password(self) -> bytes:
-        """Of its ledgers."""
+        """The password of the ledgers."""
         return self._config.password
 
     def ledgers(self, acceptor: str) -> SegmentLedgers:
-        """The ledgers of an acceptor, to be read."""
+        """The ledgers of an acceptor, for reading."""
         client = self._clients[self.acceptors[acceptor]]
         return SegmentLedgers(client, self.journal_id, acceptor, self._config)
 
     async def look(self, acceptor: str) -> AcceptorSeen | None:
-        """An acceptor's state and records of the same moment, None where it has none."""
+        """An acceptor's state and records of the same moment; None if it has none."""
         seen = await self._look(acceptor)
         if seen is not None and seen.unreadable:
             raise cannot_be_read(seen)
@@ -106,17 +106,17 @@ class JournalInspector:
                 if _version(again) == _version(state):
                     return _seen(acceptor, again, records, unreadable)
                 state = again
-        raise JournalUnavailable(f"acceptor {acceptor} of journal {self.journal_id} changes all the time")
+        raise JournalUnavailable(f"acceptor {acceptor} of journal {self.journal_id} keeps changing")
 
     async def look_at_all(self) -> dict[str, AcceptorSeen]:
-        """Those acceptors that have a state."""
+        """The acceptors that have a state."""
         found = {name: await self.look(name) for name in self.acceptors}
         return {name: seen for name, seen in found.items() if seen is not None}
 
     async def look_at_those_that_answer(
         self,
     ) -> tuple[dict[str, AcceptorSeen], dict[str, JournalUnavailable]]:
-        """`look_at_all`, with what is unreadable, and why of those that cannot be looked at."""
+        """Like `look_at_all`, but includes unreadable records, and the errors of acceptors that cannot be read."""
         found: dict[str, AcceptorSeen] = {}
         silent: dict[str, JournalUnavailable] = {}
         for name in self.acceptors:
@@ -130,7 +130,7 @@ class JournalInspector:
         return found, silent
 
     async def look_at_others(self, uri: str) -> list[AcceptorSeen]:
-        """All acceptors of the journal in one metadata store, asked for or not, each with all its records."""
+        """All acceptors of the journal in one metadata store, requested or not, each with all its records."""
         with metadata_errors():
             names = [
                 name async for journal, name in list_journals(self._store(uri)) if journal == self.journal_id
@@ -139,10 +139,10 @@ class JournalInspector:
         return [seen for seen in found if seen is not None]
 
     async def in_progress(self) -> str | None:
-        """Says which segment somebody may be writing, if there is one.
+        """Describes the segment that a writer may be writing, if there is one.
 
-        A segment begins only when those before it are finalized at a majority: what an acceptor has of these
-        that is not finalized is left over, and nobody writes it.
+        A segment begins only when those before it are finalized at a majority. If an acceptor has an earlier one that
+        is not finalized, it is left over, and no writer writes it.
         """
         found = await self.look_at_all()
         finalized = max((one.last_final_start for one in found.values()), default=0)
@@ -155,8 +155,8 @@ class JournalInspector:
     async def until_seen(self, start_txid: int, last_txid: int) -> None:
         """Returns when readers at a majority of the acceptors can see a segment's edits up to `last_txid`.
 
-        A ledger's writer tells readers of its last entry when it has been idle for a moment; one that lets go
-        at once never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
+        A ledger's writer lets readers see its last entry when it has been idle for a moment; a writer that releases the
+        ledger at once never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
         """
         needed = majority(tuple(range(len(self.acceptors)))).needed
         loop = asyncio.get_running_loop()
@@ -167,7 +167,8 @@ class JournalInspector:
             await asyncio.sleep(SEEN_POLL_SECONDS)
 
     async def lacking(self, start_txid: int) -> list[str]:
-        """The acceptors that do not have a segment finalized; those that are about to get LAGGARD_SECONDS_MAX."""
+        """The acceptors that do not have a segment finalized. Those that are about to finalize it get
+        LAGGARD_SECONDS_MAX."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LAGGARD_SECONDS_MAX
         while left := await self._not_finalized(start_txid):
@@ -199,13 +200,13 @@ class JournalInspector:
             return _seen(name, await journal.read_state(), records)
 
     def _store(self, uri: str) -> MetadataStore:
-        """Raises JournalUnavailable for one that could not be opened."""
+        """The store with this URI. Raises JournalUnavailable if it could not be opened."""
         if uri in self._not_opened:
             raise self._not_opened[uri]
         return self._stores[uri]
 
     async def _connect(self, uri: str) -> None:
-        """One that cannot be opened makes the acceptors in it unavailable, and no others."""
+        """Opens a store. A store that cannot be opened makes only its own acceptors unavailable."""
         try:
             with metadata_errors():
                 self._stores[uri] = await open_store(uri)
@@ -240,7 +241,7 @@ def _seen(
 
 
 async def _records_of(store: MetadataStore, journal: JournalStore, journal_id: str, acceptor: str) -> Records:
-    """All records of an acceptor. Raises MetadataError where they cannot be listed."""
+    """All records of an acceptor. Raises MetadataError if they cannot be listed."""
     try:
         return tuple([found.segment async for found in journal.list_segments()]), ()
     except BadRecord:

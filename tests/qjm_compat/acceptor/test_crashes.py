@@ -369,7 +369,7 @@ async def test_nothing_is_discarded_below_what_was_purged_wherever_the_purge_die
         await trial.call(case.request, number, Fault.DIES_AFTER)
         assert trial.disk.state is not None
         if trial.disk.state.state.purged_below == 7:
-            with pytest.raises(BadJournalState, match="before 7 was purged"):
+            with pytest.raises(BadJournalState, match="before 7 were purged"):
                 await trial.acceptor.call(requests.DiscardSegments(5))
             assert all(start >= 7 for start, _, _ in await logs(trial.acceptor)), number
 

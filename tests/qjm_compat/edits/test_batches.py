@@ -76,7 +76,7 @@ def test_a_transaction_that_is_not_the_next_is_refused_where_it_stands(at: int, 
     parts = frames(first_txid, COUNT)
     parts[at] = frame(77)
     with pytest.raises(
-        BrokenFrame, match=f"transaction {first_txid + at} was expected, and 77 stands"
+        BrokenFrame, match=f"transaction {first_txid + at} was expected, but 77 is here"
     ) as caught:
         check_batch(b"".join(parts), first_txid, COUNT)
     assert caught.value.offset == sum(map(len, parts[:at]))
@@ -91,7 +91,7 @@ def test_transactions_out_of_order_or_twice_are_refused() -> None:
 
 def test_fewer_ops_than_announced_are_refused_at_the_end() -> None:
     whole = batch(5, 3)
-    with pytest.raises(BrokenFrame, match="transaction 8 was expected, and the ops end here") as caught:
+    with pytest.raises(BrokenFrame, match="transaction 8 was expected, but the ops end here") as caught:
         check_batch(whole, 5, 4)
     assert caught.value.offset == len(whole)
     with pytest.raises(BrokenFrame, match="the ops end here"):
@@ -101,10 +101,10 @@ def test_fewer_ops_than_announced_are_refused_at_the_end() -> None:
 def test_anything_behind_the_last_op_is_refused() -> None:
     whole = batch(5, 3)
     for behind in (b"\0", b"\xff" * 40, frame(8)):
-        with pytest.raises(BrokenFrame, match=f"{len(behind)} bytes follow the 3 ops") as caught:
+        with pytest.raises(BrokenFrame, match=f"{len(behind)} bytes follow the 3 announced ops") as caught:
             check_batch(whole + behind, 5, 3)
         assert caught.value.offset == len(whole)
-    with pytest.raises(BrokenFrame, match="1 bytes follow the 0 ops"):
+    with pytest.raises(BrokenFrame, match="1 bytes follow the 0 announced ops"):
         check_batch(b"\0", 5, 0)
 
 

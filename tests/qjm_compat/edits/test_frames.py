@@ -83,7 +83,7 @@ def test_the_smallest_and_the_largest_op_can_be_written_and_no_larger_one() -> N
 
 
 def test_a_terminator_is_no_op_whatever_follows_it() -> None:
-    with pytest.raises(BrokenFrame, match="the terminator stands here"):
+    with pytest.raises(BrokenFrame, match="the terminator is here"):
         frame_at(encode_frame(0xFF, 1, b""), 0)
 
 
@@ -97,9 +97,9 @@ def test_a_header_says_its_layout_also_one_that_is_not_known_yet(layout_version:
     [
         (b"", "cut short"),
         (encode_header(-63)[:7], "cut short"),
-        (b"\xff" * 8, "-1 is no layout"),
-        (bytes(8), "0 is no layout"),
-        (struct.pack(">ii", 63, 0), "63 is no layout"),
+        (b"\xff" * 8, "-1 is not a layout"),
+        (bytes(8), "0 is not a layout"),
+        (struct.pack(">ii", 63, 0), "63 is not a layout"),
         (struct.pack(">ii", -55, 0), "too old"),
         (struct.pack(">ii", -63, 1), "1 bytes of layout flags"),
     ],

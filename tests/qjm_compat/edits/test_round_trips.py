@@ -171,8 +171,8 @@ def test_a_layout_that_nobody_knows_is_refused(layout_version: int) -> None:
 @pytest.mark.parametrize(
     ("opcode", "reason"),
     [
-        (5, "5 .OP_DATANODE_ADD. was given up"),
-        (6, "was given up"),
+        (5, "5 .OP_DATANODE_ADD. was dropped"),
+        (6, "was dropped"),
         (53, "53 is not known"),
         (200, "not known"),
     ],

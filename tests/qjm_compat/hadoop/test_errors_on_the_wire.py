@@ -110,7 +110,7 @@ def of_the_writer(node: NameNode) -> list[Failing]:
         "No log file to finalize at transaction ID 77",
     )
     of_another_segment = "it thinks it is writing segment 1 but current segment is 3"
-    no_peer = "is no JournalNode that this one copies from"
+    no_peer = "is not a JournalNode that this one copies from"
     return [
         failing("journal", OUT_OF_SYNC, "was not higher than prior highest IPC serial", **batch(old, 3, 5)),
         failing("journal", ARGUMENT, "move committed txid backward from 3 to 2", **batch(info(2), 3, 5)),

@@ -190,7 +190,7 @@ async def test_as_many_journals_as_allowed_are_served_and_one_more_is_refused(tm
             await one.ask("isFormatted", journal_id=pb.JournalId(identifier=name))
         await formatted("ns1")
         await formatted("ns2")
-        with pytest.raises(BadRequest, match="serves 2 journals already, and takes no more"):
+        with pytest.raises(BadRequest, match="already serves 2 journals, the maximum"):
             await formatted("ns3")
         await one.become_writer()
         await one.start(1)

@@ -173,7 +173,7 @@ async def test_a_copy_is_taken_from_a_peer_and_from_nobody_else(tmp_path: Path) 
                 await node.become_writer()
                 accept = node.ask("acceptRecovery", state=state, from_url=url)
                 if not allowed:
-                    with pytest.raises(BadRequest, match="is no JournalNode that this one copies from"):
+                    with pytest.raises(BadRequest, match="is not a JournalNode that this one copies from"):
                         await accept
                     continue
                 await accept

@@ -189,7 +189,7 @@ async def test_an_aborted_stream_says_nothing_of_what_it_held_and_ends_flushes_u
         await until_true(lambda: len(gate.called(SendEdits)) == 2)
         out.write(mkdir(4, "/not-sent"))
         await out.abort()
-        with pytest.raises(StreamClosed, match="not known"):
+        with pytest.raises(StreamClosed, match="unknown"):
             await flush
         gate.open()
         async with manager_on(cluster.uri) as after:

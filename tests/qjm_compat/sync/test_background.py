@@ -27,7 +27,7 @@ from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster
 
 SECONDS = 0.01
-WARNED = "journal ns1 is not up to date everywhere: acceptor c cannot be looked at"
+WARNED = "journal ns1 is not up to date everywhere: acceptor c cannot be read"
 
 
 async def unpaced(_: int) -> None:
@@ -103,9 +103,9 @@ async def test_a_round_that_breaks_off_does_not_end_those_that_follow(
     await rounds.reach(4)
     await background.close()
     assert await logs(acceptors[1]) == [(1, 3, False)]
-    assert "journals cannot be looked after: etcd is away" in caplog.messages
+    assert "journals cannot be synced: etcd is away" in caplog.messages
     (broken,) = [record for record in caplog.records if record.exc_info]
-    assert broken.getMessage() == "a round of syncing journals broke off"
+    assert broken.getMessage() == "a round of syncing journals failed"
 
 
 async def test_closing_ends_a_copy_that_is_under_way() -> None:

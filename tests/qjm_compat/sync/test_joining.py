@@ -34,7 +34,7 @@ def test_to_those_that_have_promised_nothing_others_are_added_where_they_know_of
     assert joins({"a": NEW}) == Format(TAKEN)
     assert joins({"a": NEW, "b": NEW}) == Format(TAKEN)
     told = refused({"a": NEW}, "b", "c")
-    assert "If nobody has ever written to this journal, --force formats it everywhere" in told
+    assert "If this journal was never written to, --force formats it everywhere" in told
 
 
 def test_it_is_told_the_latest_promise_and_what_is_in_progress() -> None:
@@ -79,7 +79,7 @@ def test_copies_that_contradict_each_other_are_not_added_to() -> None:
 
 def test_an_upgrade_that_can_be_rolled_back_is_settled_first() -> None:
     told = refused({"a": replace(AT_WORK, keeps_rollback=True), "b": AT_WORK})
-    assert "acceptor a can still roll an upgrade back, and c could not" in told
+    assert "acceptor a can still roll an upgrade back, but c could not" in told
 
 
 def test_one_that_joined_in_the_middle_of_a_segment_gets_it_before_another_joins() -> None:

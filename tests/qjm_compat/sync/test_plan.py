@@ -79,9 +79,9 @@ def test_segments_that_reach_into_each_other_are_told_and_not_touched() -> None:
     found = planned(held(ONE, TWO, THREE), held(log(5, 25)), held())
     assert found.steps == ()
     assert found.violations == (
-        "segment 5 begins inside of segment 1: a has 1-10 of epoch 1; b has 5-25 of epoch 1",
-        "segment 11 begins inside of segment 5: b has 5-25 of epoch 1; a has 11-20 of epoch 1",
-        "segment 21 begins inside of segment 5: b has 5-25 of epoch 1; a has 21-30 of epoch 1",
+        "segment 5 begins inside segment 1: a has 1-10 of epoch 1; b has 5-25 of epoch 1",
+        "segment 11 begins inside segment 5: b has 5-25 of epoch 1; a has 11-20 of epoch 1",
+        "segment 21 begins inside segment 5: b has 5-25 of epoch 1; a has 21-30 of epoch 1",
     )
 
 
@@ -98,5 +98,5 @@ def test_what_one_of_them_may_have_dropped_waits_for_a_writer() -> None:
     assert found.steps == (SyncStep("c", ONE, ("a", "b")),)
     (waits,) = found.waits
     assert waits.startswith("segment 11-20 waits: edits were dropped at acceptor b by a discard, ")
-    assert waits.endswith("since that txid 20 is committed")
+    assert waits.endswith("since reported that txid 20 is committed")
     assert planned(held(ONE, TWO), held(ONE, vouched=20), held(ONE)).waits == ()

@@ -84,7 +84,7 @@ async def test_those_that_do_not_answer_and_those_that_hold_nothing_are_told_and
     assert done.copied == 1
     assert done.problems == [
         "acceptor c is not formatted: `bookledger journal format` adds it to the journal",
-        "acceptor d cannot be looked at: acceptor d could not be opened: its disk is gone",
+        "acceptor d cannot be read: acceptor d could not be opened: its disk is gone",
     ]
 
 
@@ -148,7 +148,7 @@ async def test_who_fails_again_and_again_is_left_to_the_next_round() -> None:
     target = ReadingFromSource(JOURNAL, "c", three.disks)
     done = await three.syncer(broken, target, targets="c").round()
     assert len(done.problems) == FAILURES_IN_A_ROW_MAX + 1
-    assert done.problems[-1] == "acceptor a failed 10 times in a row: the rest of it was not tried"
+    assert done.problems[-1] == "acceptor a failed 10 times in a row: its other segments were not tried"
 
 
 async def test_an_acceptor_that_cannot_write_stops_nobody_else() -> None:
@@ -161,7 +161,7 @@ async def test_an_acceptor_that_cannot_write_stops_nobody_else() -> None:
     done = await three.syncer(three.of("a"), Full(JOURNAL, "b", three.disks), three.of("c")).round()
     assert done.copied == FAILURES_IN_A_ROW_MAX + 2
     assert done.problems[0] == "acceptor b, segment 1-3 could not be copied: from a: no ledger for segment"
-    assert done.problems[-1] == "acceptor b failed 10 times in a row: the rest of it was not tried"
+    assert done.problems[-1] == "acceptor b failed 10 times in a row: its other segments were not tried"
 
 
 async def test_a_segment_that_its_writer_may_be_about_to_finalize_is_left_to_it_for_a_while(

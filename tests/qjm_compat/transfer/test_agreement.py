@@ -65,14 +65,14 @@ def test_missing_txids_are_found() -> None:
 
 def test_segments_that_overlap_are_found() -> None:
     assert problems(checked(*everywhere(1, 10), *everywhere(8, 20))) == [
-        "journal: segment 1-10 reaches into segment 8"
+        "journal: segment 1-10 overlaps segment 8"
     ]
 
 
 def test_txids_in_front_of_the_first_segment_are_missing_if_less_was_purged() -> None:
     later = [*everywhere(21, 30), *everywhere(31, 40)]
     assert problems(checked(*later, a=11, b=11, c=11)) == [
-        "journal: txids 11 to 20 are missing: no more was purged than what ended before"
+        "journal: txids 11 to 20 are missing: only segments that end before them were purged"
     ]
     for purged in (21, 25, 30):
         found = checked(*later, a=purged, b=purged)

@@ -39,7 +39,7 @@ def test_a_state_and_its_records_are_well() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"last_writer_epoch": 3}, "listens to epoch 3"),
+        ({"last_writer_epoch": 3}, "its writer has epoch 3"),
         ({"last_promised_epoch": 1, "last_writer_epoch": 1}, "segment 11 is of epoch 2"),
         (
             {"segments": (*STATE.segments, replace(STATE.segments[1], ledger_id=9))},
@@ -71,6 +71,6 @@ def test_a_record_that_contradicts_the_state_is_told() -> None:
 
 def test_a_segment_that_was_finalized_last_is_there_unless_it_was_purged() -> None:
     lost = replace(STATE, segments=STATE.segments[1:])
-    assert wrong_with(lost) == ["segment 1 was finalized last, and nothing of it is there"]
+    assert wrong_with(lost) == ["segment 1 was finalized last, and is missing"]
     assert wrong_with(replace(lost, purged_below=11)) == []
     assert wrong_with(replace(lost, last_finalized_start=0)) == []

@@ -45,7 +45,7 @@ def java(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         (("--columns=payload,payload",), 2, "column"),
         (("--custom=owner",), 2, "is not KEY=VALUE"),
         (("--journal=nowhere",), 1, "there is no journal nowhere"),
-        (("--journal=nowhere", "--edits", "--acceptors=a,"), 2, "acceptors is a list of names"),
+        (("--journal=nowhere", "--edits", "--acceptors=a,"), 2, "acceptors must be a list of names"),
         (("--edits",), 2, "--edits goes with --journal"),
         (("--acceptors=a",), 2, "--acceptors goes with --journal"),
         (("--journal=ns1", "--ledgers=1"), 2, "--ledgers and --journal read two different things"),

@@ -78,7 +78,7 @@ def test_a_seed_that_dies_or_hangs_is_an_outcome_and_loses_no_other() -> None:
     assert list(found) == list(range(100, 112))
     assert {seed: violation for seed, violation in found.items() if violation} == {
         101: "ended its process, with exit code 3",
-        102: "ended its process, or hangs without a way to tell",
+        102: "ended its process, or hangs with its pipes closed",
         103: "ended its process, by SIGKILL",
         105: "gave no outcome within 1.5 seconds",
         107: "SystemExit: enough",

@@ -68,10 +68,10 @@ def test_a_first_txid_that_is_not_there_is_an_error_and_no_empty_answer(
         finalized(tmp_path, first, first + 9)
     journals.bring("purged", tmp_path)
     with pytest.raises(
-        PySparkException, match="no longer has txids 1 to 10, which were purged: the oldest there is is 11"
+        PySparkException, match="no longer has txids 1 to 10, which were purged: the oldest is 11"
     ):
         journals.read(spark, "purged", from_txid=1, to_txid=5).count()
-    with pytest.raises(PySparkException, match="end at txid 30, and 100 was asked for"):
+    with pytest.raises(PySparkException, match="end at txid 30, but 100 was requested"):
         journals.read(spark, "purged", from_txid=100).count()
     assert journals.read(spark, "purged", to_txid=15).count() == 5
 

@@ -34,7 +34,7 @@ def test_an_offset_is_read_as_it_was_written(offset: LogsOffset) -> None:
     ],
 )
 def test_what_is_no_offset_is_refused(value: dict[str, Any]) -> None:
-    with pytest.raises(BadOffset, match="is no offset of a stream of logs: give a stream"):
+    with pytest.raises(BadOffset, match="is not an offset of a stream of logs: if a stream"):
         LogsOffset.from_json(value, "set sales")
 
 

@@ -188,14 +188,14 @@ def test_what_was_given_up_unread_ends_the_stream_unless_it_may_be_left_out(
     append(log, *range(5, 35))
     start, end = stream.plan()
     log.truncate(22)
-    lost = rf"positions 5 to 21 of log {log.name} were given up before the stream had read them"
+    lost = rf"positions 5 to 21 of log {log.name} were truncated before the stream had read them"
     for attempt in (stream.plan, lambda: stream.read(start, end)):
         with pytest.raises(LedgerError, match=f"{lost}; .*failOnDataLoss"):
             attempt()
     stream.restart(failOnDataLoss="false")
     assert stream.read(start, end) == [(log.name, n) for n in range(22, 35)]
     assert stream.positions() == list(range(22, 35))
-    assert "goes on without what is lost: positions 5 to 21" in caplog.text
+    assert "goes on without the lost data: positions 5 to 21" in caplog.text
     stream.restart()
     assert stream.positions() == [], "the checkpoint keeps it: the option is needed once"
 
@@ -209,7 +209,7 @@ def test_another_log_of_the_name_is_not_taken_for_it(cluster: Cluster, log: Log)
         stream.positions()
     append(cluster.client.create_log(log.name), *range(9))
     stream.restart(failOnDataLoss="false")
-    with pytest.raises(LedgerError, match=f"log {log.name} is another one than was read up to position 4"):
+    with pytest.raises(LedgerError, match=f"log {log.name} is not the log that was read up to position 4"):
         stream.positions()
 
 
@@ -231,7 +231,7 @@ def test_a_stream_waits_for_bookies_that_do_not_say_how_far_a_log_is_confirmed(
             bookie.kill()
         assert stream.positions() == []
         monkeypatch.setattr(stream_metadata, "AWAY_SECONDS_MAX", 0.0)
-        with pytest.raises(LedgerError, match="bookies have been away for"):
+        with pytest.raises(LedgerError, match="bookies have been unavailable for"):
             stream.positions()
         monkeypatch.undo()
         cluster.restart_all()

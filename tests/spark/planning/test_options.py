@@ -16,8 +16,8 @@ JOURNAL = {**URI, "journal": "ns1"}
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        ({}, "metadata is needed"),
-        ({"metadata": ""}, "metadata is needed"),
+        ({}, "metadata is required"),
+        ({"metadata": ""}, "metadata is required"),
         ({**URI, "ledger": "7"}, "'ledger' is not known.*ledgers"),
         ({**URI, "password": "hunter2"}, "'password' is not known"),
         ({**URI, "custom.": "x"}, "'custom.' is not known"),
@@ -26,11 +26,11 @@ JOURNAL = {**URI, "journal": "ns1"}
         ({**JOURNAL, "custom.owner": "ada"}, "custom.owner is for ledgers, not for a journal"),
         ({**JOURNAL, "recover": "true"}, "recover is for ledgers, not for a journal"),
         ({**URI, "acceptors": "a,b"}, "acceptors goes with journal"),
-        ({**JOURNAL, "acceptors": "a,,b"}, "acceptors is a list of names"),
-        ({**URI, "recover": "yes"}, "recover is true or false"),
+        ({**JOURNAL, "acceptors": "a,,b"}, "acceptors must be a list of names"),
+        ({**URI, "recover": "yes"}, "recover must be true or false"),
         ({**URI, "columns": "payload,size"}, "no column 'size'.*payload"),
-        ({**URI, "columns": "payload,payload"}, "once each"),
-        ({**URI, "partition_bytes": "0"}, "partition_bytes is a number from 1"),
+        ({**URI, "columns": "payload,payload"}, "each only once"),
+        ({**URI, "partition_bytes": "0"}, "partition_bytes must be a number from 1"),
         ({**URI, "partitions_min": "-1"}, "partitions_min is a number"),
         ({**URI, "max_bytes_per_trigger": "1m"}, "max_bytes_per_trigger is a number"),
     ],
@@ -44,7 +44,7 @@ def test_a_wrong_option_of_ledgers_is_refused_by_name(given: dict[str, str], com
 @pytest.mark.parametrize(
     ("given", "complaint"),
     [
-        (URI, "journal is needed"),
+        (URI, "journal is required"),
         ({**JOURNAL, "ledgers": "7"}, "'ledgers' is not known"),
         ({**JOURNAL, "custom.owner": "x"}, "'custom.owner' is not known"),
         ({**JOURNAL, "from_txid": "x"}, "from_txid is a number"),
@@ -91,5 +91,5 @@ def test_a_schema_chooses_columns_and_must_fit() -> None:
         options.columns_of(StructType().add("size", "long"))
     with pytest.raises(BadSelection, match="payload is binary, not string"):
         options.columns_of(StructType().add("payload", "string"))
-    with pytest.raises(BadSelection, match="one at least"):
+    with pytest.raises(BadSelection, match="name at least one column"):
         options.columns_of(StructType())

@@ -129,11 +129,11 @@ def test_without_a_choice_what_is_open_and_what_is_of_logs_is_left_out_and_told(
     assert resolve(Selection(), shelf) == [(1, 0, 4)]
     Selection().check(cast(LedgerClient, shelf))
     named = ", ".join(map(str, range(10, 30)))
-    told = f'left out are ledgers that are open: {named} and 5 more, and 3 ledgers of logs, which format("log") reads'
+    told = f'omitted are ledgers that are open: {named} and 5 more, and 3 ledgers of logs, which format("log") reads'
     assert caplog.messages == [told]
     assert resolve(Selection(parse_ledgers("1-3")), shelf) == [(1, 0, 4), (2, 0, 4), (3, 0, 4)]
     assert not Selection().wants(of_logs[0]) and Selection(parse_ledgers("2")).wants(of_logs[0])
-    with pytest.raises(LedgerError, match=r"no closed ledger that is of no log: nothing .*2 ledgers of logs"):
+    with pytest.raises(LedgerError, match=r"no closed ledger outside of logs: nothing .*2 ledgers of logs"):
         Selection().check(cast(LedgerClient, Shelf(of_logs)))
 
 

@@ -136,7 +136,7 @@ def test_by_custom_metadata_a_ledger_that_was_never_seen_is_told_and_the_stream_
     stream.restart()
     assert stream.batch() == [4, 6]
     (told,) = caplog.messages
-    assert "ledger 5 was deleted, and nothing tells any more whether the stream should have read it" in told
+    assert "ledger 5 was deleted, and it is unknown whether the stream should have read it" in told
     assert stream.batch() == [] and len(caplog.messages) == 1
 
 
@@ -149,7 +149,7 @@ def test_a_checkpoint_says_of_so_many_ledgers_at_most_that_they_are_to_come(
     assert stream.batch(ReadMaxBytes(1000)) == [1] and stream.offset["unread"] == "2-3"
     records.delete(5)
     stream.restart()
-    assert stream.batch() == [2, 3, 4] and "ledger 5 was deleted, and nothing tells" in caplog.text
+    assert stream.batch() == [2, 3, 4] and "ledger 5 was deleted, and it is unknown" in caplog.text
 
 
 def test_a_checkpoint_of_an_earlier_version_goes_on_from_what_it_finds(records: Records) -> None:
@@ -230,7 +230,7 @@ def test_a_stream_that_was_stopped_for_too_long_says_of_which_ids_nothing_is_kno
     records.retire(4, 5)
     stream.restart()
     assert stream.batch() == [3, 6]
-    assert "ids 4-5: nothing tells any more whether there were ledgers that were deleted" in caplog.text
+    assert "ids 4-5: it is unknown whether there were ledgers that were deleted" in caplog.text
     caplog.clear()
     assert stream.batch() == []
     assert not caplog.records, "once, at its start"

@@ -51,7 +51,7 @@ def test_a_named_ledger_that_was_deleted_once_it_had_been_read_is_no_error(recor
 def test_a_named_ledger_that_is_passed_by_later_ones_ends_the_stream(records: Records) -> None:
     records.make(1, 3)
     stream = records.stream(ledgers="2")
-    with pytest.raises(LedgerError, match=r"ledger 2, .* does not exist, and later ones do: leave it out"):
+    with pytest.raises(LedgerError, match=r"ledger 2, .* does not exist, and later ones do: omit it"):
         stream.batch()
 
 

@@ -92,7 +92,7 @@ def test_a_store_that_stays_away_ends_the_stream_with_what_to_do(
     file.take_away()
     monkeypatch.setattr(stream_metadata, "AWAY_SECONDS_MAX", 0.0)
     with pytest.raises(
-        MetadataUnavailable, match="start the stream again once it is back, with the same checkpoint"
+        MetadataUnavailable, match="start the stream again with the same checkpoint after that"
     ):
         stream.latestOffset(offset, ReadAllAvailable())
 
@@ -117,7 +117,7 @@ def test_a_batch_that_is_planned_asks_again_and_then_gives_up(
     assert len(stream.partitions(start, end)) == 1 and asked == 3
     file.take_away()
     monkeypatch.setattr(stream_metadata, "RETRY_SECONDS_MAX", 0.2)
-    with pytest.raises(MetadataUnavailable, match="has been away for"):
+    with pytest.raises(MetadataUnavailable, match="has been unavailable for"):
         stream.partitions(start, end)
 
 
@@ -169,7 +169,7 @@ def test_of_a_ledger_that_older_metadata_does_not_know_nobody_says_that_it_is_go
     assert sorted(run(records_of(file.uri, [1, 2]))) == [1]
     run(went_back())
     with pytest.raises(
-        MetadataUnavailable, match=r"not known whether there is a ledger 2: .* metadata check"
+        MetadataUnavailable, match=r"it is unknown whether ledger 2 exists: .* metadata check"
     ):
         run(records_of(file.uri, [1, 2]))
     assert sorted(run(records_of(file.uri, [1]))) == [1]
