@@ -16,7 +16,9 @@ def main() -> None:
     listed = subprocess.run(["git", "ls-files", *PACKAGES], capture_output=True, text=True, check=True).stdout
     paths = [Path(name) for name in listed.split() if name.endswith(".py") and not name.endswith("_pb2.py")]
     lines = {path: len(path.read_text().splitlines()) for path in paths if path.name != "__init__.py"}
-    print(f"{len(lines)} modules in {len(paths) - len(lines)} packages; median {median(lines.values()):g} lines")
+    print(
+        f"{len(lines)} modules in {len(paths) - len(lines)} packages; median {median(lines.values()):g} lines"
+    )
     for path, count in sorted(lines.items(), key=lambda item: -item[1]):
         if count > LONG_LINES:
             print(f"  {count} lines: {path}")
