@@ -55,7 +55,7 @@ class AdvancedWriteHandle:
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last read it."""
+        """The ledger's metadata as this handle last read or wrote it."""
         return self._writer.record
 
     @property

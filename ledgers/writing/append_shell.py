@@ -123,7 +123,7 @@ class PipelineShell(Writer):
 
     @property
     def record(self) -> LedgerRecord:
-        """The ledger's metadata as this handle last read it."""
+        """The ledger's metadata as this handle last read or wrote it."""
         return self._machine.record
 
     @property
