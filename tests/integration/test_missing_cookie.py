@@ -40,7 +40,7 @@ def test_a_lost_cookie_is_named_and_written_anew(tmp_path: Path) -> None:
         until(lambda: status(uri)["whole"] is True)
         one = bookies[0]
         lose(uri, keys.cookie(one.bookie_id))
-        assert f"no restart succeeds: {one.bookie_id}; `bookledger bookie restore-cookie" in why_not_whole(
+        assert f"a restart would fail: {one.bookie_id}; `bookledger bookie restore-cookie" in why_not_whole(
             uri
         )
         assert one.stop() == 0
