@@ -121,7 +121,7 @@ def test_what_is_no_request_is_one_short_line_however_often_it_comes(listening: 
     listening.stop()
     text = listening.log.read_text()
     assert "Traceback" not in text
-    told = [line for line in text.splitlines() if "no request" in line]
+    told = [line for line in text.splitlines() if "invalid HTTP request" in line]
     assert 1 <= len(told) <= 3 and all(len(line) < 500 for line in told), told
 
 
@@ -142,4 +142,4 @@ def test_what_was_sent_over_http_is_never_told(listening: HttpBookie, noise: byt
     answered(listening, noise)
     listening.stop()
     text = listening.log.read_text()
-    assert "no request" in text and PASSWORD.decode() not in text
+    assert "invalid HTTP request" in text and PASSWORD.decode() not in text

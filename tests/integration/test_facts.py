@@ -183,10 +183,10 @@ async def as_it_is(_: MetadataStore) -> None:
 
 SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (COPIES, lacking, "1 fragments have missing or misplaced copies"),
-    (CLOSED, left_open, "1 ledgers are not closed, and seem to have nobody who does it"),
+    (CLOSED, left_open, "1 ledgers are not closed, and seem to have no writer"),
     (METADATA, as_it_is, FULL),
-    (AUDITOR, nobody_elected, "nobody is the auditor"),
-    (ACCEPTED, went_back, "nobody has accepted (bookie b1 found its key at 3, but expected 7 or more)"),
+    (AUDITOR, nobody_elected, "there is no auditor"),
+    (ACCEPTED, went_back, "that was not accepted (bookie b1 found its key at 3, but expected 7 or more)"),
     (REGISTERED, one_is_away, "not registered: b4; their data is copied elsewhere after 600 s of absence"),
     (
         BRAKE,

@@ -56,7 +56,7 @@ def interrupted_read(uri: str, bookies: list[BookieProcess], output: Path) -> tu
 def test_a_read_into_a_file_leaves_no_file(uri: str, bookies: list[BookieProcess], tmp_path: Path) -> None:
     arguments, said = interrupted_read(uri, bookies, tmp_path / "entries")
     assert said == (
-        f"bookledger: interrupted; {tmp_path}/entries is not there; go on with: bookledger {' '.join(arguments)}\n"
+        f"bookledger: interrupted; {tmp_path}/entries was not written; go on with: bookledger {' '.join(arguments)}\n"
     )
     assert not list(tmp_path.iterdir())
     assert bookledger(*arguments).returncode == 0, "the command that it names goes on"
@@ -100,7 +100,7 @@ def test_a_tail_says_what_was_printed(uri: str, number: signal.Signals, how: str
             assert [next_line(program) for _ in range(2)] == ["0\tone\n", "1\ttwo\n"]
             said = stopped(program, number)
     # What it has just printed it may not have noted yet.
-    noted = r"the entries to (0|1) are printed, perhaps more; go on with --first [12]"
+    noted = r"the entries up to (0|1) are printed, perhaps more; go on with --first [12]"
     nothing = r"perhaps no entry was printed; go on with: bookledger ledger tail .*"
     assert re.fullmatch(f"bookledger: {how}; ({noted}|{nothing})\n", said), said
 
@@ -111,7 +111,7 @@ def test_a_listing_that_is_stopped_names_the_ledger_to_go_on_with(tmp_path: Path
         # What it has just printed it may not have noted yet.
         assert [json.loads(next_line(program))["ledger_id"] for _ in range(2)] == [1, 2]
         said = stopped(program)
-    how = r"the ledgers to (\d+) are printed, perhaps more; go on with --first (\d+)"
+    how = r"ledgers up to (\d+) are printed, perhaps more; go on with --first (\d+)"
     told = re.fullmatch(f"bookledger: interrupted; {how}\n", said)
     assert told and int(told[2]) == int(told[1]) + 1 < 2000, said
     rest = bookledger(*arguments, "--first", told[2]).stdout.splitlines()

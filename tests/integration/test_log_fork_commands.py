@@ -49,7 +49,7 @@ def test_a_log_is_taken_back_once_that_is_confirmed(uri: str, meta: str) -> None
     }
     assert planned == {**expected, "restored": False} and payloads_of(uri, "spoiled") == TEN
     asked = bookledger("log", "restore", meta, "spoiled", "--at=4", stdin=b"n\n")
-    assert b"take log spoiled back to position 4, without its last 6 records" in asked.stderr
+    assert b"restore log spoiled to position 4, without its last 6 records" in asked.stderr
     assert payloads_of(uri, "spoiled") == TEN
     done = of_json("restore", meta, "spoiled", "--at=4", "--former=spoiled-before", "--yes")
     assert done == {**expected, "restored": True}

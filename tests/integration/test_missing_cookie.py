@@ -40,11 +40,11 @@ def test_a_lost_cookie_is_named_and_written_anew(tmp_path: Path) -> None:
         until(lambda: status(uri)["whole"] is True)
         one = bookies[0]
         lose(uri, keys.cookie(one.bookie_id))
-        assert f"no restart succeeds: {one.bookie_id}; `bookledger bookie restore-cookie" in why_not_whole(
+        assert f"a restart would fail: {one.bookie_id}; `bookledger bookie restore-cookie" in why_not_whole(
             uri
         )
         assert one.stop() == 0
-        assert "absent bookies that have no cookie in the metadata: bookie-1; where" in why_not_whole(uri)
+        assert "absent bookies that have no cookie in the metadata: bookie-1; if" in why_not_whole(uri)
         restore = ("bookie", "restore-cookie", meta, f"--data={one.directory}")
         said = refusal_of_start(uri, one)
         assert f"`bookledger bookie restore-cookie --data {one.directory}` writes it again" in said

@@ -217,7 +217,7 @@ async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[li
             if last is None:
                 last = (await ledgers.look(segment.ledger_id)).end_txid
         except NoSuchLedger:
-            state += ", its ledger does not exist"
+            state += ", its ledger is gone"
         except (LedgerError, JournalUnavailable) as error:
             state += ", its ledger cannot be read"
             unread[segment.start_txid] = error

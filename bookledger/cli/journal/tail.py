@@ -245,7 +245,7 @@ async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: 
     if txid <= last + 1:
         return
     if not waits:
-        raise EditsMissing(f"the journal ends at txid {last}, before the requested txid {txid}")
+        raise EditsMissing(f"the journal ends at txid {last}, and {txid} was asked for")
     say(f"the journal ends at txid {last}: waiting for {txid}")
 
 

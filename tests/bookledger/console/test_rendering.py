@@ -88,7 +88,7 @@ def test_healing_does_not_say_that_there_is_nothing_to_do_before_that_was_counte
     size, left, note = told
     assert f"<dt>To be copied</dt>\n  <dd>{size}</dd>" in shown
     assert f"<dt>Time left</dt>\n  <dd>{left}</dd>" in shown
-    assert ("no missing copy is known" in shown) is False
+    assert ("every known copy is in place" in shown) is False
     assert ("copied once they are absent for 10 min 0 s" in shown and ">b4<" in shown) is bool(away)
     assert note in shown and ("being counted" in shown) is (note == "being counted")
 
