@@ -115,5 +115,9 @@ def test_of_another_ledger_nothing_is_given(
             rebuild_index(tmp_path / "b1")
         if how != "at once":
             run(again())
-    told = [record for record in caplog.records if "the ledger 7 here is not the one requested" in record.getMessage()]
+    told = [
+        record
+        for record in caplog.records
+        if "the ledger 7 here is not the one requested" in record.getMessage()
+    ]
     assert len(told) == 1, "it is logged once per interval"
