@@ -70,7 +70,7 @@ ETCD_SECONDS_MAX := 600
 # Tests spend half of their time in fdatasync, which a RAM disk answers at once; what they show does not depend on it. A
 # process that is killed leaves the same files on either, and tests of full or failing disks mount their own.
 RAM_DISK_KIB_MIN := 8000000
-ON_RAM_DISK := [ -n "$$TMPDIR" ] || [ $$(( $$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1) + 0 )) -lt $(RAM_DISK_KIB_MIN) ] || export TMPDIR=/dev/shm
+ON_RAM_DISK := [ -n "$${TMPDIR:-}" ] || [ $$(( $$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1) + 0 )) -lt $(RAM_DISK_KIB_MIN) ] || export TMPDIR=/dev/shm
 # Without bytecode on the disk every process that a test starts compiles all that it imports.
 PYTEST_ALONE := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
 PYTEST := $(PYTEST_ALONE) -n $(PROCESSES) --dist loadfile --no-loadscope-reorder
