@@ -43,7 +43,7 @@ def shell(command: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
 def test_a_closed_standard_output_is_one_line_and_nothing_is_done(tmp_path: Path) -> None:
     done = shell("$B standalone --data $1/data >&-", str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr == b"bookledger: standard output is closed; send it to /dev/null if nobody wants it\n"
+    assert done.stderr == b"bookledger: standard output is closed; redirect it to /dev/null to discard it\n"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -69,7 +69,7 @@ def test_a_closed_standard_input_is_one_line_and_a_closed_error_is_none(uri: str
     ledger_id = created.stdout.decode().strip()
     appended = shell("$B ledger append --metadata $1 --ledger $2 <&-", uri, ledger_id)
     assert appended.returncode == 2
-    assert b"standard input is closed: name a FILE, or send something there" in appended.stderr
+    assert b"standard input is closed: name a FILE, or send data to standard input" in appended.stderr
     appended = shell("$B ledger append --metadata $1 --ledger $2 /dev/null <&-", uri, ledger_id)
     assert (appended.returncode, appended.stderr) == (0, b"")
     assert shell("$B ledger show --metadata $1 no-number 2>&-", uri).returncode == 2

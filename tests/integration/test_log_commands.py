@@ -165,7 +165,7 @@ def iso(seconds: float) -> str:
 def test_a_truncation_is_asked_for_and_readers_are_told_where_to_go_on(uri: str, meta: str) -> None:
     made(uri, "cut", b"a", b"b", b"c")
     no = bookledger("log", "truncate", meta, "cut", "2", stdin=b"n\n")
-    assert no.returncode == 1 and b"give up 2 records of log cut, from position 0 to 1?" in no.stderr
+    assert no.returncode == 1 and b"delete 2 records of log cut, from position 0 to 1?" in no.stderr
     assert of_json("truncate", meta, "cut", "2", "--yes") == {"log": "cut", "first_position": 2, "records": 2}
     assert of_json("truncate", meta, "cut", "1") == {"log": "cut", "first_position": 2, "records": 0}
     assert bookledger("log", "read", meta, "cut").stdout == b"2\tc\n"

@@ -66,12 +66,12 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
             done = bookledger("bookie", "gc", "run", row["bookie_id"], f"--metadata={new}", "--json")
             assert json.loads(done.stdout)["held_back"], done
         assert (
-            b"Accept it all the same"
+            b"Accept it anyway"
             in bookledger("metadata", "check", "--accept", f"--metadata={new}", stdin=b"n\n").stderr
         )
         assert check(new), "it was not accepted"
         dry = bookledger("metadata", "check", "--accept", "--dry-run", f"--metadata={new}")
-        assert b"1 ledgers are made again that the metadata has lost, and 1 records" in dry.stdout
+        assert b"1 ledgers that the metadata has lost are rebuilt, and 1 records" in dry.stdout
         assert check(new), "nor by that"
         done = bookledger("metadata", "check", "--accept", "--yes", f"--metadata={new}")
         assert done.returncode == 0, done
