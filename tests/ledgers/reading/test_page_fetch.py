@@ -194,7 +194,7 @@ async def test_a_batch_ends_before_an_entry_that_cannot_be_read_and_cannot_begin
 @pytest.mark.parametrize(("entries_max", "bytes_max"), [(0, 1), (1, 0), (-1, 5)])
 async def test_a_batch_of_nothing_is_refused(entries_max: int, bytes_max: int) -> None:
     reader, _ = await reader_of(DictionaryBookies([10] * 9))
-    with pytest.raises(ValueError, match="1 entry or byte"):
+    with pytest.raises(ValueError, match="at least 1 entry and 1 byte"):
         await reader.read_batch(0, entries_max=entries_max, bytes_max=bytes_max)
 
 
