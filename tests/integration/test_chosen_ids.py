@@ -30,7 +30,7 @@ async def test_an_id_that_was_deleted_is_not_given_again_whoever_chose_it(
             await client.open_ledger(ledger_id, recovery=recovery)
     with pytest.raises(NoSuchLedger):
         await client.delete_ledger(ledger_id)
-    with pytest.raises(LedgerExists, match="an id is never given twice"):
+    with pytest.raises(LedgerExists, match="ids are never reused"):
         await client.create_ledger(ledger_id=ledger_id)
     assert [record async for record in client.list_ledgers()] == []
 
@@ -44,7 +44,7 @@ async def test_a_chosen_id_of_which_no_tombstone_is_left_is_not_given_again_eith
     (tombstone,) = [one async for one in LedgerStore(cluster.store).look_up([9])]
     await collection_progress.retire(cluster.store, {9: tombstone.version})
     for chosen in (9, 7):
-        with pytest.raises(LedgerExists, match="an id is never given twice"):
+        with pytest.raises(LedgerExists, match="ids are never reused"):
             await client.create_ledger(ledger_id=chosen)
     await (await client.create_ledger(ledger_id=10)).close()
     assert [record.ledger_id async for record in client.list_ledgers()] == [5, 10]

@@ -124,7 +124,7 @@ async def test_custom_metadata_of_an_encrypted_ledger_is_not_copied_to_another(t
     async with on_bookies(tmp_path, 3, config=WITH_KEY) as (_, client):
         writer = await client.create_ledger(custom_metadata={"mine": b"kept"})
         assert writer.record.custom_metadata["mine"] == b"kept"
-        with pytest.raises(ValueError, match="is of another ledger"):
+        with pytest.raises(ValueError, match="belongs to another ledger"):
             await client.create_ledger(custom_metadata=dict(writer.record.custom_metadata))
         assert ENCRYPTION in writer.record.custom_metadata
 

@@ -121,7 +121,7 @@ async def test_a_log_in_emptied_metadata_is_another_one_and_shows_nothing_of_the
     for prefix in (keys.LEDGERS, keys.LOGS, keys.LOG_NAMES, keys.NEXT_LEDGER_ID):
         for item in [item async for item in list_all(store, prefix)]:
             await store.delete(item.key, item.version)
-    with pytest.raises(MetadataWentBack, match="which nobody deleted"):
+    with pytest.raises(MetadataWentBack, match="which was not deleted"):
         await old.end()
     (await client._connected()).ids._ids.clear()  # as a client has it that comes now
     new = await client.create_log("orders")

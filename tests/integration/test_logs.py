@@ -235,7 +235,7 @@ async def test_L1_a_writer_whose_epoch_was_taken_adds_no_segment_and_confirms_no
     await log.refresh()
     await log._chain.change(lambda record: record.taken_over("hangs"))
     assert await old.append(b"0") == 0, "its segment is not fenced yet"
-    with pytest.raises(LogFenced, match=r"hangs, epoch 2.*position 1 is the first"):
+    with pytest.raises(LogFenced, match=r"hangs, epoch 2.*first unconfirmed position is 1"):
         await old.append(b"lost")
     async with await log.writer() as new:
         assert await new.append(b"1") == 1

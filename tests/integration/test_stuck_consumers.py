@@ -82,7 +82,7 @@ async def test_a_consumer_goes_on_at_the_oldest_record_if_it_may_and_tells_what_
         assert missed(registry, "orders", "raise") == 4
         assert await used(theirs.consume("billing", timeout=0, on_truncated="oldest")) == [6, 7, 8, 9]
         assert missed(registry, "orders", "oldest") == 4
-    assert "cursor 'billing' has missed 4 records: position 2 of log 'orders' was given up" in caplog.text
+    assert "cursor 'billing' has missed 4 records: position 2 of log 'orders' was truncated" in caplog.text
     with pytest.raises(ValueError, match="on_truncated is 'raise' or 'oldest', not 'latest'"):
         log.consume("billing", on_truncated="latest")  # type: ignore[arg-type]
 

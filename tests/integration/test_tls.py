@@ -202,10 +202,10 @@ async def test_a_client_that_is_confined_to_an_owners_ledgers_uses_those_and_no_
             for mine in (everybody, ours, reader):
                 assert await payloads(await mine.open_ledger(writer.ledger_id)) == [b"a"]
             for recovery in (True, False):
-                with pytest.raises(Unauthorized, match="it is not of 'team-b'"):
+                with pytest.raises(Unauthorized, match="it does not belong to 'team-b'"):
                     await others.open_ledger(writer.ledger_id, recovery=recovery)
             for force in (True, False):
-                with pytest.raises(Unauthorized, match="it is not of 'team-b'"):
+                with pytest.raises(Unauthorized, match="it does not belong to 'team-b'"):
                     await others.delete_ledger(writer.ledger_id, force=force)
             live = await everybody.create_ledger(custom_metadata={"owner": b"team-a/billing"})
             await live.append(b"b")

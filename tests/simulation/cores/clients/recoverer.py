@@ -167,7 +167,7 @@ class Recoverer(Client):
     def _failed(self, error: LedgerError | None) -> None:
         said = str(error)
         self.world.note("%s ends: %s", self.name, said)
-        if "nobody can tell" in said:
+        if "answers do not show" in said:
             self.world.reached(Probe.RECOVERY_UNDECIDED)
         elif "could be fenced" in said:
             self.world.reached(Probe.RECOVERY_UNFENCED)
