@@ -39,12 +39,21 @@ ON_SPARK = {"docs/spark.md", "docs/spark-logs.md"}
 NAMING_TESTS = (
     "RELIABILITY.md",
     "ARCHITECTURE.md",
+    "docs/rules.md",
+    "docs/metadata-rollback.md",
     "CONTRIBUTING.md",
     "tests/README.md",
     "tests/simulation/LAYERS.md",
     "tests/simulation/SCHEDULES.md",
 )
-WITHOUT_COMMANDS = {"docs/metrics.md", "docs/native-extension.md", "docs/scale.md"}
+WITHOUT_COMMANDS = {
+    "docs/glossary.md",
+    "docs/metadata-rollback.md",
+    "docs/metrics.md",
+    "docs/native-extension.md",
+    "docs/rules.md",
+    "docs/scale.md",
+}
 TRIED = [pytest.param(name, marks=[pytest.mark.long] if name in ON_SPARK else []) for name in DOCUMENTS]
 
 
