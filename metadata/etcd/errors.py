@@ -57,7 +57,7 @@ class EtcdRefused(StoreRefused):
         self.details = details
 
 
-WHAT_TO_DO_FULL = 'make room and disarm its alarm, as docs/operators.md has it under "etcd is out of space"'
+WHAT_TO_DO_FULL = 'make room and disarm its alarm, as docs/runbooks.md has it under "etcd is out of space"'
 
 
 class EtcdFull(StoreFull):

@@ -95,11 +95,11 @@ def test_a_name_that_is_none_would_be_noticed() -> None:
 
 
 def test_every_alert_is_whole_and_has_a_runbook() -> None:
-    titles = re.findall(r"^### (.*)$", (DOCS / "operators.md").read_text(), re.MULTILINE)
+    titles = re.findall(r"^### (.*)$", (DOCS / "runbooks.md").read_text(), re.MULTILINE)
     anchors = {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
     for rule in rules():
         page, _, anchor = rule["annotations"]["runbook_url"].partition("#")
-        assert page == "{{ $externalLabels.docs }}/operators.md" and anchor in anchors, rule["alert"]
+        assert page == "{{ $externalLabels.docs }}/runbooks.md" and anchor in anchors, rule["alert"]
         assert rule["annotations"]["summary"].endswith(".")
         assert rule["labels"]["severity"] in ("page", "ticket")
 
