@@ -36,6 +36,8 @@ OPERATORS = (
 
 WALKS = (
     ("README.md",),
+    ("docs/install.md",),
+    ("docs/from-kafka.md",),
     ("docs/logs.md",),
     ("docs/applications.md",),
     OPERATORS,
@@ -63,8 +65,8 @@ WITHOUT_COMMANDS = {
     "docs/metadata-rollback.md",
     "docs/metrics.md",
     "docs/monitoring.md",
-    "docs/native-extension.md",
     "docs/operators.md",
+    "docs/questions.md",
     "docs/rules.md",
     "docs/scale.md",
     "docs/settings.md",
@@ -114,6 +116,8 @@ def test_every_command_and_program_of_a_document_runs(
         "bookledger standalone": "bookledger standalone --port 0",
         "127.0.0.1:3181, …": "127.0.0.1:…",
         ". .venv/bin/activate": "true",
+        "make wheel": f"(cd {ROOT} && python -m hatchling build -t wheel -d {tmp_path}/dist)",
+        "pip install": f"pip install --quiet --no-deps --target {tmp_path}/installed",
         "--host 0.0.0.0 --advertise $(hostname -f) --insecure": "--port 0 --free-space-min 64",
         "--http 0.0.0.0:9181": "--http 127.0.0.1:0",
         **ON_IPV6,
