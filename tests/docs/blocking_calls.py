@@ -12,7 +12,7 @@ from typing import Any
 import griffe
 
 
-class BlockingCalls(griffe.Extension):
+class BlockingCalls(griffe.Extension):  # type: ignore[misc, unused-ignore]
     """Takes from the running class all that its source does not show."""
 
     def on_class(self, *, cls: griffe.Class, **_: Any) -> None:
