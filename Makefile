@@ -42,6 +42,7 @@
 #   make lock                         choose anew, and write down with their hashes, the packages the tests run with
 #   make protos                       regenerate the code beside each .proto
 #   make metrics-doc                  write docs/metrics.md anew, from the code
+#   make site                         build/site/html: the documents with search, and a reference of the public API; half a minute
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -83,7 +84,7 @@ BOOKKEEPER := build/hadoop/bookkeeper-4.17.3/jars
 INTEROP := build/hadoop/3.4.1-tests/jars
 PROTOS := metadata/records/records.proto metadata/etcd/etcd.proto bookie/wire/bookie.proto qjm_compat/hadoop/wire/hadoop.proto
 
-.PHONY: demo test hunt check audit bench sim chaos siege soak soak-journals measure fuzz mutants etcd hadoop interop wheel sbom lock protos metrics-doc clean
+.PHONY: demo test hunt check audit bench sim chaos siege soak soak-journals measure fuzz mutants etcd hadoop interop wheel sbom lock protos metrics-doc site clean
 
 # Handed on in the environment, where nobody reads quotes, spaces and dollars in it.
 demo: export DEMO_FILE = $(value FILE)
@@ -213,6 +214,12 @@ protos: $(VENV)/.ready-test
 metrics-doc: $(VENV)/.ready-test
 	@$(BIN)/python -m tests.docs.metrics_document
 
+# Without --quiet, which hides warnings from --strict.
+site: $(VENV)/.ready-site
+	@echo "== site: build/site/html/index.html"
+	@$(BIN)/python -m tests.docs.site_pages
+	@PYTHONPATH="$(CURDIR)" NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --clean
+
 clean:
 	rm -rf $(VENV) build dist
 
@@ -252,6 +259,11 @@ $(VENV)/.ready-test: pyproject.toml $(LOCK) | $(VENV)/bin/pip
 
 $(VENV)/.ready-fuzz: $(VENV)/.ready-test
 	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[fuzz]'
+	@touch $@
+
+$(VENV)/.ready-site: $(VENV)/.ready-test
+	@echo "== installing the tools of the site into $(VENV)"
+	@$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[site]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(VENV)/.ready-test

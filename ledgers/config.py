@@ -122,7 +122,7 @@ class ClientConfig:
     them a client uses TLS only. None uses BOOKLEDGER_CERTS of the environment, and "" is always plain text.
     `encryption_key`: 32 bytes that encrypt and decrypt the ledgers that this client creates; bookies never have it.
     None reads the file that BOOKLEDGER_KEY_FILE names, and b"" is no key. `metrics`: the prometheus-client registry for
-    the client's metrics (docs/operators.md has the list); clients may share one. `tracing`: OpenTelemetry's provider
+    the client's metrics (docs/metrics.md has the list); clients may share one. `tracing`: OpenTelemetry's provider
     for spans of batches, pages and recoveries; None creates none, at no cost. `own_bookie`: the bookie in whose process
     and loop this client runs: it is reached without a network, and preferred among equals for new ledgers.
     """
@@ -234,7 +234,7 @@ class ClientConfig:
         metrics: CollectorRegistry | None = None,
         tracing: TracerProvider | None = None,
     ) -> ClientConfig:
-        """Reads `[client]` of a settings file (docs/operators.md), and `certs` and `key-file` at its top.
+        """Reads `[client]` of a settings file (docs/settings.md), and `certs` and `key-file` at its top.
 
         Environment variables override it: BOOKLEDGER_CERTS, BOOKLEDGER_KEY_FILE, and BOOKLEDGER_CLIENT_ with the name
         of a setting. `metadata_uri_of` returns the URI of the cluster. Raises BadSettings, a ValueError that names the

@@ -116,7 +116,7 @@ class JournalConfig:
 
     @classmethod
     def from_file(cls, path: str | Path) -> JournalConfig:
-        """Reads `[journal]` of a settings file (docs/operators.md); other settings keep their defaults.
+        """Reads `[journal]` of a settings file (docs/settings.md); other settings keep their defaults.
 
         Environment variables named BOOKLEDGER_JOURNAL_ plus the name of a setting override it. Raises BadSettings, a
         ValueError that names the file, the line and the setting, or the variable.

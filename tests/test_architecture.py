@@ -14,7 +14,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("bookledger", "spark", "qjm_compat", "ledgers", "bookie", "metadata")
-"""About a dozen, besides its __init__."""
+RULES = ROOT / "docs" / "rules.md"
+RULE = re.compile(r"^\| \*\*(\w+)\*\* \|.*\| (`[^|]*`) \| \[`[^`]*`\]\(\.\./tests/(\S+)\) \|$", re.MULTILINE)
+"""A row of its tables: the rule, its modules, its test."""
 
 FORBIDDEN_IMPORTS = {
     "floors": ("ledgers/entry.py", "import qjm_compat.errors"),
@@ -101,7 +103,7 @@ def test_a_contract_stops_the_import_it_is_there_to_stop(contract: str, copied_t
 
 def test_each_rule_has_one_file_of_tests_that_states_it_and_no_test_is_named_after_anything_else() -> None:
     """It says so in its first lines, "W4: …". The simulator's layers check all rules at once: LAYERS.md."""
-    rules = set(re.findall(r"^- \*\*(\w+)\*\* ", (ROOT / "ARCHITECTURE.md").read_text(), re.MULTILINE))
+    rules = {rule for rule, *_ in RULE.findall(RULES.read_text())}
     named: dict[str, list[Path]] = {rule: [] for rule in rules}
     stated: dict[str, list[Path]] = {rule: [] for rule in rules}
     for path in sorted((ROOT / "tests").rglob("*.py")):
@@ -112,6 +114,13 @@ def test_each_rule_has_one_file_of_tests_that_states_it_and_no_test_is_named_aft
             stated.setdefault(rule, []).append(place)
     assert named == stated
     assert {rule: places for rule, places in stated.items() if rule not in rules or len(places) != 1} == {}
+
+
+def test_the_page_of_rules_names_the_modules_and_the_tests_that_are_there() -> None:
+    for rule, modules, test in RULE.findall(RULES.read_text()):
+        assert rule in _rules_stated((ROOT / "tests" / test).read_text()), f"{rule}: {test}"
+        named = re.findall(r"`([\w/.]+)`", modules)
+        assert named and [name for name in named if not (ROOT / name).exists()] == [], rule
 
 
 def _rules_named(text: str) -> set[str]:

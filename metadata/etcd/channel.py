@@ -33,7 +33,7 @@ from .errors import (
 )
 
 WHAT_TO_DO = (
-    'Is it running there, and within reach? What to do for a cluster\'s etcd: docs/operators.md, "etcd is away". '
+    'Is it running there, and within reach? What to do for a cluster\'s etcd: docs/runbooks.md, "etcd is away". '
     "For a first try, one machine can do without: sqlite:///PATH/metadata.db"
 )
 

@@ -59,9 +59,7 @@ class EtcdRefused(StoreRefused):
         self.details = details
 
 
-WHAT_TO_DO_FULL = (
-    'make room and disarm its alarm, as docs/operators.md describes under "etcd is out of space"'
-)
+WHAT_TO_DO_FULL = 'make room and disarm its alarm, as docs/runbooks.md describes under "etcd is out of space"'
 
 
 class EtcdFull(StoreFull):

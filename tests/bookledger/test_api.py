@@ -99,7 +99,7 @@ async def test_the_document_is_openapi_and_is_served() -> None:
 
 
 def test_every_path_is_described_for_operators() -> None:
-    document = (Path(__file__).parents[2] / "docs" / "operators.md").read_text()
+    document = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text()
     rows = re.findall(r"^\| `(/api/v1/\S+?)(?:\?\S*)?` \|", document, re.MULTILINE)
     paths = {path.replace("{ledger_id}", "ID").replace("{log}", "NAME") for path in OPENAPI["paths"]}
     assert set(rows) == paths | {"/api/v1/…", "/api/v1/openapi.json"}

@@ -16,7 +16,7 @@ ROW = re.compile(r"^\| (\d+) \| (.+) \|$", re.MULTILINE)
 
 
 def test_the_document_has_every_exit_code_and_what_it_says() -> None:
-    _, _, behind = (ROOT / "docs/operators.md").read_text().partition("| exit code | |\n|---|---|\n")
+    _, _, behind = (ROOT / "docs/day-to-day.md").read_text().partition("| exit code | |\n|---|---|\n")
     documented = {int(code): told for code, told in ROW.findall(behind.partition("\n\n")[0])}
     assert documented == {int(code): told for code, told in MEANINGS.items()}
     assert set(MEANINGS) == set(ExitCode)

@@ -52,7 +52,7 @@ LABELS_OF_BOOKIES = "bookie"
 BEGIN = """\
 # Metrics
 
-What daemons show at `/metrics` of their [HTTP port](operators.md#metrics-and-health), and clients in a registry that
+What daemons show at `/metrics` of their [HTTP port](monitoring.md#metrics-and-health), and clients in a registry that
 the application passes. This page is made from the code: `make metrics-doc` writes it, and a test compares it.
 
 - Names begin with `bookledger_`; units are seconds and bytes. A counter rises until its process ends. A histogram has

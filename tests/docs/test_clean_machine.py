@@ -1,4 +1,4 @@
-"""A new operator's way through docs/operators.md: from a wheel to three bookies under Prometheus, and an alert."""
+"""A new operator's way through docs/first-cluster.md: from a wheel to three bookies under Prometheus, and an alert."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from tests.support.http import get
 from tests.support.prometheus import PROMETHEUS, ROOT
 from tests.support.waiting import until
 
-DOCUMENT = (ROOT / "docs" / "operators.md").read_text()
+DOCUMENT = (ROOT / "docs" / "first-cluster.md").read_text()
+MONITORING = (ROOT / "docs" / "monitoring.md").read_text()
 CLUSTER = "etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod"
 HOSTS = ("host1", "host2", "host3")
 SECONDS_MAX = 120
@@ -83,7 +84,7 @@ class Watching:
     """A Prometheus with the document's configuration, which looks each second instead of each minute."""
 
     def __init__(self, path: Path, ports: dict[str, int]) -> None:
-        (told,) = re.findall(r"^```yaml\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+        (told,) = re.findall(r"^```yaml\n(.*?)^```", MONITORING, re.MULTILINE | re.DOTALL)
         for name, port in ports.items():
             assert f"{name}:9181" in told
             told = told.replace(f"{name}:9181", f"127.0.0.1:{port}")

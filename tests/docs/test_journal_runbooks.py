@@ -1,4 +1,4 @@
-"""Runbooks of docs/operators.md about journals, in the trouble that each is for."""
+"""Runbooks of docs/runbooks.md about journals, in the trouble that each is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runbooks of docs/operators.md, in the trouble that each is for."""
+"""Runbooks of docs/runbooks.md, in the trouble that each is for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.ledgers import crash
 from tests.support.processes import serving
 from tests.support.waiting import until
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "operators.md").read_text()
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "runbooks.md").read_text()
 
 ON_IPV6 = {
     "--host 2001:db8::6 --insecure": f"--host {'::1' if has_ipv6() else '127.0.0.1'} --port 0 --free-space-min 64",
@@ -36,7 +36,7 @@ ON_IPV6 = {
 
 def runbook(title: str) -> list[tuple[str, str]]:
     """The commands of one runbook, each with what it says."""
-    found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^##)", DOCUMENT, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^### {re.escape(title)}\n(.*?)(?=^##|\Z)", DOCUMENT, re.MULTILINE | re.DOTALL)
     assert found, title
     commands = sessions(found[1])
     assert commands, f"{title} has no commands"

@@ -1,4 +1,4 @@
-"""What may be set, and what may not, stands in docs/operators.md as the code has it; each setting is used."""
+"""What may be set, and what may not, stands in docs/settings.md as the code has it; each setting is used."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bookledger.cli.config.sections import SECTIONS
 from metadata.settings.tunable import Tunable, defaults_of, elsewhere_of, ranged, shown, tunables_of, unit_of
 
 ROOT = Path(__file__).parents[2]
-DOCUMENT = ROOT / "docs" / "operators.md"
+DOCUMENT = ROOT / "docs" / "settings.md"
 PACKAGES = ("bookie", "metadata", "ledgers", "qjm_compat", "bookledger")
 
 

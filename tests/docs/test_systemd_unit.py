@@ -35,7 +35,7 @@ def unit(name: str) -> str:
 
 def steps() -> str:
     found = re.search(
-        r"^## As a service\n.*?^```sh\n(.*?)^```", (DOCS / "operators.md").read_text(), re.M | re.S
+        r"^## As a service\n.*?^```sh\n(.*?)^```", (DOCS / "first-cluster.md").read_text(), re.M | re.S
     )
     assert found
     return found[1]
@@ -49,8 +49,8 @@ def environment_file() -> dict[str, str]:
 
 
 def test_the_program_is_where_the_documents_install_it() -> None:
-    operators = (DOCS / "operators.md").read_text()
-    assert f"{INSTALLED}/pip install bookledger-*.whl" in operators
+    first_cluster = (DOCS / "first-cluster.md").read_text()
+    assert f"{INSTALLED}/pip install bookledger-*.whl" in first_cluster
     assert shlex.split(unit("ExecStart"))[0] == f"{INSTALLED}/bookledger"
     assert f"{INSTALLED}/bookledger bookie format" in steps()
 

@@ -32,7 +32,6 @@ from tests.support.http import HttpBookie as Bookie
 from tests.support.http import get
 from tests.support.waiting import until
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "operators.md"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 

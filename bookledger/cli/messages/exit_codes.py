@@ -1,4 +1,4 @@
-"""Exit codes of commands, as documented in docs/operators.md."""
+"""Exit codes of commands, as documented in docs/day-to-day.md."""
 
 from __future__ import annotations
 
