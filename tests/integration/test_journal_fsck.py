@@ -87,8 +87,8 @@ async def test_a_ledger_that_is_still_open_or_was_made_for_another_segment_is_fo
     other = await journal.ledger("c", batch_of(frames(1, 10)), first_txid=2)
     await journal.replace_ledger("b", other)
     assert await journal.problems() == [
-        f"acceptor b, segment 1: its ledger {other} says bookledger.acceptor='c', not 'b'",
-        f"acceptor b, segment 1: its ledger {other} says bookledger.segment='2', not '1'",
+        f"acceptor b, segment 1: its ledger {other} has bookledger.acceptor='c', not 'b'",
+        f"acceptor b, segment 1: its ledger {other} has bookledger.segment='2', not '1'",
     ]
 
 

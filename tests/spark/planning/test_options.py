@@ -31,8 +31,8 @@ JOURNAL = {**URI, "journal": "ns1"}
         ({**URI, "columns": "payload,size"}, "no column 'size'.*payload"),
         ({**URI, "columns": "payload,payload"}, "each only once"),
         ({**URI, "partition_bytes": "0"}, "partition_bytes must be a number from 1"),
-        ({**URI, "partitions_min": "-1"}, "partitions_min is a number"),
-        ({**URI, "max_bytes_per_trigger": "1m"}, "max_bytes_per_trigger is a number"),
+        ({**URI, "partitions_min": "-1"}, "partitions_min must be a number"),
+        ({**URI, "max_bytes_per_trigger": "1m"}, "max_bytes_per_trigger must be a number"),
     ],
 )
 def test_a_wrong_option_of_ledgers_is_refused_by_name(given: dict[str, str], complaint: str) -> None:
@@ -47,7 +47,7 @@ def test_a_wrong_option_of_ledgers_is_refused_by_name(given: dict[str, str], com
         (URI, "journal is required"),
         ({**JOURNAL, "ledgers": "7"}, "'ledgers' is not known"),
         ({**JOURNAL, "custom.owner": "x"}, "'custom.owner' is not known"),
-        ({**JOURNAL, "from_txid": "x"}, "from_txid is a number"),
+        ({**JOURNAL, "from_txid": "x"}, "from_txid must be a number"),
     ],
 )
 def test_a_wrong_option_of_edits_is_refused_by_name(given: dict[str, str], complaint: str) -> None:
