@@ -69,9 +69,11 @@ AUDIT_TOOL := pip-audit==2.10.1
 ETCD := build/etcd/$(shell sed -n 's/^TESTED = "\(.*\)"/\1/p' tests/support/etcd_program.py)
 ETCD_SECONDS_MAX := 600
 # Tests spend half of their time in fdatasync, which a RAM disk answers at once; what they show does not depend on it. A
-# process that is killed leaves the same files on either, and tests of full or failing disks mount their own.
-RAM_DISK_KIB_MIN := 8000000
-ON_RAM_DISK := [ -n "$${TMPDIR:-}" ] || [ $$(( $$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1) + 0 )) -lt $(RAM_DISK_KIB_MIN) ] || export TMPDIR=/dev/shm
+# process that is killed leaves the same files on either, and tests of full or failing disks mount their own. They leave
+# some 14 GB there until the end.
+RAM_DISK_KIB_MIN := 17000000
+FREE_ON_RAM_DISK := { df --output=avail -k /dev/shm 2>/dev/null || echo 0; awk '/^MemAvailable/ {print $$2}' /proc/meminfo; } | awk '/[0-9]/ && (!n || $$1 < n) {n = $$1} END {print n + 0}'
+ON_RAM_DISK := [ -n "$${TMPDIR:-}" ] || [ $$($(FREE_ON_RAM_DISK)) -lt $(RAM_DISK_KIB_MIN) ] || export TMPDIR=/dev/shm
 # Without bytecode on the disk every process that a test starts compiles all that it imports.
 PYTEST_ALONE := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest
 PYTEST := $(PYTEST_ALONE) -n $(PROCESSES) --dist loadfile --no-loadscope-reorder

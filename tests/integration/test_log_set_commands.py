@@ -48,7 +48,7 @@ def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str, meta: str)
         said = fails_with_one_line("log", "set", *command, meta, "nowhere", *more)
         assert said.startswith("there is no set of logs 'nowhere'")
     of_json("set", "create", meta, "sales", "2")
-    assert "there is a set of logs 'sales' already" in fails_with_one_line(
+    assert "a set of logs 'sales' exists already" in fails_with_one_line(
         "log", "set", "create", meta, "sales", "2"
     )
     assert "2 logs grow to a multiple of that" in fails_with_one_line(

@@ -89,7 +89,7 @@ def test_a_bookie_whose_disk_hangs_gives_no_sign_of_life_until_it_moves_again(tm
             heard(sock, systemd.ALIVE)
             disk.fail(Call.HANG, LOG)
             late = writer.append_async(b"y")
-            until(lambda: "no sign of life" in bookie.log.read_text())
+            until(lambda: "the service manager is not notified" in bookie.log.read_text())
             sock.settimeout(2 * PERIOD_SECONDS)
             with pytest.raises(TimeoutError):
                 while True:  # what was said before it hung
