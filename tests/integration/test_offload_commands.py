@@ -136,6 +136,7 @@ def test_metadata_that_went_back_to_before_the_copy_is_told_of_it_by_bookies(
         with LedgerClient(metadata.uri) as client:
             ledger_id = written(client)
             metadata.save()
+            all_renew(metadata.uri)  # etcd was stopped for it, maybe for longer than a lease
             told("ledger", "offload", meta, str(ledger_id), cold)
             for bookie in bookies:
                 assert frames_dropped(bookie.bookie_id, meta) > 0
@@ -164,6 +165,7 @@ def test_a_ledger_that_was_recalled_after_the_copy_of_the_metadata_is_not_droppe
             for bookie in bookies:
                 assert frames_dropped(bookie.bookie_id, meta) > 0
             metadata.save()
+            all_renew(metadata.uri)
             told("ledger", "recall", meta, str(ledger_id))
             assert objects(tmp_path / "archive") == []
             written(client)
