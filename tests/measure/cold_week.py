@@ -23,12 +23,12 @@ from tests.support.mounts import small_disk
 
 HOUR_BYTES = 50_000_000
 HOURS = 168
-DISK_BYTES = 320 * 1024**2
+DISK_BYTES = 192 * 1024**2
 BYTES_PER_SECOND = 12_000_000
 RECORD_BYTES = 1000
 BATCH_RECORDS = 1000
 SEGMENT_RECORDS = 10_000
-FULL_PERCENT = 40
+FULL_PERCENT = 25
 COLLECT_SECONDS = 5.0
 
 
@@ -46,7 +46,7 @@ async def measure(scratch: Path, share: float) -> None:
 def _bookies_on_small_disks(uri: str) -> Iterator[list[Path]]:
     with ExitStack() as stack:
         disks = [stack.enter_context(small_disk(str(DISK_BYTES))) for _ in range(3)]
-        options = ("--segment-size=16777216",)
+        options = ("--segment-size=16",)
         bookies = [
             BookieProcess(f"b{n}", disk / "data", uri, options=options) for n, disk in enumerate(disks)
         ]
