@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -24,16 +26,65 @@ from bookledger.admin.api.table import (
 )
 from bookledger.admin.http.guard import peer_of
 from bookledger.admin.http.problems import Problem
+from ledgers.aio import LedgerClient
 from ledgers.errors import LedgerError
 from metadata.audit import DONE, Act
 from metadata.keys import LEDGER_ID_MAX
 
-from . import entries
 from .live import Live
 from .rates import Chart
 from .rendering import page
 from .sources import Drawn, Sources
 from .stripes import drawn
+
+ENTRIES_A_PAGE = 50
+
+READ_SECONDS_MAX = 10.0
+"""How long a page may take: bookies may be away, and somebody waits before a browser."""
+
+BYTES_SHOWN_MAX = 512
+"""Bytes shown of a payload; the rest is only counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An entry as shown. `text` has replacement characters for invalid UTF-8."""
+
+    entry_id: int
+    size_bytes: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesPage:
+    """`problem`: why there are no entries, if so. `last`: the last confirmed one."""
+
+    entries: tuple[Shown, ...] = ()
+    last: int = -1
+    problem: str = ""
+
+
+async def read_page(client: LedgerClient, has_password: bool, ledger_id: int, first: int) -> EntriesPage:
+    """Reads without disturbing a writer. Errors become part of the page."""
+    if has_password:
+        return EntriesPage(problem="the ledger has a password, which this console does not know")
+    try:
+        async with asyncio.timeout(READ_SECONDS_MAX):
+            reader = await client.open_ledger(ledger_id, recovery=False)
+            last = reader.last_add_confirmed
+            if first > last:
+                return EntriesPage(last=last)
+            found = [one async for one in reader.read(first, min(last, first + ENTRIES_A_PAGE - 1))]
+    except TimeoutError:
+        return EntriesPage(problem=f"the bookies have not answered for {READ_SECONDS_MAX:g} s")
+    except LedgerError as error:
+        return EntriesPage(problem=str(error))
+    return EntriesPage(tuple(_shown(one.entry_id, one.payload) for one in found), last)
+
+
+def _shown(entry_id: int, payload: bytes) -> Shown:
+    return Shown(entry_id, len(payload), payload[:BYTES_SHOWN_MAX].decode(errors="replace"))
+
 
 MARKS_A_PAGE = 50
 LEDGERS_A_PAGE = 50
@@ -186,19 +237,19 @@ async def ledger_entries(request: web.Request, sources: Sources) -> Drawn:
         client = await sources.live.client()
     except LedgerError as error:
         raise Away(str(error)) from error
-    read = await entries.read(client, found["has_password"], ledger_id, first)
-    last = read.entries[-1].entry_id if read.entries else None
+    page = await read_page(client, found["has_password"], ledger_id, first)
+    last = page.entries[-1].entry_id if page.entries else None
     peer_of(request).tell(
-        Act.SHOW_ENTRIES, read.problem or DONE, ledger_id=ledger_id, first_entry=first, last_entry=last
+        Act.SHOW_ENTRIES, page.problem or DONE, ledger_id=ledger_id, first_entry=first, last_entry=last
     )
     return _drawn(
         ENTRIES,
         title=title,
         ledger_id=ledger_id,
-        read=read,
+        read=page,
         first=first,
-        step=entries.ENTRIES_A_PAGE,
-        shown_max=entries.BYTES_SHOWN_MAX,
+        step=ENTRIES_A_PAGE,
+        shown_max=BYTES_SHOWN_MAX,
     )
 
 

@@ -2,19 +2,220 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+
 from metadata.open import UriOrPath
+from metadata.records.ledger_record import LedgerRecord
 
 from .. import aio
 from ..config import ClientConfig
+from ..entry import Entry, Payload, as_bytes
 from ..errors import ClientClosed, WouldDeadlock
+from ..loop_thread import LoopThread
+from ..reading.batch_read import entries_of
+from ..writing.checked_batch import CheckedBatch, checked
+from .back_pressure import BackPressure, bytes_of
 from .base_client import BlockingClient
+from .bulk_writer import BulkWriter
 from .coordination.election import Election
+from .handle import BlockingHandle, closed_once
 from .log import Log
-from .read import ReadHandle
-from .salvage import Salvage
 from .sets.log_set import LogSet
-from .twin_calls import listing, opening, told_as, waiting_for
-from .write import AdvancedWriteHandle, WriteHandle
+from .twin_calls import Face, asking, in_items, iterating, listing, opening, told_as, waiting_for
+
+
+class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHandle]):
+    """The only writer of a ledger. Created by `LedgerClient.create_ledger`; may be used from several threads.
+
+    Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`, `NotEnoughBookies`,
+    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such an append may or may not be
+    in the ledger; opening the ledger with recovery settles which.
+    """
+
+    def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
+        BulkWriter.__init__(self, thread, handle, handle._cluster.turn, next_entry=0)
+        self._entry_bytes_max = handle.entry_bytes_max
+
+    @told_as(aio.WriteHandle.append)
+    def append(self, payload: Payload) -> int:
+        self._thread.check_may_wait()
+        return self.append_async(payload).result()
+
+    @told_as(aio.WriteHandle.append_async)
+    def append_async(self, payload: Payload) -> Future[int]:
+        if type(payload) is not bytes or len(payload) > self._entry_bytes_max:
+            payload = checked(payload, self._entry_bytes_max)
+        return self._append_one(payload, len(payload))
+
+    @told_as(aio.WriteHandle.append_batch)
+    def append_batch(self, payloads: Sequence[Payload]) -> range:
+        self._thread.check_may_wait()
+        return self._append_all(CheckedBatch(payloads, self._entry_bytes_max))
+
+    @told_as(aio.WriteHandle.append_nowait)
+    def append_nowait(self, payload: Payload) -> int:
+        taken = checked(payload, self._entry_bytes_max)
+        return self._append_now(taken, len(taken), f"ledger {self.ledger_id}")
+
+    confirmed = waiting_for(aio.WriteHandle.confirmed)
+    flush = waiting_for(aio.WriteHandle.flush)
+    force = waiting_for(aio.WriteHandle.force)
+
+    @told_as(aio.WriteHandle.close)
+    def close(self) -> None:
+        with closed_once(self._twin):
+            self._run(self._twin.close)
+
+
+class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
+    """The only writer of a ledger, with ids from the caller, in any order.
+
+    Created by `LedgerClient.create_ledger_adv`; may be used from several threads. An entry is sent when every entry
+    before it has been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle`
+    does.
+    """
+
+    def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle) -> None:
+        super().__init__(thread, handle)
+        self._bytes_max = handle.pending_bytes_max
+        self._room = BackPressure(thread)
+        thread.call_soon(self._listen)
+
+    @property
+    def first_gap(self) -> int:
+        """The lowest entry id that has not been appended yet: no entry from there on can be confirmed."""
+        return self._twin.first_gap
+
+    append = waiting_for(aio.AdvancedWriteHandle.append)
+
+    @told_as(aio.AdvancedWriteHandle.append_async)
+    def append_async(self, entry_id: int, payload: Payload) -> Future[int]:
+        payload = as_bytes(payload)
+        self._thread.check_process()
+        with self._room.lock:
+            self._room.wait_while_full(lambda: self._may_take(entry_id))
+            self._room.enter(bytes_of(payload))
+            return self._thread.submit(self._append(entry_id, payload))
+
+    append_batch = waiting_for(aio.AdvancedWriteHandle.append_batch)
+    append_nowait = asking(aio.AdvancedWriteHandle.append_nowait)
+    confirmed = waiting_for(aio.AdvancedWriteHandle.confirmed)
+    flush = waiting_for(aio.AdvancedWriteHandle.flush)
+    force = waiting_for(aio.AdvancedWriteHandle.force)
+
+    @told_as(aio.AdvancedWriteHandle.close)
+    def close(self) -> None:
+        with closed_once(self._twin):
+            self._run(self._twin.close)
+
+    def _may_take(self, entry_id: int) -> bool:
+        if self._twin.has_ended or entry_id == self.first_gap:
+            return True
+        return self._room.handed_bytes + self._twin.unconfirmed_bytes < self._bytes_max
+
+    def _listen(self) -> None:
+        self._twin.on_progress = self._room.wake
+
+    async def _append(self, entry_id: int, payload: bytes) -> int:
+        try:
+            future = await self._twin.append_async(entry_id, payload)
+        finally:
+            self._room.leave(bytes_of(payload))
+        return await future
+
+
+class ReadHandle(BlockingHandle[aio.ReadHandle]):
+    """A ledger opened for reading. Created by `LedgerClient.open_ledger`; may be used from several threads.
+
+    Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
+    `read_unconfirmed`, nothing past the last entry known to be confirmed. A bookie that is slow or down costs only time
+    while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources are
+    freed.
+    """
+
+    @property
+    def created_at(self) -> datetime | None:
+        """When the ledger was created, in UTC, by its creator's clock; None if that is not recorded."""
+        return self._twin.created_at
+
+    @property
+    def closed_at(self) -> datetime | None:
+        """When it was closed, in UTC, likewise; None also while it is open, as far as this reader has seen."""
+        return self._twin.closed_at
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the ledger's end is final."""
+        return self._twin.is_closed
+
+    @property
+    def length_bytes(self) -> int | None:
+        """Payload bytes of the entries through `last_add_confirmed`; None if no bookie has reported them."""
+        return self._twin.length_bytes
+
+    @property
+    def writer_address(self) -> str | None:
+        """Host and port from which the ledger's writer last sent, as seen by a bookie that was asked for the
+        last-add-confirmed; None if no bookie could report them, and for a closed ledger."""
+        return self._twin.writer_address
+
+    read = in_items(aio.ReadHandle.read, aio.ReadHandle.pages, entries_of)
+
+    def __iter__(self) -> Iterator[Entry]:
+        """Yields all confirmed entries: `for entry in reader` is `for entry in reader.read()`."""
+        return self.read()
+
+    pages = iterating(aio.ReadHandle.pages)
+    read_entry = waiting_for(aio.ReadHandle.read_entry)
+    read_batch = waiting_for(aio.ReadHandle.read_batch)
+    read_unconfirmed = in_items(
+        aio.ReadHandle.read_unconfirmed, aio.ReadHandle.read_unconfirmed_pages, entries_of
+    )
+    read_unconfirmed_pages = iterating(aio.ReadHandle.read_unconfirmed_pages)
+    tail = in_items(aio.ReadHandle.tail, aio.ReadHandle.tail_pages, entries_of)
+    tail_pages = iterating(aio.ReadHandle.tail_pages)
+    poll = waiting_for(aio.ReadHandle.poll)
+    try_read_last_add_confirmed = waiting_for(aio.ReadHandle.try_read_last_add_confirmed)
+    read_last_add_confirmed = waiting_for(aio.ReadHandle.read_last_add_confirmed)
+
+    def close(self) -> None:
+        """Nothing to release: connections belong to the client."""
+
+
+class Salvage(Face[aio.Salvage]):
+    """The available entries of a ledger at live bookies.
+
+    Created by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest.
+    Entries past `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of
+    the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
+    `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
+    with the reason.
+    """
+
+    @property
+    def record(self) -> LedgerRecord:
+        """The ledger's metadata as it was found."""
+        return self._twin.record
+
+    @property
+    def proven_through(self) -> int:
+        """The last entry that is proven to be confirmed; entries behind it may not be part of the ledger."""
+        return self._twin.proven_through
+
+    @property
+    def silent(self) -> Mapping[str, str]:
+        """Bookies that could not be asked at all or from some entry on, and the reasons."""
+        return self._twin.silent
+
+    @property
+    def unsure(self) -> list[str]:
+        """Once all parts were yielded: bookies that answered and do not know whether there were further entries."""
+        return self._twin.unsure
+
+    parts = iterating(aio.Salvage.parts)
+
 
 __all__ = [
     "AdvancedWriteHandle",

@@ -9,20 +9,47 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterable
 from functools import partial, update_wrapper
+from itertools import chain
 from types import FunctionType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, get_args, get_type_hints
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, cast, get_args, get_type_hints
 
 from ..loop_thread import LoopThread, in_pages, iterate
-from .paged_iterator import PagedIterator
+
+T = TypeVar("T")
+Page = TypeVar("Page")
+
+
+class PagedIterator(chain[T]):
+    """Yields the items of pages. Python code runs once per page, not per item.
+
+    `close` (or `contextlib.closing`) and dropping the last reference end it half-way, and free at once the resources it
+    holds at bookies and in memory; neither waits for that.
+    """
+
+    _pages: Generator[object, None, None]
+
+    @classmethod
+    def over(
+        cls, pages: Generator[Page, None, None], items_of: Callable[[Page], Iterable[T]]
+    ) -> PagedIterator[T]:
+        """Yields `items_of` each page."""
+        items = cast("PagedIterator[T]", cls.from_iterable(map(items_of, pages)))
+        items._pages = pages
+        return items
+
+    def close(self) -> None:
+        """Ends the iteration. Safe to repeat. Raises ValueError while another thread waits in it."""
+        self._pages.close()
+        deque[T](maxlen=0).extend(self)  # releases the rest of its page
+
 
 P = ParamSpec("P")
 C = TypeVar("C")
 B = TypeVar("B")
 S = TypeVar("S")
-T = TypeVar("T")
-Page = TypeVar("Page")
 
 ITEMS_PER_HOP = 256
 """Items of a listing that are fetched from the loop's thread at a time."""

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 from metadata.audit import DONE, Act, tell
+from metadata.errors import MetadataError
+from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 
 from ..entry import ENTRY_OVERHEAD_BYTES, Payload
 from ..errors import LedgerClosed, LedgerError, LedgerFenced, WriterFull
+from ..protocol.phase import is_closed_at
 from .append_shell import PipelineShell
 from .checked_batch import CheckedBatch
-from .closed_by_others import closed_by_others
 from .slow_wait_warning import told_when_long, why_closing_waits
+
+log = logging.getLogger(__name__)
+
+
+async def closed_by_others(
+    ledgers: LedgerStore, record: LedgerRecord, last_entry: int
+) -> LedgerRecord | None:
+    """The ledger's record if it is closed at exactly this entry; None if not, or if that is unknown."""
+    try:
+        found = await ledgers.read_again(record)
+    except MetadataError as unknown:
+        log.info(
+            "ledger %d: it is unknown whether a recovery has closed it: %s",
+            record.ledger_id,
+            unknown,
+            extra={"ledger": record.ledger_id},
+        )
+        return None
+    return found.record if found is not None and is_closed_at(last_entry, found.record) else None
 
 
 class WriteHandle(PipelineShell):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bookledger.cli.config.example import DAEMONS
+from bookledger.cli.config.group import DAEMONS
 from bookledger.cli.config.sections import SECTIONS
 from metadata.settings.tunable import defaults_of, shown, tunables_of
 from tests.support.command_line import bookledger, succeeds

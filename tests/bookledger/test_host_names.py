@@ -13,8 +13,7 @@ from prometheus_client import CollectorRegistry
 from bookie.wire.data import sockets
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role
-from bookledger.admin.http.host_names import is_loopback
-from bookledger.admin.http.server import serving_http
+from bookledger.admin.http.server import is_loopback, serving_http
 from bookledger.admin.http_content import HttpContent
 from bookledger.admin.http_option import HttpAddress
 from tests.support.authority import TestAuthority

@@ -20,7 +20,7 @@ from qjm_compat.errors import (
     QuorumFailed,
     QuorumTimeout,
 )
-from qjm_compat.hadoop.client.failures import error_named
+from qjm_compat.hadoop.client.connection import error_named
 from tests.bookledger.test_portable_errors import every_class, example_of
 
 assert qjm_compat.hadoop.errors and qjm_compat.transfer.errors  # their classes are among those below

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookledger.cli.payloads.watched_input import watched
+from bookledger.cli.payloads.source import watched
 from ledgers import LedgerError
 
 

@@ -13,7 +13,7 @@ from bookie.storage.counting.metrics import METRICS as BOOKIE
 from bookie.upkeep.logs.metrics import LOGS
 from bookie.upkeep.metrics import AUDIT, UPKEEP
 from bookledger.admin.health_metrics import METRICS as HEALTH
-from bookledger.admin.http.metrics import METRICS as HTTP
+from bookledger.admin.http.server import METRICS as HTTP
 from bookledger.admin.loop_lag import METRICS as EVENT_LOOP
 from bookledger.admin.offloading import OFFLOADER
 from bookledger.admin.process_metrics import process_registry
@@ -25,7 +25,7 @@ from qjm_compat.acceptor.metrics import AcceptorMetrics
 from qjm_compat.config import JournalConfig
 from qjm_compat.hadoop.pages.beans import METRICS as JOURNAL_NODE
 from qjm_compat.manager.channel import Channel
-from qjm_compat.manager.metrics import LoggerMetrics
+from qjm_compat.manager.logger import LoggerMetrics
 from qjm_compat.prometheus import BEANS, PREFIX, snake_case
 from qjm_compat.quantiles import PERCENTILES, WINDOWS_SECONDS
 

@@ -12,9 +12,8 @@ import pytest
 import ledgers
 import qjm_compat
 from ledgers import aio
-from ledgers.blocking.paged_iterator import PagedIterator
 from ledgers.blocking.sets.log_set import LogSetWriter
-from ledgers.blocking.twin_calls import Face
+from ledgers.blocking.twin_calls import Face, PagedIterator
 from ledgers.logs.sets import log_set, set_writer
 from qjm_compat import aio as journals
 from qjm_compat.manager import input_stream, output_stream

@@ -12,7 +12,7 @@ import pytest
 from selenium.webdriver.common.keys import Keys
 
 from bookledger.cli.processes import started
-from bookledger.console.streams import STREAMS_MAX
+from bookledger.console.console import STREAMS_MAX
 from ledgers import LedgerClient
 from metadata import open_store
 from metadata.records.ledger_record import LedgerState

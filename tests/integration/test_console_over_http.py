@@ -8,7 +8,7 @@ import urllib.error
 from dataclasses import replace
 from pathlib import Path
 
-from bookledger.console.streams import STREAMS_MAX
+from bookledger.console.console import STREAMS_MAX
 from metadata import open_store
 from metadata.records.cold.cold_copy import ColdCopy, new_key
 from metadata.records.ledger_record import AcceptedLoss

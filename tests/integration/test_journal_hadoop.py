@@ -12,7 +12,7 @@ import pytest
 
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
-from qjm_compat.hadoop.pages.hadoop_json import spelled
+from qjm_compat.hadoop.pages.segments import spelled
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.exporting import Exported, export_directory

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from bookie.serving.data import scan
-from bookie.serving.data.scan import Scan
+from bookie.serving.data import calls
+from bookie.serving.data.calls import Scan
 from bookie.wire import ScanRequest
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies import bookie_calls
-from ledgers.bookies.bookie_calls import BookieCalls
+from ledgers.bookies.bookie_calls import BookieCalls, ScanStream
 from ledgers.bookies.connected_bookies import ConnectedBookies
-from ledgers.bookies.scan_stream import ScanStream
 from ledgers.config import MIB, ClientConfig
 from metadata.records.ledger_record import BookieRef
 from tests.support.aio import until_true
@@ -136,7 +135,7 @@ async def _has(stream: ScanStream, size_bytes: int) -> bool:
 async def test_a_reader_that_pauses_for_long_goes_on_with_another_scan_and_blames_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scan, "UNTAKEN_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(calls, "UNTAKEN_SECONDS_MAX", 0.1)
     async with on_bookies(tmp_path, 3) as (_, client):
         writer = await write(client, (3, 3, 2), LONG)
         reader = await client.open_ledger(writer.ledger_id)

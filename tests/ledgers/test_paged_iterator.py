@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from ledgers.blocking.paged_iterator import PagedIterator
+from ledgers.blocking.twin_calls import PagedIterator
 
 
 def pages(ended: list[str]) -> Generator[list[int], None, None]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bookledger.cli.bench.clusters import BenchCluster, plain_cluster
+from bookledger.cli.bench.command import BenchCluster, plain_cluster
 from bookledger.cli.bench.command import measure as measure_ours
 from bookledger.cli.bench.cpu import CpuMeter
 from bookledger.cli.bench.workloads import How, Workload, WorkloadResult

@@ -8,8 +8,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from bookledger.cli.bench.clusters import plain_cluster
 from bookledger.cli.bench.command import measure as measure_workload
+from bookledger.cli.bench.command import plain_cluster
 from bookledger.cli.bench.workloads import How, Workload, WorkloadResult
 from metadata import opened_store
 from tests.support.etcd import EtcdServer

@@ -16,7 +16,7 @@ from bookie.index.places import place_of_frame
 from bookie.log.appender import LogAppender
 from bookie.log.format import Record, RecordKind, record_bytes
 from bookie.storage.frames import SegmentFiles
-from bookie.storage.reading import read_page
+from bookie.storage.page_reader import read_page
 from bookie.wire.columns import Columns
 
 BYTES = 2e9

@@ -9,8 +9,7 @@ import pytest
 
 from metadata.etcd import etcd_pb2 as pb
 from metadata.etcd.config import EtcdConfig
-from metadata.etcd.paging import IDS_EACH, PAGE_BYTES, PREFIXES_MAX, Paging
-from metadata.etcd.store import EtcdStore
+from metadata.etcd.store import IDS_EACH, PAGE_BYTES, PREFIXES_MAX, EtcdStore, Paging
 from metadata.store import PAGE_KEYS_MAX, list_all, list_some
 from tests.support.etcd import EtcdServer
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spark.package_shipping import PACKAGES, SHIPPED_NAME, packages_file
+from spark.session import PACKAGES, SHIPPED_NAME, packages_file
 from tests.spark.commands.commands import ended, started
 from tests.spark.commands.layers import BROKEN
 from tests.spark.conftest import Cluster, events_in

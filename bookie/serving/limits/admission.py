@@ -2,18 +2,210 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...limits_config import MESSAGE_ROOM_BYTES_MIN, Limits
 from ...wire.connection_table import ClientConnection, ConnectionTable, Places, part_of
-from .auth_backoff import AuthBackoff
 from .descriptors import connections_that_fit
-from .long_polls import LongPolls
-from .loop_quota import LoopQuota
 from .rate import Rate
 from .shared_quota import Account, Budget
-from .stalled_peers import StalledPeers
+
+# Cuts stalled peers, which hold memory and make no progress: at once if others wait for it, or after a time limit.
+#
+# A peer makes progress if it sends the rest of a message, or takes bytes sent to it.
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+"""Check interval while anything is held."""
+
+SHORT_LOOK_SECONDS = 0.05
+"""Check interval while a request waits."""
+
+SLOW_SECONDS_MAX = 0.2
+"""A peer that is slow for this long is cut if others wait for the memory it holds."""
+
+PAUSE_SECONDS = 1.0
+"""A check this late means that our own process paused. No peer counts as stalled then, because their bytes have not
+been read."""
+
+PACE_BYTES_A_SECOND_MIN = 64 * 1024
+"""A peer that makes less progress is slow."""
+
+
+class StalledPeers:
+    """Checks the accounts of some quotas. Call `begin` whenever an account begins to hold something."""
+
+    def __init__(self, budgets: Sequence[Budget], still_seconds_max: float) -> None:
+        """`still_seconds_max`: a peer without progress for this long is cut even if no request waits."""
+        self._still_seconds_max = still_seconds_max
+        self.cuts = 0
+        self._budgets = budgets
+        for budget in budgets:
+            budget.on_short = self._hurry
+        self._look: asyncio.TimerHandle | None = None
+        self._looked_at = 0.0
+
+    def begin(self) -> None:
+        if self._look is None:
+            self._looked_at = asyncio.get_running_loop().time()
+            self._look_later(LOOK_SECONDS)
+
+    def end(self) -> None:
+        if self._look is not None:
+            self._look.cancel()
+            self._look = None
+
+    # ------------------------------------------------------------------------------------------
+
+    def _hurry(self) -> None:
+        soon = asyncio.get_running_loop().time() + SHORT_LOOK_SECONDS
+        if self._look is not None and self._look.when() > soon:
+            self._look.cancel()
+            self._look_later(SHORT_LOOK_SECONDS)
+
+    def _look_later(self, seconds: float) -> None:
+        self._look = asyncio.get_running_loop().call_later(seconds, self._look_around)
+
+    def _look_around(self) -> None:
+        assert self._look is not None
+        now, due = asyncio.get_running_loop().time(), self._look.when()
+        self._look = None
+        seconds, self._looked_at = now - self._looked_at, now
+        was_stopped = now - due > PAUSE_SECONDS
+        for budget in self._budgets:
+            for account in list(budget.accounts):
+                _note_pace(account, 0.0 if was_stopped else seconds)
+                is_in_the_way = account.slow_seconds >= SLOW_SECONDS_MAX and budget.is_short_for(account.peer)
+                if is_in_the_way or account.still_seconds >= self._still_seconds_max:
+                    self._cut(account)
+        if any(budget.accounts for budget in self._budgets):
+            is_short = any(budget.somebody_waits for budget in self._budgets)
+            self._look_later(SHORT_LOOK_SECONDS if is_short else LOOK_SECONDS)
+
+    def _cut(self, account: Account) -> None:
+        self.cuts += 1
+        log.warning(
+            "%s holds %d bytes and makes no progress: its connection is closed",
+            account.peer or "a client",
+            account.held,
+            extra={"peer": account.peer},
+        )
+        account.cut("it made no progress while others waited, or for too long")
+
+
+def _note_pace(account: Account, seconds: float) -> None:
+    """Updates how long the peer has been slow, and how long it has made no progress."""
+    moved, before = account.moved(), account.seen
+    account.seen = moved
+    if moved is None or before is None or not seconds:
+        account.slow_seconds = account.still_seconds = 0.0
+    else:
+        is_slow = moved - before < PACE_BYTES_A_SECOND_MIN * seconds
+        account.slow_seconds = account.slow_seconds + seconds if is_slow else 0.0
+        account.still_seconds = account.still_seconds + seconds if moved == before else 0.0
+
+
+PENALTY_SECONDS = 0.1
+PENALTY_SECONDS_MAX = 2.0
+"""Longest delay. Shorter than the time that clients wait for a server hello: others behind the same address are slowed
+down, not kept out."""
+
+FORGIVEN_SECONDS = 60.0
+"""A peer's count is reset this long after its last false proof."""
+
+SUSPECTS_MAX = 1024
+"""Limit on remembered peers; the one whose last false proof is oldest is forgotten first."""
+
+
+class AuthBackoff:
+    """Counts false proofs by peer. `now` is the loop's clock."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._false: OrderedDict[str, tuple[int, float]] = OrderedDict()
+        self.proofs_refused = 0
+
+    def was_false(self, peer: str) -> None:
+        """Counts a false proof of this peer."""
+        self.proofs_refused += 1
+        count = self._count(peer)
+        self._false[peer] = (count + 1, self._now())
+        self._false.move_to_end(peer)
+        if len(self._false) > SUSPECTS_MAX:
+            self._false.popitem(last=False)
+
+    def penalty_seconds(self, peer: str) -> float:
+        """Returns the delay of the peer's next handshake."""
+        count = self._count(peer)
+        return min(PENALTY_SECONDS_MAX, PENALTY_SECONDS * 2.0 ** min(count - 1, 16)) if count else 0.0
+
+    def _count(self, peer: str) -> int:
+        count, last = self._false.get(peer, (0, 0.0))
+        return count if self._now() - last < FORGIVEN_SECONDS else 0
+
+
+class LongPolls:
+    """Long polls by peer, oldest first. Belongs to one event loop."""
+
+    def __init__(self, in_all: int, a_peer: int) -> None:
+        self._in_all, self._a_peer = in_all, a_peer
+        self._waiting: dict[str, dict[asyncio.Future[None], None]] = {}
+        self.held = self.held_max = self.hurried = 0
+
+    def begin(self, peer: str) -> asyncio.Future[None]:
+        """Registers a long poll until `end`. Once the returned future is done, the caller must answer, to make room."""
+        if len(self._waiting.get(peer, ())) >= self._a_peer:
+            self._hurry(peer)
+        elif self.held >= self._in_all:
+            self._hurry(max(self._waiting, key=lambda one: len(self._waiting[one])))
+        hurried: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(peer, {})[hurried] = None
+        self.held += 1
+        self.held_max = max(self.held_max, self.held)
+        return hurried
+
+    def end(self, peer: str, hurried: asyncio.Future[None]) -> None:
+        """Removes a long poll that was answered or cancelled."""
+        mine = self._waiting.get(peer, {})
+        if hurried not in mine:
+            return
+        del mine[hurried]
+        self.held -= 1
+        if not mine:
+            del self._waiting[peer]
+
+    def _hurry(self, peer: str) -> None:
+        first = next(iter(self._waiting[peer]))
+        self.end(peer, first)
+        self.hurried += 1
+        if not first.done():
+            first.set_result(None)
+
+
+PROOFS_A_TURN = 8
+"""Proofs per iteration: checking a signature takes 0.1 ms, and an append waits for at most this many checks."""
+
+
+class LoopQuota:
+    """A quota served in order of arrival. Belongs to one event loop."""
+
+    def __init__(self, a_turn: int = PROOFS_A_TURN) -> None:
+        self._a_turn = self._left = a_turn
+        self._line = asyncio.Lock()
+
+    async def take(self) -> None:
+        """Waits until the caller may do the operation once, now."""
+        async with self._line:
+            if not self._left:
+                await asyncio.sleep(0)
+                self._left = self._a_turn
+            self._left -= 1
+
 
 STRANGERS_MAX = 512
 """Limit on connections that have not identified themselves. The oldest make room for new ones, so a higher limit would

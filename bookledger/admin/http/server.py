@@ -15,32 +15,146 @@ the daemon.
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from http import HTTPStatus
+from ipaddress import ip_address
 
 from aiohttp import web
-from aiohttp.typedefs import Middleware
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler, Middleware
+from prometheus_client import Metric
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
 
 from bookie.wire.connection_table import ConnectionTable
 from bookie.wire.data import sockets
 from bookie.wire.tls_accept import TlsAccept
 from bookie.wire.trust.certificates import Certificates
+from metadata.counting.declared import MetricTable
 from metadata.counting.facts import why_not_ready
+from metadata.rate_limit import LogRateLimit
 
 from ..health_metrics import HealthMetrics
 from ..http_content import HttpContent
-from . import log_rate_limit
 from .config import HttpConfig
 from .gate import Gate, knowing, table_of
 from .guard import guard_of
-from .host_names import asked_by, is_loopback
 from .loop_share import LoopShare
-from .metrics import HttpMetrics
-from .problems import Problem, Protocol, answering_problems
+from .problems import Problem, Protocol, answering_problems, document
+
+# Checks the Host header of loopback daemons, against DNS rebinding by web pages.
+#
+# A browser on this machine may request `http://evil.example:9181/` for a page of evil.example, which could then read
+# the response. By its address such a request is local, like the operator's own; by its Host header it is not.
+
+NAME_SHOWN_MAX = 253
+"""Characters shown of a Host header; no valid name is longer."""
+
+
+def asked_by(own_names: Iterable[str]) -> Middleware:
+    """Answers 421 to requests with another Host than a loopback name or one of these.
+
+    Requests without a Host pass, because every browser sends one.
+    """
+    own = {name.lower() for name in own_names}
+
+    @web.middleware
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        for host in request.headers.getall("Host", ()):
+            name = _without_port(host)
+            if not (is_loopback(name) or name in own):
+                why = f"{name[:NAME_SHOWN_MAX]!r} is not a loopback name of this machine: use 127.0.0.1 or localhost"
+                return document(
+                    HTTPStatus.MISDIRECTED_REQUEST, why
+                )  # and no page of ours under another host name
+        return await handler(request)
+
+    return guard
+
+
+def is_loopback(host: str) -> bool:
+    """Whether it is a loopback address, or a name that every resolver reserves for it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _without_port(host: str) -> str:
+    """The bare name, for comparison, of `127.0.0.1:9181`, `[::1]:9181` or `localhost.`."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.partition(":")[0].removesuffix(".")
+
+
+TOLD_SECONDS = 10.0
+"""Seconds between two lines of a kind; the next line counts the suppressed ones."""
+
+log = logging.getLogger(__name__)
+
+
+class _Seldom(logging.Filter):
+    """Unknown clients send invalid requests; each gets one line without a traceback. Our own faults keep theirs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ours, self._theirs = LogRateLimit(TOLD_SECONDS), LogRateLimit(TOLD_SECONDS)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        is_ours = error is not None and not isinstance(error, HttpProcessingError)
+        left_out = (self._ours if is_ours else self._theirs).untold(time.monotonic())
+        if left_out is None:
+            return False
+        self._settle(
+            record, error, f" ({left_out} more were suppressed)" if left_out else "", is_ours=is_ours
+        )
+        return True
+
+    @staticmethod
+    def _settle(record: logging.LogRecord, error: BaseException | None, more: str, *, is_ours: bool) -> None:
+        if is_ours or error is None:
+            record.msg = f"{record.getMessage()}{more}"
+        else:
+            # Its message contains the received data, perhaps a password; its class name does not.
+            record.msg = f"invalid HTTP request{more}: {type(error).__name__}"
+            record.levelno, record.levelname, record.exc_info = logging.INFO, "INFO", None
+        record.args = ()
+
+
+log.addFilter(_Seldom())
+
+
+METRICS = MetricTable("http", "The HTTP port of a daemon")
+
+CONNECTIONS = METRICS.gauge("connections", "Connections of the HTTP port.")
+LIMIT = METRICS.gauge("connections_limit", "Limit of concurrent connections of the HTTP port.")
+REFUSED = METRICS.counter("connections_refused", "Connections refused because the port was full.")
+MADE_WAY = METRICS.counter(
+    "connections_made_way",
+    "Connections closed in favour of others: they were idle, or of the address that had most.",
+)
+
+
+class HttpMetrics(Collector):
+    """Metrics of one port."""
+
+    def __init__(self, table: ConnectionTable, config: HttpConfig) -> None:
+        self._table = table
+        self._config = config
+
+    def collect(self) -> Iterator[Metric]:
+        yield CONNECTIONS.of(self._table.count)
+        yield LIMIT.of(self._config.connections_max)
+        yield REFUSED.of(self._table.refused)
+        yield MADE_WAY.of(self._table.made_way)
+
 
 REQUEST_BYTES_MAX = 1024
 """Maximum size of a request's body; no request needs one."""
@@ -91,7 +205,7 @@ async def serving_http(
             runner.server,
             loop=asyncio.get_running_loop(),
             access_log=None,  # type: ignore[arg-type]  # none is kept
-            logger=log_rate_limit.log,
+            logger=log,
             keepalive_timeout=REQUEST_SECONDS_MAX,
         )
         content.registry.register(HttpMetrics(table, config))

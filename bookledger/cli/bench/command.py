@@ -10,33 +10,87 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, replace
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from bookie.program_version import interpreter
+from bookie.wire.trust.identity import Identity
+from bookie.wire.trust.roles import Role
+from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
+from ledgers.config import PLAIN_TEXT
+from metadata.sqlite.uri import uri_of
 
+from ..certs.authority import Authority, make_authority
 from ..messages.help import command
 from ..messages.interruption import bookies_are_gone, told_when_stopped
 from ..messages.sizes import bytes_told
 from ..options import FilePath, json_option, measuring_options
 from ..output import Progress, Say, check_is_new, narrator, print_records, whole_file
-from ..processes import in_plain_text
+from ..processes import BookieProcess, bookie_processes, in_plain_text, started
 from ..temporary_directories import scratch_directory
-from .appends import append_async, append_blocking
+from .appends import ENSEMBLE_SIZE, append_async, append_blocking
 from .baseline import Baseline
 from .baseline import measured as measured_baseline
-from .clusters import BenchCluster, plain_cluster, tls_cluster
 from .cpu import CpuMeter
 from .page import BenchRun, page_of
 from .picture import picture_of
 from .reads import read
 from .workloads import BLOCKING, LISTS, SWEEP, WORKLOADS, How, Measured, Workload, WorkloadResult
+
+CERTIFICATE_DAYS = 7
+
+
+@dataclass(frozen=True, slots=True)
+class BenchCluster:
+    """Three bookies: `config` is the client's, `suffix` is appended to workload names."""
+
+    uri: str
+    config: ClientConfig
+    suffix: str
+    bookies: Sequence[BookieProcess]
+
+    def cpu_meter(self) -> CpuMeter:
+        return CpuMeter([bookie.child.pid for bookie in self.bookies])
+
+
+@contextmanager
+def plain_cluster(directory: Path, metadata_uri: str = "") -> Iterator[BenchCluster]:
+    """Starts a cluster with its metadata at this URI, or in a file of its own."""
+    directory.mkdir()
+    uri = metadata_uri or uri_of(directory / "metadata.db")
+    with bookie_processes(ENSEMBLE_SIZE, directory, uri) as bookies:
+        yield BenchCluster(uri, ClientConfig(certificates=PLAIN_TEXT), "", bookies)
+
+
+@contextmanager
+def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
+    """Starts a cluster with certificates of a new authority."""
+    directory.mkdir()
+    uri = uri_of(directory / "metadata.db")
+    make_authority(directory / "authority", "bookledger bench", CERTIFICATE_DAYS)
+    authority = Authority(directory / "authority")
+    authority.issue(directory / "client", Identity(Role.CLIENT, "bench"), [], CERTIFICATE_DAYS)
+    bookies = bookies_with_certificates(directory, uri, authority)
+    with started(bookies):
+        yield BenchCluster(uri, ClientConfig(certificates=str(directory / "client")), ", TLS", bookies)
+
+
+def bookies_with_certificates(directory: Path, uri: str, authority: Authority) -> list[BookieProcess]:
+    """Creates, but does not start, as many bookies as an ensemble has."""
+    return [_with_certificate(directory, uri, n, authority) for n in range(1, ENSEMBLE_SIZE + 1)]
+
+
+def _with_certificate(directory: Path, uri: str, number: int, authority: Authority) -> BookieProcess:
+    name = f"bookie-{number}"
+    certificates = directory / f"{name}-certs"
+    authority.issue(certificates, Identity(Role.BOOKIE, name), ["127.0.0.1"], CERTIFICATE_DAYS)
+    return BookieProcess(name, directory / name, uri, options=[f"--certs={certificates}"])
 
 
 @command()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from io import BufferedReader, RawIOBase
 from typing import Any, BinaryIO, TypeVar
 
 import click
@@ -19,7 +21,33 @@ from .. import standard_files
 from ..options import made_of
 from ..output import Progress
 from . import cutting
-from .watched_input import watched
+
+LOOK_MILLISECONDS = 200
+"""Interval of calls of `check` while the input yields nothing."""
+
+
+def watched(file: BinaryIO, check: Callable[[], object]) -> BinaryIO:
+    """The unread part of `file`, unbuffered; while the input yields nothing, an error of `check` ends the read."""
+    return BufferedReader(_WatchedFile(file, check))
+
+
+class _WatchedFile(RawIOBase):
+    """Waits in `poll`, not in `read`. Does not close the file, which belongs to the caller."""
+
+    def __init__(self, file: BinaryIO, check: Callable[[], object]) -> None:
+        self._file = file
+        self._check = check
+        self._poll = select.poll()
+        self._poll.register(file, select.POLLIN)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while not self._poll.poll(LOOK_MILLISECONDS):
+            self._check()
+        return os.readv(self._file.fileno(), [buffer])
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T", bound=Payload | NewRecord)

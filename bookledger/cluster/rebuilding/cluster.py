@@ -22,12 +22,43 @@ from metadata.records.logs.log_ledgers import segment_of
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote
-from metadata.records.notes.reconciling import NotedBy
+from metadata.records.notes.reconciling import NotedBy, of_one_ledger, reconciled
 from metadata.settled_writes import new_nonce
 
 from .journals import acceptor_of, rebuilt_acceptor
-from .ledgers import rebuilt_ledger
 from .logs import EPOCHS_LEFT, RebuiltLog, forks_of, rebuilt_log
+
+
+@dataclass(frozen=True, slots=True)
+class RebuiltLedger:
+    """A record, and its unknowns."""
+
+    record: LedgerRecord
+    doubts: tuple[str, ...] = ()
+
+
+def rebuilt_ledger(noted: Sequence[NotedBy]) -> RebuiltLedger:
+    """The record of one ledger, from all notes under its id. Raises ValueError if they do not fit together."""
+    record = reconciled(None, noted)
+    assert record is not None
+    ours = of_one_ledger(record, noted)
+    return RebuiltLedger(record, (*_missing(ours), *_others(noted, ours)))
+
+
+def _missing(noted: Sequence[NotedBy]) -> Iterator[str]:
+    first = min(one.note.fragment.first_entry for one in noted)
+    if first > 0:
+        yield f"no bookie noted the location of the entries before {first}"
+    numbers = {one.note.fragment.number for one in noted}
+    lost = sorted({*range(1, max(numbers) + 1)} - numbers) if min(numbers) == 1 else []
+    if lost:
+        yield f"no bookie noted its fragment {', '.join(map(str, lost))}, which may have some of the entries"
+
+
+def _others(noted: Sequence[NotedBy], ours: Sequence[NotedBy]) -> Iterator[str]:
+    if len(ours) < len(noted):  # the store went back earlier, and assigned the id twice (rule W8)
+        yield "another ledger has the same id, and is left out"
+
 
 DOUBTS_MAX = 1000
 """Doubts that are listed; further ones are only counted."""

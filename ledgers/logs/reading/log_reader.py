@@ -3,22 +3,142 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
+from metadata.errors import MetadataError
 from metadata.records.logs.segment import Segment
 
 from ...entry import check_timeout
 from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
+from ...reading.read_handle import ReadHandle
+from ...tasks import end_tasks
 from ..errors import NoSuchPosition
 from ..known_end import TOLD_SECONDS_MAX, KnownEnd
 from ..log_chain import LogChain, check_not_restored
-from ..record_batch import RecordBatch
-from ..segment_ledgers import SegmentLedgers, missing
+from ..record_batch import RecordBatch, decode
+from ..segment_ledgers import SegmentLedgers, missing, time_of
 from ..segment_pages import segment_at, segment_at_time
-from .open_segment import OpenSegment
-from .record_watch import RecordWatch
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 5.0
+"""Interval at which a waiting reader reads the record again, even if its watch reports nothing, because a watch may be
+lost."""
+
+LATE_SECONDS = 60.0
+"""How long a log may have no segment at a reader's position before this is logged."""
+
+
+class RecordWatch:
+    """One reader's watch. It begins with the first wait; its owner closes it."""
+
+    def __init__(self, chain: LogChain) -> None:
+        self._chain = chain
+        self._changed = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
+        self._waits_since: float | None = None
+        self._waits_at = -1
+
+    async def changed(self, seconds_max: float | None, position: int) -> bool:
+        """Waits until the record may have changed, for a reader at this position. Returns False after the timeout."""
+        if self._following is None or self._following.done():
+            self._following = asyncio.create_task(self._follow())
+        self._tell_if_late(position)
+        seconds = LOOK_SECONDS if seconds_max is None else min(seconds_max, LOOK_SECONDS)
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        except TimeoutError:
+            return seconds_max is None or seconds_max > seconds
+        return True
+
+    async def close(self) -> None:
+        if self._following is not None:
+            await end_tasks([self._following])
+
+    async def _follow(self) -> None:
+        record, version = self._chain.record, self._chain.found.version
+        changes = self._chain.logs.watch(record.identity, after_revision=version)
+        try:
+            async with aclosing(changes) as versions:
+                async for _ in versions:
+                    self._changed.set()  # the reader reads it itself
+        except MetadataError as error:
+            log.info(
+                "the record of log %r is read every %g s instead of watched: %s",
+                record.name,
+                LOOK_SECONDS,
+                error,
+            )
+
+    def _tell_if_late(self, position: int) -> None:
+        now = asyncio.get_running_loop().time()
+        if position != self._waits_at or self._waits_since is None:
+            self._waits_at, self._waits_since = position, now
+        elif now - self._waits_since > LATE_SECONDS:
+            self._waits_since = now
+            line = "log %r has had no segment from position %d on for %g s: it has no writer, or its writer hangs"
+            log.warning(line, self._chain.record.name, position, LATE_SECONDS)
+
+
+class OpenSegment:
+    """A segment and a reader of its ledger. Returns only confirmed records."""
+
+    def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
+        """`known_end`: the log's end, as it was known before the ledger's record was read. If the ledger was open then,
+        nothing behind it was confirmed (rule L2)."""
+        self.segment = segment
+        self._reader = reader
+        # A fork shares a ledger up to a confirmed position: it may go on behind that, and still be open (rule L13).
+        reader.is_confirmed(self._entry(segment.end_position or known_end) - 1)
+
+    @property
+    def end(self) -> int:
+        """The position behind the last record that is known to be confirmed."""
+        confirmed = self.segment.first_position + self._reader.last_add_confirmed + 1
+        return confirmed if self.segment.end_position is None else min(confirmed, self.segment.end_position)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the segment's end is final."""
+        return self.segment.is_ended or self._reader.is_closed
+
+    async def batches(self, start: int, stop: int) -> AsyncGenerator[RecordBatch, None]:
+        """Yields the records from `start` to before `stop`, or to the segment's end."""
+        last = min(stop, self.end) - 1
+        async with aclosing(self._reader.pages(self._entry(start), self._entry(last))) as pages:
+            async for columns in pages:
+                yield decode(columns, segment_start=self.segment.first_position)
+
+    async def tail(self, start: int, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
+        """Yields records as they are confirmed, until the ledger is closed or there is nothing new for `timeout` s."""
+        if self.segment.is_ended:
+            async with aclosing(self.batches(start, self.end)) as batches:
+                async for batch in batches:
+                    yield batch
+            return
+        async with aclosing(self._reader.tail_pages(self._entry(start), timeout=timeout)) as pages:
+            async for columns in pages:
+                yield decode(columns, segment_start=self.segment.first_position)
+
+    async def position_at(self, time_us: int, first_position: int) -> int:
+        """The first position, from this one on, whose record has this time or a later one; the end if there is none."""
+        low, high = max(self.segment.first_position, first_position), self.end
+        while low < high:
+            middle = (low + high) // 2
+            if await time_of(self._reader, self.segment, middle) < time_us:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _entry(self, position: int) -> int:
+        return position - self.segment.first_position
+
 
 LOOKS_MAX = 20
 """Attempts to find a segment again that was truncated, or dropped as empty, while it was being opened."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,9 +18,97 @@ from ..errors import BadFrame
 from ..wire.messages import journal_id_of
 from ..wire.methods import NOTHING, Method, Place, method_named
 from ..wire.rpc import Call, Caller, failure, method_of, success
-from .call_times import CallTimes
 from .node import JournalNode
-from .retries import Reply, Retries
+
+INTERVAL_SECONDS = 10.0
+"""Hadoop's own default (`*.period` of hadoop-metrics2.properties)."""
+
+
+class MeanTime:
+    """The mean of times. `now` is the caller's clock."""
+
+    def __init__(self) -> None:
+        self._began = 0.0
+        self._count = 0
+        self._seconds = 0.0
+        self._last_millis = 0.0
+
+    def add(self, seconds: float, now: float) -> None:
+        self._turn(now)
+        if not self._count:
+            self._began = now
+        self._count += 1
+        self._seconds += seconds
+
+    def millis(self, now: float) -> float:
+        """The mean of the last complete interval with calls; during the first interval, the mean so far."""
+        self._turn(now)
+        return self._last_millis or self._mean_millis()
+
+    def _turn(self, now: float) -> None:
+        if self._count and now - self._began >= INTERVAL_SECONDS:
+            self._last_millis = self._mean_millis()
+            self._count, self._seconds = 0, 0.0
+
+    def _mean_millis(self) -> float:
+        return 1000 * self._seconds / self._count if self._count else 0.0
+
+
+class CallTimes:
+    """Times of a node's calls. `queued`: from a call's arrival until its start; `processed`: until its answer."""
+
+    def __init__(self) -> None:
+        self.queued = MeanTime()
+        self.processed = MeanTime()
+        self.by_method: dict[str, MeanTime] = defaultdict(MeanTime)
+
+    def answered(self, method: str, seconds: float, now: float) -> None:
+        self.processed.add(seconds, now)
+        self.by_method[method].add(seconds, now)
+
+
+REMEMBERED_MAX = 1024
+"""Calls whose replies are kept, for all clients together. Such replies have some dozens of bytes."""
+
+Reply = Callable[[bytes], None]
+
+
+class Retries:
+    """Replies by client and call id."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[tuple[bytes, int], bytes | list[Reply]] = OrderedDict()
+
+    def is_answered(self, caller: Caller, reply: Reply) -> bool:
+        """Whether the call is a retry. If so, `reply` is called now, or when the first call is answered."""
+        if caller.retry_count <= 0:
+            return False
+        found = self._answers.get((caller.client_id, caller.call_id))
+        if found is None:
+            return False
+        if isinstance(found, bytes):
+            reply(found)
+        else:
+            found.append(reply)
+        return True
+
+    def remembering(self, caller: Caller, reply: Reply) -> Reply:
+        """Wraps `reply` for a call that starts now, so that retries are answered as well."""
+        key = (caller.client_id, caller.call_id)
+        waiting: list[Reply] = [reply]
+        self._answers.pop(key, None)
+        self._answers[key] = waiting
+        if len(self._answers) > REMEMBERED_MAX:
+            self._answers.popitem(last=False)
+
+        def answer(frame: bytes) -> None:
+            if self._answers.get(key) is waiting:
+                self._answers[key] = frame
+            for one in waiting:
+                one(frame)
+
+        return answer
+
 
 log = logging.getLogger(__name__)
 

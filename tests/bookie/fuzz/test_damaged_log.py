@@ -17,7 +17,7 @@ from bookie.log.records import Found, position_end
 from bookie.log.replay import replay
 from bookie.log.walk import UnreadableRecord, walk
 from bookie.storage.frames import SegmentFiles
-from bookie.storage.reading import read_page
+from bookie.storage.page_reader import read_page
 from tests.bookie.entries import entries_of
 from tests.bookie.fuzz.logs import (
     FILES,

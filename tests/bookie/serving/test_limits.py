@@ -15,7 +15,7 @@ import pytest
 from bookie.limits_config import MIB, Limits
 from bookie.serving.data.appends import Appends
 from bookie.serving.data.calls import CALL_BYTES_MAX, TOO_MANY_OF_ALL
-from bookie.serving.limits import admission, auth_backoff, stalled_peers
+from bookie.serving.limits import admission
 from bookie.serving.limits.password_proofs import FALSE_PROOF
 from bookie.serving.service import MAINTENANCE_MAX, TOO_MUCH_MAINTENANCE, BookieService
 from bookie.wire import codec
@@ -87,7 +87,7 @@ async def test_past_the_connections_of_an_address_the_next_is_told_so_and_the_ot
 async def test_half_a_message_holds_memory_until_another_needs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalled_peers, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(admission, "LOOK_SECONDS", 0.05)
     async with with_limits(tmp_path, received_bytes_max=8 * MIB) as client:
         async with client.stream() as hostile:
             hostile.writer.write(HALF_A_MESSAGE)
@@ -116,7 +116,7 @@ async def test_half_a_message_that_goes_on_in_time_is_taken(tmp_path: Path) -> N
 async def test_pages_that_nobody_takes_are_bounded_and_their_reader_is_cut(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stalled_peers, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(admission, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(admission, "STILL_SECONDS_MAX", 1.0)
     async with with_limits(tmp_path, untaken_bytes_max=8 * MIB) as client:
         await client.append(client.request(0, frame_of(7, [0], payload_bytes=4 * MIB - 100)))
@@ -204,7 +204,7 @@ async def test_what_is_refused_or_greets_holds_nothing(tmp_path: Path) -> None:
 async def test_the_first_false_proof_ends_the_stream_and_the_next_welcome_takes_its_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auth_backoff, "PENALTY_SECONDS", 0.3)
+    monkeypatch.setattr(admission, "PENALTY_SECONDS", 0.3)
     async with with_limits(tmp_path) as client:
         false = Credential(LedgerKey(7, b"password").verifier, bytes(64))
         async with client.stream() as stream:

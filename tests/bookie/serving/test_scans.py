@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookie.serving.data import scan as module
-from bookie.serving.data.scan import NOT_TAKEN, UNTAKEN_SECONDS_MAX
+from bookie.serving.data.calls import NOT_TAKEN, UNTAKEN_SECONDS_MAX
 from bookie.wire import codec
 from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import InfoRequest, ReadReply, ScanRequest, Status, Taken

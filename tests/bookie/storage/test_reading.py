@@ -16,7 +16,7 @@ from bookie.index.places import FrameLocation
 from bookie.log.format import SEGMENT_HEADER, Record, RecordKind
 from bookie.storage import frames
 from bookie.storage.frames import SegmentFiles
-from bookie.storage.reading import PAGE_BYTES_MAX, EntryPage, read_page
+from bookie.storage.page_reader import PAGE_BYTES_MAX, EntryPage, read_page
 from bookie.wire.columns import ENTRY_BYTES_MAX, NO_ENTRIES, Columns
 from bookie.wire.messages import EntryRange
 from bookie.wire.rpc import MESSAGE_BYTES_MAX

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from bookledger.cluster.rebuilding.ledgers import rebuilt_ledger
+from bookledger.cluster.rebuilding.cluster import rebuilt_ledger
 from metadata.records.fragment import BookieRef, Fragment
 from metadata.records.ledger_record import LedgerRecord, Shape
 from metadata.records.notes.fragment_note import FragmentNote, notes_for

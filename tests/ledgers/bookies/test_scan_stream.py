@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.serving.data.scan import Scan
+from bookie.serving.data.calls import Scan
 from bookie.wire import ReadReply, ScanRequest, Status
 from bookie.wire.rpc import MESSAGE_BYTES_MAX
-from ledgers.bookies.scan_stream import ScanStream
+from ledgers.bookies.bookie_calls import ScanStream
 from ledgers.errors import BookieUnavailable
 
 

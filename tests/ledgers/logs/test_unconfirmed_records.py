@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from ledgers import NewRecord
 from ledgers.entry import ENTRY_OVERHEAD_BYTES
 from ledgers.logs.record_batch import encode
-from ledgers.logs.writing.unconfirmed_records import UnconfirmedRecords
+from ledgers.logs.writing.writer_state import UnconfirmedRecords
 
 BATCHES = st.lists(
     st.lists(st.binary(max_size=5) | st.builds(NewRecord, st.binary(max_size=5)), min_size=1, max_size=4)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from ledgers.blocking.append_queue import AppendQueue, AppendRun, Whole
+from ledgers.blocking.bulk_writer import AppendQueue, AppendRun, Whole
 from ledgers.writing.checked_batch import CheckedBatch
 
 

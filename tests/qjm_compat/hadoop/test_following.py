@@ -12,7 +12,7 @@ from metadata.records.journal_store import JournalStore
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import EditsNotCached, QuorumFailed, SegmentUnreadable
-from qjm_compat.hadoop.client.failures import error_named
+from qjm_compat.hadoop.client.connection import error_named
 from qjm_compat.hadoop.wire import messages
 from qjm_compat.hadoop.wire.methods import METHODS
 from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL

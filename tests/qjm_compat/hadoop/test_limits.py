@@ -13,7 +13,7 @@ from qjm_compat.errors import BadRequest
 from qjm_compat.hadoop.limits import NodeLimits
 from qjm_compat.hadoop.pages import segments
 from qjm_compat.hadoop.server import connections, load_shedding
-from qjm_compat.hadoop.server.retries import REMEMBERED_MAX, Retries
+from qjm_compat.hadoop.server.calls import REMEMBERED_MAX, Retries
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from qjm_compat.hadoop.wire.rpc import CLIENT_ID_BYTES_MAX, FATAL, Caller
 from tests.qjm_compat.hadoop.nodes import (

@@ -6,7 +6,7 @@ import pytest
 
 from qjm_compat.config import JournalConfig
 from qjm_compat.manager.channel import Channel
-from qjm_compat.manager.metrics import LoggerMetrics
+from qjm_compat.manager.logger import LoggerMetrics
 from qjm_compat.quantiles import WINDOWS_SECONDS
 
 PERCENTILE = "50thPercentileLatencyMicros"

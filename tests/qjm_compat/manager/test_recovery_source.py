@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qjm_compat.errors import BadRequest, RuleViolated
-from qjm_compat.manager.recovery_source import best_source, compare, max_seen_epoch
+from qjm_compat.manager.proposer import best_source, compare, max_seen_epoch
 from qjm_compat.requests import PrepareReply, SegmentState
 
 

@@ -13,7 +13,7 @@ from metadata.records.journal_record import (
     JournalStorage,
     SegmentRecord,
 )
-from qjm_compat.transfer.checking.state_check import check_state
+from qjm_compat.transfer.checking.acceptor_check import check_state
 from qjm_compat.transfer.inspection.acceptor_seen import AcceptorSeen
 
 RECORD = FinalizedSegment(1, 10, 100, -63, 1, 0)

@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from ledgers import LedgerClient, LedgerError
-from ledgers.blocking.write import WriteHandle
+from ledgers.blocking.client import WriteHandle
 from tests.simulation.engine.app_threads import AppThreads
 from tests.simulation.engine.chance import Stream
 from tests.simulation.engine.world import Violation

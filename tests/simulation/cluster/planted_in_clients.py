@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ledgers.blocking.write import WriteHandle
+from ledgers.blocking.client import WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from tests.simulation.engine.planted import Real, around, instead_of
 

@@ -16,7 +16,7 @@ from bookie.log.writer import Written
 from bookie.serving.daemon import RunningBookie
 from bookie.storage import bookie as bookie_module
 from bookie.storage.bookie import Bookie
-from bookie.storage.reading import read_page
+from bookie.storage.page_reader import read_page
 from bookie.wire import NO_ENTRY, LacReply, LacRequest, LacStatement, Status
 from bookie.wire.messages import Frame
 from ledgers.writing.write_handle import WriteHandle

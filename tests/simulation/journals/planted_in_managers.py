@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ledgers.protocol.quorum import Quorum
-from qjm_compat.manager import proposer, recovery_source, segments_seen
+from qjm_compat.manager import proposer, segments_seen
 from qjm_compat.manager.channel import Channel
 from qjm_compat.manager.effects import Need
 from qjm_compat.manager.proposer import Proposer
@@ -41,19 +41,19 @@ def recovers_without_accepting(
     return (yield from majority(self, what, request, seconds_max))
 
 
-@instead_of(recovery_source, "max_seen_epoch", within=2_000, known=914)
+@instead_of(proposer, "max_seen_epoch", within=2_000, known=914)
 def the_longest_copy_wins(reply: Any) -> Any:
     """§2.10.6: edits of an earlier writer, longer than what a later one wrote."""
     return 0
 
 
-@instead_of(recovery_source, "max_seen_epoch", within=8_000, known=2188)
+@instead_of(proposer, "max_seen_epoch", within=8_000, known=2188)
 def ignores_what_was_accepted(reply: Any) -> Any:
     """§2.10.7: an earlier recovery chose, and finalized somewhere."""
     return reply.last_writer_epoch
 
 
-@instead_of(recovery_source, "max_seen_epoch", within=2_000, known=914)
+@instead_of(proposer, "max_seen_epoch", within=2_000, known=914)
 def ignores_who_wrote_last(reply: Any) -> Any:
     """§2.10.6, with the acceptors' own word for it left out."""
     return reply.accepted_in_epoch or 0

@@ -18,7 +18,7 @@ from qjm_compat.errors import (
     RuleViolated,
     StaleEpoch,
 )
-from qjm_compat.manager.recovery_source import best_source
+from qjm_compat.manager.proposer import best_source
 from qjm_compat.manager.segments_seen import durable_edits
 from qjm_compat.requests import (
     AcceptRecovery,

@@ -18,8 +18,7 @@ from ledgers.logs.producers import recollection
 from ledgers.logs.producers.memory import ProducerMemory
 from ledgers.logs.producers.recollection import Recollection
 from ledgers.logs.reading import log_reader
-from ledgers.logs.reading.log_reader import LogReader
-from ledgers.logs.reading.open_segment import OpenSegment
+from ledgers.logs.reading.log_reader import LogReader, OpenSegment
 from ledgers.logs.segment_ledgers import SegmentLedgers
 from ledgers.logs.writing import take_over, writer_shell
 from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail

@@ -11,7 +11,7 @@ import pytest
 from bookledger.cluster.rebuilding import accepting
 from ledgers.logs import log_calls
 from ledgers.logs.forks.forking import Forking
-from ledgers.logs.reading.open_segment import OpenSegment
+from ledgers.logs.reading.log_reader import OpenSegment
 from metadata.records.ledger_store import VersionedRecord
 from metadata.records.logs.giving_up import Cleaner, UnneededSegments
 from metadata.records.logs.log_ledgers import SegmentOf

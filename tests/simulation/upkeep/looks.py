@@ -18,7 +18,7 @@ from bookie.index.index import Index
 from bookie.index.ledger_state import Fence, LedgerState
 from bookie.log.format import RecordKind
 from bookie.storage.frames import SegmentFiles
-from bookie.storage.reading import read_page
+from bookie.storage.page_reader import read_page
 from bookie.wire.columns import Columns
 from bookie.wire.messages import EntryRange
 from tests.bookie.simulated_disk import SimulatedDisk

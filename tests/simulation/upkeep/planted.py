@@ -12,7 +12,7 @@ from bookie.index.ledger_state import Fence
 from bookie.index.places import FrameLocation
 from bookie.index.usage import UsageTable
 from bookie.log import manifest
-from bookie.storage import frames, page_reader, reading
+from bookie.storage import frames, page_reader
 from bookie.storage.bookie import Bookie
 from bookie.storage.core import state_record
 from bookie.storage.ledger_states import LedgerStates
@@ -291,7 +291,7 @@ async def names_itself_before_it_has_the_entries(self: Any, *_: Any, **__: Any) 
     """W3: the metadata says that entries are here which were not fetched."""
 
 
-# --- reading, states ----------------------------------------------------------------------------
+# --- page_reader, states ----------------------------------------------------------------------------
 
 
 @bug(within=50, known=3)
@@ -303,7 +303,7 @@ def takes_damage_for_absence(patch: Patch) -> None:
         columns = read_frame(*arguments)
         return columns if isinstance(columns, Columns) else NO_ENTRIES
 
-    patch.setattr(reading, "read_frame", broken)
+    patch.setattr(page_reader, "read_frame", broken)
 
 
 @instead_of(LedgerStates, "shrink", within=20, known=1)
@@ -319,7 +319,7 @@ async def does_not_look_up_again(self: Any, *asked: Any) -> Any:
 
 @instead_of(PageReader, "read")
 async def looks_again_only_while_places_change(self: Any, *asked: Any) -> Any:
-    """A frame moves between a second look-up and its reading, on a page that has damage of its own."""
+    """A frame moves between a second look-up and its page_reader, on a page that has damage of its own."""
     places, page = await self._read_once(*asked)
     while page.damaged:
         seen = places

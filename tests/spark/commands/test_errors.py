@@ -110,7 +110,10 @@ Caused by: java.io.EOFException
 @pytest.mark.parametrize(
     ("cause", "said"),
     [
-        ("java.io.IOException: No space left on device", "IOException: No space left on device; free space there"),
+        (
+            "java.io.IOException: No space left on device",
+            "IOException: No space left on device; free space there",
+        ),
         (
             'java.io.IOException: Cannot run program "/opt/python": error=2',
             'IOException: Cannot run program "/opt/python": error=2; set PYSPARK_PYTHON',

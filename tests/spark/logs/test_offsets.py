@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spark.logs.offsets import Delivered, LogsOffset, shares
+from spark.logs.stream import Delivered, LogsOffset, shares
 from spark.stream.offsets import BadOffset
 
 DELIVERED = st.builds(Delivered, st.just("0a"), st.integers(0, 2**62), st.integers(0, 2**62))

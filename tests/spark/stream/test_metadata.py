@@ -20,7 +20,7 @@ from spark.planning.options import LedgerOptions
 from spark.planning.selection import LOOKED_UP_MAX
 from spark.stream import metadata as stream_metadata
 from spark.stream.ledgers import ClosedLedgersStream
-from spark.stream.metadata import StreamMetadata
+from spark.stream.stream import StreamMetadata
 from tests.spark.made import closed
 from tests.spark.stream.streamed import SCHEMA
 from tests.support.aio import run

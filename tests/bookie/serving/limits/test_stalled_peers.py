@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from bookie.serving.limits import stalled_peers as module
+from bookie.serving.limits.admission import StalledPeers
 from bookie.serving.limits.shared_quota import Account, Budget
-from bookie.serving.limits.stalled_peers import StalledPeers
 from tests.support.aio import until_true
 
 LOOK_SECONDS = 0.02

@@ -11,10 +11,8 @@ import pytest
 
 from bookie.errors import BookieError
 from bookie.limits_config import Limits
-from bookie.serving.limits import auth_backoff, descriptors
-from bookie.serving.limits.auth_backoff import AuthBackoff
-from bookie.serving.limits.long_polls import LongPolls
-from bookie.serving.limits.loop_quota import LoopQuota
+from bookie.serving.limits import admission, descriptors
+from bookie.serving.limits.admission import AuthBackoff, LongPolls, LoopQuota
 from bookie.wire import connection_table
 from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places
 
@@ -143,16 +141,16 @@ def test_false_proofs_make_an_address_wait_longer_each_time_and_are_forgotten() 
     for _ in range(8):
         seen.was_false("a")
         waits.append(seen.penalty_seconds("a"))
-    assert waits[:4] == [0.1, 0.2, 0.4, 0.8] and waits[-1] == auth_backoff.PENALTY_SECONDS_MAX
+    assert waits[:4] == [0.1, 0.2, 0.4, 0.8] and waits[-1] == admission.PENALTY_SECONDS_MAX
     assert seen.penalty_seconds("b") == 0 and seen.proofs_refused == 8
-    now[0] = auth_backoff.FORGIVEN_SECONDS
+    now[0] = admission.FORGIVEN_SECONDS
     assert seen.penalty_seconds("a") == 0
     seen.was_false("a")
     assert seen.penalty_seconds("a") == 0.1
 
 
 def test_so_many_suspects_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(auth_backoff, "SUSPECTS_MAX", 2)
+    monkeypatch.setattr(admission, "SUSPECTS_MAX", 2)
     seen = AuthBackoff(lambda: 0.0)
     for peer in ("a", "b", "a", "c"):
         seen.was_false(peer)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie.storage.counting import slow_appends
-from bookie.storage.counting.slow_appends import TOLD_SECONDS_MIN, SlowAppends
+from bookie.storage.counting import metrics
+from bookie.storage.counting.metrics import TOLD_SECONDS_MIN, SlowAppends
 from bookie.storage.intake_queue import Arrival
 from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.messages import Status
@@ -24,7 +24,7 @@ PAUSE_SECONDS = 0.3
 
 @pytest.fixture(autouse=True)
 def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.WARNING, logger=slow_appends.__name__)
+    caplog.set_level(logging.WARNING, logger=metrics.__name__)
     return caplog
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bookie.upkeep.healing.absence_counts import TELL_SHARE, AbsenceCounts
+from bookie.upkeep.healing.auditor import TELL_SHARE, AbsenceCounts
 
 WAIT_MS = 600_000
 
