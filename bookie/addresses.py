@@ -9,25 +9,25 @@ PEER_PREFIX_BITS = 64
 """Limits for each peer count by this prefix, because one machine can have all addresses of a /64."""
 
 
-def joined(host: str, port: int) -> str:
+def join_host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def parted(address: str) -> tuple[str, int]:
+def split_host_port(address: str) -> tuple[str, int]:
     """Splits an address into host, without brackets, and port. Raises ValueError."""
     host, _, port = address.rpartition(":")
-    return bare(host), int(port)
+    return strip_brackets(host), int(port)
 
 
-def bare(host: str) -> str:
+def strip_brackets(host: str) -> str:
     """Strips the brackets from an IPv6 address."""
     return host[1:-1] if host[:1] + host[-1:] == "[]" else host
 
 
-def ipv6(host: str) -> IPv6Address | None:
+def parse_ipv6(host: str) -> IPv6Address | None:
     """Parses an IPv6 address; None for anything else."""
     try:
-        found = ip_address(bare(host))
+        found = ip_address(strip_brackets(host))
     except ValueError:
         return None
     return found if isinstance(found, IPv6Address) else None
@@ -35,7 +35,7 @@ def ipv6(host: str) -> IPv6Address | None:
 
 def peer_of(host: str) -> str:
     """The key by which limits for each peer count: the host, or the /64 prefix of an IPv6 address."""
-    address = ipv6(host.partition("%")[0])
+    address = parse_ipv6(host.partition("%")[0])
     if address is None or address.is_loopback:
         return host
     if address.ipv4_mapped is not None:
@@ -48,13 +48,13 @@ def check_host(host: str) -> None:
     """Raises ValueError for more than a host: a URL, or an address with a port."""
     if "/" in host:
         raise ValueError(f"{host} is not a host name or address; give one, not a URL")
-    if ":" in host and ipv6(host) is None:
+    if ":" in host and parse_ipv6(host) is None:
         raise ValueError(f"{host} has a port: give the host alone, and the port with --port")
 
 
 def is_wildcard(host: str) -> bool:
     """Whether it means every address of a machine: a server can listen on it, but no client can connect to it."""
-    if (address := ipv6(host)) is not None:
+    if (address := parse_ipv6(host)) is not None:
         return address.is_unspecified
     try:
         return host == "*" or inet_aton(host) == bytes(4)  # also 0, 0.0 and 0x0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from metadata.settings.tunable import set_elsewhere, tunable
+from metadata.settings.tunable import set_by_option, tunable
 
 from .addresses import check_host, is_wildcard
 from .limits_config import Limits
@@ -63,10 +63,10 @@ class BookieConfig:
 
     data_directory: Path
     metadata_uri: str
-    host: str = set_elsewhere("127.0.0.1", "host in [bookie.run]")
-    port: int = set_elsewhere(3181, "port in [bookie.run]")
-    advertised_host: str | None = set_elsewhere(None, "advertise in [bookie.run]")
-    fault_domain: str = set_elsewhere("", "fault-domain in [bookie.run]")
+    host: str = set_by_option("127.0.0.1", "host in [bookie.run]")
+    port: int = set_by_option(3181, "port in [bookie.run]")
+    advertised_host: str | None = set_by_option(None, "advertise in [bookie.run]")
+    fault_domain: str = set_by_option("", "fault-domain in [bookie.run]")
     log_queue_bytes_max: int = tunable(
         32 * MIB,
         "Memory for accepted frames that are not yet on disk; while it is full, the bookie stops reading from clients.",
@@ -81,18 +81,18 @@ class BookieConfig:
     )
     checkpoint_frames_max: int = CHECKPOINT_FRAMES_MAX
     checkpoint_seconds_max: float = CHECKPOINT_SECONDS_MAX
-    lease_seconds: float = set_elsewhere(10.0, "lease-seconds in [bookie.run]")
+    lease_seconds: float = set_by_option(10.0, "lease-seconds in [bookie.run]")
     disk_free_share_min: float = tunable(
         0.05,
         "A bookie is read-only below this share of free disk, or below free-space-min if that is less.",
         0,
         0.49,
     )
-    disk_free_bytes_min: int = set_elsewhere(2 * 1024 * MIB, "free-space-min in [bookie.run]")
+    disk_free_bytes_min: int = set_by_option(2 * 1024 * MIB, "free-space-min in [bookie.run]")
     disk_reserve_bytes: int = DISK_RESERVE_BYTES
     disk_check_seconds: float = DISK_CHECK_SECONDS
     read_threads: int = tunable(4, "Concurrent reads of pages from disk.", 1, 256)
-    segment_bytes_max: int | None = set_elsewhere(None, "segment-size in [bookie.run]")
+    segment_bytes_max: int | None = set_by_option(None, "segment-size in [bookie.run]")
     slow_append_seconds: float = tunable(
         1.0,
         "Log an append that takes longer than this from arrival to disk, with the time of each step.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from metadata.settings.tunable import set_elsewhere, tunable
+from metadata.settings.tunable import set_by_option, tunable
 
 MIB = 1024 * 1024
 HOUR, DAY = 3600.0, 86400.0
@@ -30,7 +30,7 @@ class UpkeepConfig:
     index with the metadata.
     """
 
-    collection_seconds: float = set_elsewhere(600.0, "collect-every in [bookie.run]")
+    collection_seconds: float = set_by_option(600.0, "collect-every in [bookie.run]")
     minor_compaction_seconds: float = tunable(
         HOUR, "Interval of minor compactions, which empty segments with little live data.", 60, 10 * DAY
     )
@@ -46,16 +46,16 @@ class UpkeepConfig:
         0,
         0.99,
     )
-    compaction_bytes_per_second: float = set_elsewhere(16 * MIB, "compaction-rate in [bookie.run]")
+    compaction_bytes_per_second: float = set_by_option(16 * MIB, "compaction-rate in [bookie.run]")
     scrub_seconds: float = tunable(
         7 * DAY, "Time within which a scrub reads everything, if the rate allows.", 60, 365 * DAY
     )
-    scrub_bytes_per_second: float = set_elsewhere(8 * MIB, "scrub-rate in [bookie.run]")
+    scrub_bytes_per_second: float = set_by_option(8 * MIB, "scrub-rate in [bookie.run]")
     repair_bytes_per_second: float = tunable(
         64 * MIB, "Rate at which the bookie reads, and writes, copies when it heals.", 64 * 1024, 2**40
     )
-    heals: bool = set_elsewhere(True, "heal in [bookie.run]")
-    lost_bookie_seconds: float = set_elsewhere(600.0, "lost-after in [bookie.run]")
+    heals: bool = set_by_option(True, "heal in [bookie.run]")
+    lost_bookie_seconds: float = set_by_option(600.0, "lost-after in [bookie.run]")
     open_ledger_grace_seconds: float = tunable(
         60.0, "How long a ledger that seems to have no writer is left open.", 0, DAY
     )

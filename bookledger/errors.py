@@ -106,7 +106,7 @@ if TYPE_CHECKING:
         TakenOver as TakenOver,
         Unavailable as Unavailable,
     )
-    from metadata.settings.file import BadSettings as BadSettings
+    from metadata.settings.settings_file import BadSettings as BadSettings
     from qjm_compat.edits.errors import EditLogError as EditLogError
     from qjm_compat.errors import (
         BadJournalState as BadJournalState,

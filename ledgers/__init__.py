@@ -113,7 +113,7 @@ if TYPE_CHECKING:
     from .logs.record_batch import NewRecord as NewRecord, Record as Record, RecordBatch as RecordBatch
     from .logs.sets.errors import NoSuchLogSet as NoSuchLogSet
     from .reading.size_steps import SizeStep as SizeStep
-    from .recovering.accept_loss import LossAssessment as LossAssessment
+    from .recovering.loss_acceptance import LossAssessment as LossAssessment
     from .recovering.held_copies import Gap as Gap
 
 require_our_own("metadata", "bookie")

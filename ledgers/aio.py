@@ -12,15 +12,14 @@ from typing import Self, Unpack
 from bookie.wire.messages import InfoReply, MaintainReply, MaintainRequest
 from bookie.wire.trust.roles import Right
 from metadata.fork_safety.fork_guard import ForkGuard, NotPickled
-from metadata.open import UriOrPath, open_store, uri_in
-from metadata.records import unreadable
+from metadata.records import record_decoding
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_record import BookieRef, DigestType, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.registration import Registration
 from metadata.store import MetadataStore
+from metadata.store_factory import UriOrPath, open_store, uri_in
 
-from .authorized import Keys, found_of, keys_of
 from .bookies.connected_bookies import ConnectedBookies
 from .cluster import Cluster, counted
 from .config import ClientConfig
@@ -29,6 +28,7 @@ from .elections.election import Election, ElectionClient
 from .elections.term import Term
 from .errors import ClientClosed, ClientForked, LedgerClosed, LedgerError
 from .integrity.encryption import cipher_of, encryption_key_of
+from .ledger_access import Keys, found_of, keys_of
 from .logs.cursors.cursor import Cursor
 from .logs.log import Log
 from .logs.log_calls import LogCalls
@@ -40,15 +40,15 @@ from .offloading.offload_client import OffloadClient
 from .reading.read_handle import ReadHandle
 from .reading.size_steps import SizeStep, SizeSteps, measured_entries
 from .record_change import Conflict, change_record, metadata_errors
-from .recovering.accept_loss import LossAssessment, accept_loss, assess
-from .recovering.delete import delete
-from .recovering.recover import recover
-from .recovering.salvage import Salvage
+from .recovering.ledger_deletion import delete
+from .recovering.ledger_salvage import Salvage
+from .recovering.loss_acceptance import LossAssessment, accept_loss, assess
+from .recovering.recovery_run import recover
 from .tasks import at_loop_end
 from .writing.advanced_write_handle import AdvancedWriteHandle
+from .writing.base_writer import close_writers
 from .writing.creation import create_record
 from .writing.write_handle import WriteHandle
-from .writing.writer import close_writers
 
 __all__ = [
     "AdvancedWriteHandle",
@@ -308,7 +308,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         LedgerError. Raises MetadataUnavailable.
         """
         cluster = await self._connected()
-        on_unreadable = unreadable.skip if skip_unreadable else unreadable.refuse
+        on_unreadable = record_decoding.skip if skip_unreadable else record_decoding.refuse
         with self._asking():
             async for found in cluster.ledgers.list(first_ledger, on_unreadable=on_unreadable):
                 if custom is None or custom.items() <= found.record.custom_metadata.items():

@@ -67,7 +67,7 @@ class LaneListener(Protocol):
         ...
 
     def refused(self, status: Status, why: str) -> None:
-        """The bookie refuses this writer (`ENDS_THE_WRITER`); `why` is its own explanation, if it gave one."""
+        """The bookie refuses this writer (`FATAL_STATUSES`); `why` is its own explanation, if it gave one."""
         ...
 
 
@@ -112,7 +112,7 @@ class BookieClient(Protocol):
         """Opens a lane; each frame carries what `last_add_confirmed` returns at the time of sending."""
         ...
 
-    def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
+    def send_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
         """Sends the bookie this note of a ledger, soon, if it can be reached; the note is not acknowledged."""
         ...
 

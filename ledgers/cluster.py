@@ -25,14 +25,14 @@ from .creating.known_bookies import KnownBookies
 from .errors import ClientClosed, ClientForked, LedgerError
 from .integrity.stretching import Stretching
 from .loop_batching import LoopBatching
-from .protocol.bookie_health import BookieHealth
+from .protocol.bookie_health import BookieFailureHistory
 from .shared_timer import SharedTimer
 
 if TYPE_CHECKING:
-    from .observing.appends import WriterMetrics
-    from .observing.logs import LogMetrics
-    from .observing.metrics import ClientMetrics
-    from .observing.tracing import ClientTraces, LaneTraces, WriterTraces
+    from .observing.append_metrics import WriterMetrics
+    from .observing.client_metrics import ClientMetrics
+    from .observing.client_tracing import ClientTraces, LaneTraces, WriterTraces
+    from .observing.log_metrics import LogMetrics
 
 BEGUN_WITHOUT_SECONDS_MIN = 10.0
 """Minimum time between two log lines of a client about ledgers that begin without a bookie."""
@@ -42,7 +42,7 @@ CHANGES_AT_ONCE_MAX = 256
 """
 
 
-class Place(Protocol):
+class ElectionPlace(Protocol):
     """A place in an election's queue, whether its holder leads or waits."""
 
     async def leave(self, why: str) -> None: ...
@@ -60,7 +60,7 @@ class Cluster(NotPickled):
     bookies: BookieClient
     config: ClientConfig
     rng: random.Random = field(default_factory=lambda: random.Random())  # looked up late, for tests
-    health: BookieHealth = field(init=False)
+    health: BookieFailureHistory = field(init=False)
     marks: Marks = field(init=False)
     known_bookies: KnownBookies = field(init=False)
     ids: IdBlock = field(init=False)
@@ -74,13 +74,13 @@ class Cluster(NotPickled):
     stretching: Stretching = field(default_factory=Stretching)
     begun_without: LogRateLimit = field(default_factory=lambda: LogRateLimit(BEGUN_WITHOUT_SECONDS_MIN))
     home: ForkGuard = field(default_factory=lambda: ForkGuard(ClientForked))
-    places: set[Place] = field(default_factory=set)
+    places: set[ElectionPlace] = field(default_factory=set)
     cold: ColdCache = field(default_factory=ColdCache)
 
     def __post_init__(self) -> None:
         self.metrics = _metrics(self.config)
         self.traces = _traces(self.config)
-        self.health = BookieHealth(self.config)
+        self.health = BookieFailureHistory(self.config)
         self.marks = Marks(self.store)
         self.known_bookies = KnownBookies(self.store)
         self.ids = IdBlock(self.store)
@@ -151,7 +151,7 @@ class Cluster(NotPickled):
         """The metrics of a new writer; None if the client has none."""
         if self.metrics is None:
             return None
-        from .observing.appends import WriterMetrics
+        from .observing.append_metrics import WriterMetrics
 
         return WriterMetrics(self.metrics.appends, self.config.pending_bytes_max)
 
@@ -164,7 +164,7 @@ class Cluster(NotPickled):
         """The spans of a new writer; None if the client does not trace."""
         if self.traces is None:
             return None
-        from .observing.tracing import WriterTraces
+        from .observing.client_tracing import WriterTraces
 
         return WriterTraces(self.traces, ledger_id)
 
@@ -172,7 +172,7 @@ class Cluster(NotPickled):
         """The spans of lanes opened for the current operation; None if the client does not trace."""
         if self.traces is None:
             return None
-        from .observing.tracing import lanes_of_current
+        from .observing.client_tracing import lanes_of_current
 
         return lanes_of_current(self.traces, ledger_id)
 
@@ -215,7 +215,7 @@ def _metrics(config: ClientConfig) -> ClientMetrics | None:
     """The client's metrics. Imports the metrics code only if they are on."""
     if config.metrics is None:
         return None
-    from .observing.metrics import metrics_in
+    from .observing.client_metrics import metrics_in
 
     return metrics_in(config.metrics)
 
@@ -224,7 +224,7 @@ def _traces(config: ClientConfig) -> ClientTraces | None:
     """The client's spans. Imports OpenTelemetry only if tracing is on."""
     if config.tracing is None:
         return None
-    from .observing.tracing import ClientTraces
+    from .observing.client_tracing import ClientTraces
 
     return ClientTraces(config.tracing)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bookie.wire import ENTRY_BYTES_MAX
-from metadata.settings import file as settings_file
+from metadata.settings import settings_file as settings_file
 from metadata.settings.tunable import SECONDS_MAX, tunable
 
 if TYPE_CHECKING:
@@ -252,8 +252,8 @@ class ClientConfig:
 
     def _check(self, name: str, is_right: bool, wanted: str) -> None:
         if not is_right:
-            told = "" if name in SECRETS else f", not {getattr(self, name)!r}"
-            raise ValueError(f"{name} must be {wanted}{told}")
+            given = "" if name in SECRETS else f", not {getattr(self, name)!r}"
+            raise ValueError(f"{name} must be {wanted}{given}")
 
     @property
     def lane_bytes_max(self) -> int:

@@ -231,12 +231,12 @@ class Unauthorized(AccessDenied, Unconfirmed):
 
     def __init__(self, ledger_id: int, *, by_bookie: bool = False, why: str = "") -> None:
         or_deleted = ", or the ledger is deleted" if by_bookie else ""
-        told = (
+        message = (
             f"ledger {ledger_id}: {why}"
             if why
             else f"the password does not fit ledger {ledger_id}{or_deleted}"
         )
-        super().__init__(told)
+        super().__init__(message)
         self.ledger_id = ledger_id
 
 

@@ -17,7 +17,7 @@ from metadata.errors import (
     StoreRefused,
     StoreUnavailable,
 )
-from metadata.healing.marks import Marks, tell_lacking
+from metadata.healing.marks import Marks, mark_if_underreplicated
 from metadata.records.coordination.transitions import HeldRecord, R
 from metadata.records.ledger_ids import retired_end
 from metadata.records.ledger_record import LedgerRecord
@@ -43,25 +43,25 @@ class Conflict:
     found: VersionedRecord | None
 
 
-async def no_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
+async def missing_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
     """The error for a ledger without a record. Metadata that is older than the bookies' entries does not know newer
     ledgers (rule W8). Raises MetadataError."""
     return await _unless_held(ledgers.store, f"ledger {ledger_id}") or NoSuchLedger(ledger_id)
 
 
-async def lost_record(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
+async def lost_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
     """The error for a ledger that existed, and has no record now. A deletion would have left a tombstone, or a higher
     end of the retired ids: without either the store went back, even if no bookie has noticed yet. Raises MetadataError.
     """
-    error = await no_record(ledgers, ledger_id)
+    error = await missing_record_error(ledgers, ledger_id)
     has_no_trace = isinstance(error, NoSuchLedger) and await ledgers.tombstone(ledger_id) is None
     if has_no_trace and ledger_id >= await retired_end(ledgers.store):
-        return went_back(f"no longer knows ledger {ledger_id}, which was not deleted")
+        return metadata_went_back_error(f"no longer knows ledger {ledger_id}, which was not deleted")
     return error
 
 
-async def no_log(store: MetadataStore, name: str) -> NoSuchLog | MetadataWentBack:
-    """The error for a log without a record, as `no_record`."""
+async def missing_log_error(store: MetadataStore, name: str) -> NoSuchLog | MetadataWentBack:
+    """The error for a log without a record, as `missing_record_error`."""
     return await _unless_held(store, f"log {name!r}") or NoSuchLog(name)
 
 
@@ -77,10 +77,12 @@ def check_not_older(what: str, found: int, expected: int) -> None:
     """Raises MetadataWentBack if a record was read at an earlier version than was known before: a store that did not go
     back never returns one."""
     if found < expected:
-        raise went_back(f"has {what} at version {found}, which was at version {expected} before")
+        raise metadata_went_back_error(
+            f"has {what} at version {found}, which was at version {expected} before"
+        )
 
 
-def went_back(what: str) -> MetadataWentBack:
+def metadata_went_back_error(what: str) -> MetadataWentBack:
     return MetadataWentBack(
         f"the metadata store went back to an older copy of itself: it {what}. Ledgers are neither created nor "
         "recovered until an operator accepts it: bookledger metadata check"
@@ -93,7 +95,7 @@ def metadata_errors() -> Iterator[None]:
     try:
         yield
     except StoreUnavailable as error:
-        raise unavailable(error) from error
+        raise unavailable_error(error) from error
     except MetadataRestored as error:
         raise MetadataWentBack(str(error)) from error
     except BadMetadataUri:
@@ -126,19 +128,19 @@ async def change_record(
     except KeyConflict:
         pass  # another client was faster: read its record
     except StoreUnavailable as error:
-        return unavailable(error)
+        return unavailable_error(error)
     try:
         found = await ledgers.read_again(record)
         if found is None and isinstance(
-            unknown := await lost_record(ledgers, record.ledger_id), MetadataUnavailable
+            unknown := await lost_record_error(ledgers, record.ledger_id), MetadataUnavailable
         ):
             return unknown
         return Conflict(found)
     except MetadataError as error:
-        return unavailable(error)
+        return unavailable_error(error)
 
 
-def standing(
+def unwrap_outcome(
     outcome: VersionedRecord | Conflict | LedgerError, ledger_id: int
 ) -> tuple[VersionedRecord, bool]:
     """The stored record after a change, and whether it is this change's or another client's. Raises the error, or
@@ -154,7 +156,7 @@ def standing(
             raise error
 
 
-def unavailable(error: MetadataError) -> MetadataUnavailable:
+def unavailable_error(error: MetadataError) -> MetadataUnavailable:
     """The client's error for a store that did not answer, or answered and refused."""
     if isinstance(error, StoreRefused):
         return MetadataUnavailable(f"the metadata store refuses: {error}")
@@ -185,7 +187,7 @@ class RecordVersion:
         match await change_record(self._ledgers, record, self.version, unless_held=self._unless_held):
             case VersionedRecord(stands, version):
                 self.version = version
-                await tell_lacking(self._marks, stands)
+                await mark_if_underreplicated(self._marks, stands)
                 return machine.changed(stands)
             case Conflict(found):
                 if found is not None:

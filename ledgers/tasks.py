@@ -54,7 +54,7 @@ async def at_loop_end(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGen
         await work()
 
 
-def was_stopped(due: float) -> bool:
+def was_suspended(due: float) -> bool:
     """Whether a timer due at this loop time fires so late that the process must have been suspended.
 
     Answers that arrived meanwhile are still unread: no peer may be blamed for the delay.

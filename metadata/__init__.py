@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         VersionConflict as VersionConflict,
         WatchCompacted as WatchCompacted,
     )
-    from .open import open_store as open_store, opened_store as opened_store
-    from .settings.file import BadSettings as BadSettings, metadata_uri_of as metadata_uri_of
+    from .store_factory import open_store as open_store, opened_store as opened_store
+    from .settings.settings_file import BadSettings as BadSettings, metadata_uri_of as metadata_uri_of
     from .store import (
         EventKind as EventKind,
         Lease as Lease,

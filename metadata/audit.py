@@ -47,29 +47,31 @@ class Act(StrEnum):
     REFUSED = "refused access"
 
 
-class _Flood:
+class _RefusalRateLimit:
     """Rate limit of refusals. Counts the refusals that are not logged."""
 
     def __init__(self) -> None:
         self._second = 0
-        self._told = 0
+        self._count = 0
         self.left_out = 0
 
     def lets_through(self) -> bool:
         second = int(time.monotonic())
         if second != self._second:
-            self._second, self._told = second, 0
-        self._told += 1
-        if self._told > REFUSALS_A_SECOND_MAX:
+            self._second, self._count = second, 0
+        self._count += 1
+        if self._count > REFUSALS_A_SECOND_MAX:
             self.left_out += 1
             return False
         return True
 
 
-_refusals = _Flood()
+_refusals = _RefusalRateLimit()
 
 
-def tell(act: Act, outcome: str = DONE, *, who: str = "", where: str = "", **about: int | str | None) -> None:
+def record_audit(
+    act: Act, outcome: str = DONE, *, who: str = "", where: str = "", **about: int | str | None
+) -> None:
     """Logs an action and its outcome. `about`: ledger ids, names, numbers; None values are left out."""
     if not AUDIT.isEnabledFor(logging.INFO):
         return

@@ -36,13 +36,13 @@ class LogRateLimit:
     def __init__(self, seconds_min: float) -> None:
         """`seconds_min`: least time between two lines."""
         self._seconds_min = seconds_min
-        self._told_at = -math.inf
-        self._untold = 0
+        self._logged_at = -math.inf
+        self._suppressed = 0
 
-    def untold(self, now: float) -> int | None:
+    def admit(self, now: float) -> int | None:
         """Number of lines suppressed since the last one, if another may be logged; None if not."""
-        if now - self._told_at < self._seconds_min:
-            self._untold += 1
+        if now - self._logged_at < self._seconds_min:
+            self._suppressed += 1
             return None
-        untold, self._told_at, self._untold = self._untold, now, 0
-        return untold
+        suppressed, self._logged_at, self._suppressed = self._suppressed, now, 0
+        return suppressed

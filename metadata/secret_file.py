@@ -95,7 +95,7 @@ class Rereads(Protocol):
 _holders: WeakSet[Rereads] = WeakSet()
 
 
-def tell_at_hangup(holder: Rereads) -> None:
+def reload_at_hangup(holder: Rereads) -> None:
     """Notifies the holder from now on, for as long as it lives."""
     _holders.add(holder)
 

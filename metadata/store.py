@@ -97,7 +97,7 @@ class StoreHealth:
     """A store's status. `members`: state of each endpoint, or its error.
 
     `doubt`: why it may lose confirmed writes, and the remedy; "" if it is not known to. `refuses`: why it answers but
-    takes no changes, and the remedy; "" if it is not known to. `is_told`: whether any member could report that.
+    takes no changes, and the remedy; "" if it is not known to. `is_reported`: whether any member could report that.
     """
 
     kind: str
@@ -106,7 +106,7 @@ class StoreHealth:
     members: Mapping[str, str] = field(default_factory=dict)
     doubt: str = ""
     refuses: str = ""
-    is_told: bool = True
+    is_reported: bool = True
 
 
 class MetadataStore(Protocol):

@@ -9,9 +9,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from ledgers import ClientConfig, ClientForked
-from ledgers.writing.slow_wait_warning import told_when_long
+from ledgers.writing.slow_wait_warning import warn_when_slow
 from metadata import keys
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.fork_safety.fork_guard import ForkGuard
 from metadata.rate_limit import RateLimit
 
@@ -21,13 +21,13 @@ from .config import AcceptorConfig, JournalConfig
 from .edits import EditOp
 from .errors import BadJournalState, BadRequest, RuleViolated
 from .formatting import Formatted, Formatting
-from .hadoop.client.uri import SCHEME, parse
-from .manager.effects import Need
+from .hadoop.client.qjournal_uri import SCHEME, parse
 from .manager.follower import Follower
 from .manager.input_stream import EditLogInputStream
 from .manager.loggers import LoggerSet
 from .manager.output_stream import EditLogOutputStream
 from .manager.proposer import Proposer
+from .manager.proposer_effects import Need
 from .manager.quorum_call import wait_for
 from .manager.segments_seen import check_no_gap, readable_segments, segments_seen
 from .opening import OpenAcceptors
@@ -116,7 +116,7 @@ class QuorumJournalManager:
         """
         if not self._home.is_here:
             return
-        with told_when_long(self._why_closing_waits):
+        with warn_when_slow(self._why_closing_waits):
             if self._syncing is not None:
                 await self._syncing.close()
             if self._purges:
@@ -239,7 +239,7 @@ class QuorumJournalManager:
         """
         steps = self._proposer.recover_unfinalized_segments(await self.namespace())
         recovered = await self._set.run(steps)
-        tell(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
+        record_audit(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
         self._keep_up_to_date()
         return recovered
 
@@ -247,7 +247,7 @@ class QuorumJournalManager:
         """First half of becoming the writer: fences all earlier writers, and recovers nothing."""
         await self._set.run(self._proposer.create_new_unique_epoch(await self.namespace()))
         assert self.epoch is not None
-        tell(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
+        record_audit(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
         return self.epoch
 
     async def start_log_segment(

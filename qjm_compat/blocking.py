@@ -11,7 +11,14 @@ from typing import Self
 
 from ledgers import ClientConfig
 from ledgers.blocking.base_client import BlockingClient
-from ledgers.blocking.twin_calls import Face, asking, in_items, iterating, told_as, waiting_for
+from ledgers.blocking.twin_calls import (
+    BlockingFacade,
+    asking,
+    copy_docstring,
+    in_items,
+    iterating,
+    waiting_for,
+)
 
 from .aio import QuorumJournalManager as Manager
 from .config import AcceptorConfig, JournalConfig
@@ -57,7 +64,7 @@ class QuorumJournalManager(BlockingClient[Manager]):
         """This writer's epoch, once it has one."""
         return self._twin.epoch
 
-    @told_as(Manager.close)
+    @copy_docstring(Manager.close)
     def close(self) -> None:
         super().close()
 
@@ -71,16 +78,16 @@ class QuorumJournalManager(BlockingClient[Manager]):
     create_new_unique_epoch = waiting_for(Manager.create_new_unique_epoch)
     finalize_log_segment = waiting_for(Manager.finalize_log_segment)
 
-    @told_as(Manager.start_log_segment)
+    @copy_docstring(Manager.start_log_segment)
     def start_log_segment(self, first_txid: int, layout_version: int | None = None) -> EditLogOutputStream:
         stream = self._run(partial(self._twin.start_log_segment, first_txid, layout_version))
         return EditLogOutputStream(self._thread, stream)
 
-    @told_as(Manager.purge_logs_older_than)
+    @copy_docstring(Manager.purge_logs_older_than)
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
         self._thread.call_soon(lambda: self._twin.purge_logs_older_than(min_txid_to_keep))
 
-    @told_as(Manager.select_input_streams)
+    @copy_docstring(Manager.select_input_streams)
     def select_input_streams(
         self,
         from_txid: int = 0,
@@ -119,7 +126,7 @@ async def _result(flush: asyncio.Future[int]) -> int:
     return await asyncio.shield(flush)
 
 
-class EditLogOutputStream(Face[output_stream.EditLogOutputStream]):
+class EditLogOutputStream(BlockingFacade[output_stream.EditLogOutputStream]):
     """The output stream of one segment. One thread writes to it at a time; the one that flushes may be another.
 
     `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; when `flush` returns, the
@@ -141,19 +148,19 @@ class EditLogOutputStream(Face[output_stream.EditLogOutputStream]):
         """The last transaction known to be on a quorum; at first the one before the segment."""
         return self._twin.committed_txid
 
-    @told_as(output_stream.EditLogOutputStream.write)
+    @copy_docstring(output_stream.EditLogOutputStream.write)
     def write(self, op: EditOp) -> None:
         self._twin.write(op)
 
-    @told_as(output_stream.EditLogOutputStream.write_raw)
+    @copy_docstring(output_stream.EditLogOutputStream.write_raw)
     def write_raw(self, records: bytes, num_txns: int) -> None:
         self._twin.write_raw(records, num_txns)
 
-    @told_as(output_stream.EditLogOutputStream.should_force_sync)
+    @copy_docstring(output_stream.EditLogOutputStream.should_force_sync)
     def should_force_sync(self) -> bool:
         return self._twin.should_force_sync()
 
-    @told_as(output_stream.EditLogOutputStream.set_ready_to_flush)
+    @copy_docstring(output_stream.EditLogOutputStream.set_ready_to_flush)
     def set_ready_to_flush(self) -> None:
         self._twin.set_ready_to_flush()
 
@@ -161,7 +168,7 @@ class EditLogOutputStream(Face[output_stream.EditLogOutputStream]):
     close = waiting_for(output_stream.EditLogOutputStream.close)
     abort = waiting_for(output_stream.EditLogOutputStream.abort)
 
-    @told_as(output_stream.EditLogOutputStream.flush_async)
+    @copy_docstring(output_stream.EditLogOutputStream.flush_async)
     def flush_async(self) -> Future[int]:
         settled = self._run(self._twin.flush_async)
         return self._thread.submit(_result(settled))
@@ -178,7 +185,7 @@ class EditLogOutputStream(Face[output_stream.EditLogOutputStream]):
             self.abort()
 
 
-class EditLogInputStream(Face[input_stream.EditLogInputStream]):
+class EditLogInputStream(BlockingFacade[input_stream.EditLogInputStream]):
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
     If a copy fails, is damaged or ends too soon, the next copy replaces it, from the failed transaction on.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ledgers import DigestType, NewLedger
-from metadata.settings import file as settings_file
+from metadata.settings import settings_file as settings_file
 from metadata.settings.tunable import tunable
 
 MIB = 1024 * 1024

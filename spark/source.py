@@ -35,7 +35,7 @@ class LedgerDataSource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if has_no_streams():
             return NoStreams()
-        from .stream.journal import JournalSegmentsStream
+        from .stream.journal_stream import JournalSegmentsStream
         from .stream.ledgers import ClosedLedgersStream
 
         options = LedgerOptions.of(self.options)

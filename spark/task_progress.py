@@ -9,7 +9,7 @@ from threading import Event, Thread
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
-TELL_SECONDS = 0.5
+POLL_SECONDS = 0.5
 
 Progress = Callable[[int, int], None]
 """Called with completed and total tasks while the job runs, in a separate thread."""
@@ -19,18 +19,18 @@ Progress = Callable[[int, int], None]
 def task_progress(session: SparkSession, progress: Progress) -> Iterator[None]:
     """Reports to `progress` inside the block."""
     ended = Event()
-    teller = Thread(target=_tell, args=(session, progress, ended), name="tasks told", daemon=True)
-    teller.start()
+    reporter = Thread(target=_report, args=(session, progress, ended), name="task progress", daemon=True)
+    reporter.start()
     try:
         yield
     finally:
         ended.set()
-        teller.join()
+        reporter.join()
 
 
-def _tell(session: SparkSession, progress: Progress, ended: Event) -> None:
+def _report(session: SparkSession, progress: Progress, ended: Event) -> None:
     tracker = session.sparkContext.statusTracker()
-    while not ended.wait(TELL_SECONDS):
+    while not ended.wait(POLL_SECONDS):
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except (Py4JError, OSError):

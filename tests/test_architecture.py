@@ -25,24 +25,27 @@ FORBIDDEN_IMPORTS = {
     "floors-of-bookie": ("bookie/log/format.py", "from ..index import places"),
     "floors-of-upkeep": ("bookie/upkeep/collecting/collector.py", "from ..scrubbing import segment_check"),
     "floors-of-ledgers": ("ledgers/reading/read_handle.py", "from ..writing import answers"),
-    "floors-of-qjm-compat": ("qjm_compat/acceptor/journal.py", "from ..manager import effects"),
-    "floors-of-acceptor": ("qjm_compat/acceptor/programs/memory.py", "from .. import edits_cache"),
-    "floors-of-transfer": ("qjm_compat/transfer/inspection/inspector.py", "from ..checking import findings"),
-    "floors-of-hadoop": ("qjm_compat/hadoop/wire/framing.py", "from ..server import node"),
+    "floors-of-qjm-compat": ("qjm_compat/acceptor/journal.py", "from ..manager import proposer_effects"),
+    "floors-of-acceptor": ("qjm_compat/acceptor/programs/acceptor_memory.py", "from .. import edits_cache"),
+    "floors-of-transfer": (
+        "qjm_compat/transfer/inspection/inspector.py",
+        "from ..checking import journal_findings",
+    ),
+    "floors-of-hadoop": ("qjm_compat/hadoop/wire/rpc_framing.py", "from ..server import node"),
     "floors-of-edits": ("qjm_compat/edits/fields/field_types.py", "from .. import op"),
-    "floors-of-spark": ("spark/planning/ranges.py", "from ..executors import opening"),
+    "floors-of-spark": ("spark/planning/ranges.py", "from ..executors import planned_ledgers"),
     "floors-of-the-command-line": ("bookledger/cli/journal/show.py", "from ..ledger import entries"),
     "floors-of-bookledger": ("bookledger/admin/http/server.py", "from ...console import rates"),
     "floors-of-the-console": ("bookledger/console/live.py", "from . import stripes"),
     "floors-of-the-api": ("bookledger/admin/api/cluster_state.py", "from . import table"),
     "wire": ("ledgers/entry.py", "import bookie.storage.core"),
     "public-names-of-ledgers": ("qjm_compat/errors.py", "import ledgers.writing.append_futures"),
-    "edit-log": ("spark/credentials.py", "import qjm_compat.manager.effects"),
-    "generated-records": ("metadata/open.py", "from .records import records_pb2"),
-    "generated-etcd": ("metadata/open.py", "from .etcd import etcd_pb2"),
-    "generated-wire": ("bookie/wire/columns.py", "from . import bookie_pb2"),
+    "edit-log": ("spark/executor_access.py", "import qjm_compat.manager.proposer_effects"),
+    "generated-records": ("metadata/store_factory.py", "from .records import records_pb2"),
+    "generated-etcd": ("metadata/store_factory.py", "from .etcd import etcd_pb2"),
+    "generated-wire": ("bookie/wire/columnar_entries.py", "from . import bookie_pb2"),
     "generated-hadoop": ("qjm_compat/aio.py", "from .hadoop.wire import hadoop_pb2"),
-    "purity": ("ledgers/protocol/append.py", "import time"),
+    "purity": ("ledgers/protocol/append_pipeline.py", "import time"),
     "purity-of-programs": ("qjm_compat/manager/proposer.py", "import random"),
     "tests": ("bookie/errors.py", "import tests.support"),
 }
@@ -54,8 +57,8 @@ SWAPS = {"change_record", "swap"}
 
 TRIES_AGAIN = {
     "metadata/settled_writes.py": "the one way: `until_changed`, and what is built on it",
-    "qjm_compat/acceptor/programs/memory.py": "`until_swapped`, the same for programs, which do no I/O of their own",
-    "ledgers/recovering/recover.py": "as often as the client's own setting says",
+    "qjm_compat/acceptor/programs/acceptor_memory.py": "`until_swapped`, the same for programs, which do no I/O",
+    "ledgers/recovering/recovery_run.py": "as often as the client's own setting says",
 }
 """Where a loop may try a compare-and-swap again after a conflict, and why."""
 

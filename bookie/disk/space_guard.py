@@ -13,7 +13,7 @@ from .space import SpaceLimit, SpaceWatch
 
 log = logging.getLogger(__name__)
 
-TOLD_SHARE = 0.02
+REPORTED_CHANGE_SHARE = 0.02
 """Change of free space, as a share of the disk, that updates the registration."""
 
 INDEX_STEP_BYTES = 64 * 1024 * 1024
@@ -31,7 +31,7 @@ class SpaceGuard:
         self.reserve = FileReserve(directory, reserve_size(reserve_bytes, self._disk()[0]))
         self.why_read_only = ""
         self.on_change: Callable[[], None] = _nothing
-        """Called when `why_read_only` has changed, or the free space by more than TOLD_SHARE of the disk."""
+        """Called when `why_read_only` has changed, or the free space by more than REPORTED_CHANGE_SHARE of the disk."""
         self.total_bytes, self.free_bytes = self._disk()
         self._ordered = ""
         self._why_full = ""
@@ -50,7 +50,7 @@ class SpaceGuard:
     async def look(self) -> None:
         """Measures the disk, and decides whether the bookie is read-only."""
         total, free = self._disk()
-        if abs(free - self.free_bytes) > TOLD_SHARE * total:
+        if abs(free - self.free_bytes) > REPORTED_CHANGE_SHARE * total:
             self.total_bytes, self.free_bytes = total, free
             self.on_change()
         if self._watch.observed(total, free) and self._watch.is_low:
@@ -77,15 +77,15 @@ class SpaceGuard:
     def ordered(self, why: str) -> None:
         """Makes the bookie read-only at an operator's request, or ends that if the reason is empty."""
         self._ordered = why
-        self._tell()
+        self._update_read_only()
 
     def _decide(self, why: str) -> None:
         is_full = self._watch.is_read_only or self.reserve.is_touched
         if is_full != bool(self._why_full):
             self._why_full = why if is_full else ""
-            self._tell()
+            self._update_read_only()
 
-    def _tell(self) -> None:
+    def _update_read_only(self) -> None:
         before, self.why_read_only = self.why_read_only, self._why_full or self._ordered
         if self.why_read_only == before:
             return

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..disk.disk import Disk, LogFile
 from ..errors import DamagedLog, IndexUnusable
-from ..log import manifest, segments
+from ..log import manifest, segment_files
 from ..log.format import (
     ALIGNMENT,
     BODY_BYTES_MAX,
@@ -28,8 +28,8 @@ from ..log.format import (
     place_of,
     position_of,
 )
-from ..log.records import Found, position_end
-from ..log.walk import walk
+from ..log.record_reader import Found, position_end
+from ..log.segment_walk import walk
 from .index import Index
 
 log = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ def check_log(disk: Disk, index: Index) -> None:
     Ignores read errors before the checkpoint, because the index knows the records there. Raises IndexUnusable if the
     checkpoint itself is wrong.
     """
-    there = segments.numbers(disk)
+    there = segment_files.numbers(disk)
     if not there:
         return
     _check_segments(disk, index, there)
@@ -97,7 +97,9 @@ def check_log(disk: Disk, index: Index) -> None:
     if not index.checkpoint_position or segment < there[-1]:
         return  # replay begins in a sealed segment, and checks its end itself
     if segment > there[-1]:
-        raise DamagedLog(segments.name_of(segment), 0, "the index refers to this segment and it is missing")
+        raise DamagedLog(
+            segment_files.name_of(segment), 0, "the index refers to this segment and it is missing"
+        )
     if offset > SEGMENT_HEADER.size:
         _check_end(disk, segment, offset)
     else:
@@ -118,15 +120,15 @@ def check_before_rebuild(disk: Disk, index: Index) -> None:
 
 
 def _check_reach(disk: Disk, segment: int, end: int) -> None:
-    if segments.name_of(segment) not in disk.names():
+    if segment_files.name_of(segment) not in disk.names():
         raise DamagedLog(
-            segments.name_of(segment), 0, "this segment is missing, and the index points into it"
+            segment_files.name_of(segment), 0, "this segment is missing, and the index points into it"
         )
-    size, following = segments.size_of(disk, segment), segments.header_of(disk, segment + 1)
+    size, following = segment_files.size_of(disk, segment), segment_files.header_of(disk, segment + 1)
     # If the next segment's header has the end of this one, that end counts, and replay checks it.
     if size < end and not (following is not None and following.previous_end):
         raise DamagedLog(
-            segments.name_of(segment), size, f"it is cut: the index points to records before {end}"
+            segment_files.name_of(segment), size, f"it is cut: the index points to records before {end}"
         )
 
 
@@ -139,11 +141,11 @@ def _check_segments(disk: Disk, index: Index, there: list[int]) -> None:
     for number in gone:
         if said is None or not said.dropped(number):
             why = "this segment is missing, and the index points to records in it"
-            raise DamagedLog(segments.name_of(number), 0, why)
+            raise DamagedLog(segment_files.name_of(number), 0, why)
 
 
 def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
-    file = disk.open(segments.name_of(segment))
+    file = disk.open(segment_files.name_of(segment))
     try:
         if file.size() >= checkpoint and _ends_with_record(file, segment, checkpoint):
             return
@@ -160,12 +162,13 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
             begin, end = place_of(found.position)[1], place_of(position_end(found))[1]
             if begin < checkpoint < end:
                 raise IndexUnusable(
-                    f"the index's checkpoint lies inside the record of {segments.name_of(segment)} at offset {begin}; "
+                    "the index's checkpoint lies inside the record of "
+                    f"{segment_files.name_of(segment)} at offset {begin}; "
                     "rebuild the index from the log: bookledger bookie rebuild-index"
                 )
     if end < checkpoint:
         raise DamagedLog(
-            segments.name_of(segment),
+            segment_files.name_of(segment),
             end,
             f"the log ends here, but the index shows that it reached {checkpoint}",
         )
@@ -173,10 +176,10 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
 
 def _check_begun(disk: Disk, segment: int) -> None:
     """Raises DamagedLog for a segment whose header is gone: a start would remove it as one that was never begun."""
-    with closing(disk.open(segments.name_of(segment))) as file:
-        if segments.is_unbegun(file):
+    with closing(disk.open(segment_files.name_of(segment))) as file:
+        if segment_files.is_unbegun(file):
             why = "its header is gone, but the index shows that it was on disk"
-            raise DamagedLog(segments.name_of(segment), 0, why)
+            raise DamagedLog(segment_files.name_of(segment), 0, why)
 
 
 def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ..wire.messages import HOLDINGS_MAX, Holding
-from .places import FrameLocation
+from .frame_locations import FrameLocation
 
 FRAMES_LOOKED_AT_MAX = 32 * 1024
 """Limit on the frames of one call; a ledger of tiny frames takes several calls."""

@@ -1,9 +1,9 @@
-"""Finds each ledger's frames in the log: recent ones in memory, the rest in LMDB (rows: `places.py`).
+"""Finds each ledger's frames in the log: recent ones in memory, the rest in LMDB (rows: `frame_locations.py`).
 
     places   every frame that is alive; sums: how much there should be of each ledger (`places_table.py`)
     usage    bytes of each ledger in each segment: shows which segments to compact, or to drop
     ledgers  ledger → its state (fence, last-add-confirmed)
-    notes    notes of each ledger's fragments, besides their entries (`notes.py`)
+    notes    notes of each ledger's fragments, besides their entries (`notes_table.py`)
     meta     "checkpoint" → position: the log before it is in the index; "version" → 1; sums of usage, ledgers, sums
 
 A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as its position, so no
@@ -25,12 +25,12 @@ from pathlib import Path
 import lmdb
 
 from ..errors import IndexDamaged, IndexUnusable, NewerFormat
-from ..log.format import Record
+from ..log.format import BookieLogRecord
 from ..wire.messages import Holding
+from .frame_locations import FrameLocation, RecentLocations, place_of_frame
 from .holdings import Overhead, runs_of
-from .ledger_state import LedgerState
-from .notes import NotesTable
-from .places import FrameLocation, RecentPlaces, place_of_frame
+from .local_ledger_state import LocalLedgerState
+from .notes_table import NotesTable
 from .places_table import PlacesTable
 from .summed_table import Meta, SummedTable, readable
 from .usage import UsageTable
@@ -94,8 +94,8 @@ class Index:
                 f"the index in {directory} cannot be used ({error}); stop the bookie and rebuild it from the log: "
                 f"bookledger bookie rebuild-index --data {directory.parent}"
             ) from error
-        self._recent = RecentPlaces()
-        self._moving = RecentPlaces()
+        self._recent = RecentLocations()
+        self._moving = RecentLocations()
 
     def _check_version(self, directory: Path) -> None:
         with self._env.begin() as txn:
@@ -199,7 +199,7 @@ class Index:
             places = self._places.holding(txn, ledger_id, first_entry, last_entry, recent)
             return runs_of(places, first_entry, last_entry, step_bytes, overhead)
 
-    def ledger(self, ledger_id: int) -> LedgerState | None:
+    def ledger(self, ledger_id: int) -> LocalLedgerState | None:
         """A ledger's state as of the last checkpoint."""
         with readable(), self._env.begin() as txn:
             row = self._ledgers.get(txn, _LEDGER.pack(ledger_id))
@@ -210,7 +210,7 @@ class Index:
         with readable(), self._env.begin() as txn:
             return [int(_LEDGER.unpack(key)[0]) for key, _ in self._ledgers.rows(txn)]
 
-    def states(self) -> Iterator[LedgerState]:
+    def states(self) -> Iterator[LocalLedgerState]:
         """The state of every ledger at the last checkpoint."""
         with readable(), self._env.begin() as txn:
             for key, row in self._ledgers.rows(txn):
@@ -245,7 +245,7 @@ class Index:
         """Whether the next checkpoint has anything to write here."""
         return not self._recent.is_empty or self.notes.has_changes
 
-    def apply(self, record: Record, position: int, size: int) -> None:
+    def apply(self, record: BookieLogRecord, position: int, size: int) -> None:
         """Applies a record of a ledger that is on disk: its frame, the fragment's note, or a state record."""
         place = place_of_frame(record.columns, position, size)
         if place is not None:
@@ -272,7 +272,7 @@ class Index:
     def begin_checkpoint(self) -> None:
         """Sets the recent changes aside for `commit_checkpoint`; later ones are collected separately."""
         assert self._moving.is_empty, "one checkpoint at a time"
-        self._moving, self._recent = self._recent, RecentPlaces()
+        self._moving, self._recent = self._recent, RecentLocations()
         self.notes.begin()
 
     def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
@@ -295,12 +295,12 @@ class Index:
 
     def end_checkpoint(self) -> None:
         """Drops the changes set aside, which are now in LMDB. On the event loop's thread."""
-        self._moving = RecentPlaces()
+        self._moving = RecentLocations()
         self.notes.end()
 
     def abandon_checkpoint(self) -> None:
         """Takes back the changes set aside, after a failed commit; the next checkpoint moves them."""
-        moving, self._moving = self._moving, RecentPlaces()
+        moving, self._moving = self._moving, RecentLocations()
         self._recent.take_back(moving)
         self.notes.abandon()
 
@@ -382,9 +382,9 @@ def _why(error: Exception) -> str:
     return f"{said}; free some space on its disk" if said == os.strerror(errno.ENOSPC) else said
 
 
-def _state(ledger_id: int, row: bytes) -> LedgerState:
+def _state(ledger_id: int, row: bytes) -> LocalLedgerState:
     try:
-        return LedgerState.decode(ledger_id, row)
+        return LocalLedgerState.decode(ledger_id, row)
     except ValueError as error:
         raise IndexDamaged(str(error)) from error
 

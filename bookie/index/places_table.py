@@ -15,7 +15,7 @@ from itertools import groupby, islice, takewhile
 
 import lmdb
 
-from .places import KEY, SPAN_CLASSES, Frame, FrameLocation, from_row, key_of, reach, to_row
+from .frame_locations import KEY, SPAN_CLASSES, Frame, FrameLocation, from_row, key_of, reach, to_row
 from .summed_table import NOTHING, SUM, Meta, Sum, SummedTable, sum_of
 
 _LEDGER = struct.Struct(">Q")

@@ -16,7 +16,7 @@ import lmdb
 from crc32c import crc32c
 
 from ..errors import IndexDamaged
-from .places import Row
+from .frame_locations import Row
 
 HASH_BYTES = 8
 

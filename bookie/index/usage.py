@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import lmdb
 
-from .places import FrameLocation
+from .frame_locations import FrameLocation
 from .summed_table import Meta, SummedTable, readable
 
 KEY = struct.Struct(">IQ")

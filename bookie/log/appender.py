@@ -12,8 +12,8 @@ import errno
 from collections.abc import Sequence
 
 from ..disk.disk import Disk, LogFile
-from . import segments
-from .format import SEGMENT_HEADER, Record, encode_record, position_of
+from . import segment_files
+from .format import SEGMENT_HEADER, BookieLogRecord, encode_record, position_of
 
 SEGMENT_BYTES_MAX = 256 * 1024 * 1024
 """Size limit of a segment; past it the segment is full, and the next one begins."""
@@ -49,7 +49,7 @@ class LogAppender:
         self._segment_bytes_max = segment_bytes_max or SEGMENT_BYTES_MAX
         self._incarnation = incarnation
         self._segment = first_segment
-        self._file: LogFile = segments.resume_or_begin(disk, first_segment, incarnation)
+        self._file: LogFile = segment_files.resume_or_begin(disk, first_segment, incarnation)
         self._offset = SEGMENT_HEADER.size
         self._allocated = SEGMENT_HEADER.size
         self._sealed = False
@@ -61,7 +61,7 @@ class LogAppender:
         """The next record's position."""
         return position_of(self._segment, self._offset)
 
-    def append(self, records: Sequence[Record], sizes: Sequence[int]) -> int:
+    def append(self, records: Sequence[BookieLogRecord], sizes: Sequence[int]) -> int:
         """Writes records one after the other, and returns the position of the first; they are durable when
         `synced_position` has passed them.
 
@@ -99,7 +99,7 @@ class LogAppender:
         """Closes the file without a sync."""
         self._file.close()
 
-    def _write(self, records: Sequence[Record], sizes: Sequence[int], position: int) -> None:
+    def _write(self, records: Sequence[BookieLogRecord], sizes: Sequence[int], position: int) -> None:
         buffers: list[bytes | memoryview] = []
         synced = self.synced_position
         for record, size in zip(records, sizes, strict=True):
@@ -130,7 +130,7 @@ class LogAppender:
         """
         self.seal()
         self._sealed = True
-        following = segments.resume_or_begin(self._disk, self._segment + 1, self._incarnation)
+        following = segment_files.resume_or_begin(self._disk, self._segment + 1, self._incarnation)
         self._file.close()
         self._file = following
         self._segment += 1

@@ -31,7 +31,7 @@ to 8 bytes, then zeros to the end of the preallocated space.
 
     body of an entries record: lac digest | verifier | identity | note | entry ids | lengths | digests | payload
     body of a fence record:    verifier | identity
-    body of a state record:    note | the ledger's whole state, as in the index (`ledger_state.py`)
+    body of a state record:    note | the ledger's whole state, as in the index (`local_ledger_state.py`)
     body of a lost record:     zeros, in place of bytes that were damaged; its ledger is -1
     body of a segments record: u32 each, the segments before this one that exist; its ledger is -1
 
@@ -59,7 +59,7 @@ from crc32c import crc32c
 from metadata.records.ledger_record import IDENTITY_BYTES
 
 from ..errors import NewerFormat
-from ..wire.columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
+from ..wire.columnar_entries import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
 from ..wire.messages import NO_IDENTITY, NO_NOTE, VERIFIER_BYTES, LacStatement
 from ..wire.named_tuples import made_of
 
@@ -113,7 +113,7 @@ class BadRecordBytes(ValueError):
     """Bytes that are not a whole, intact record for this position."""
 
 
-class Record(NamedTuple):
+class BookieLogRecord(NamedTuple):
     """One log record without its position. A fence record has no columns and is separate (rule R1).
 
     Entries and fences carry the ledger's verifier and identity, so none depends on another record for them. `content`
@@ -138,8 +138,9 @@ class Record(NamedTuple):
 
 
 new_record: Callable[
-    [tuple[RecordKind, int, Columns | None, LacStatement | None, bool, bytes, bytes, bytes, bytes]], Record
-] = made_of(Record)
+    [tuple[RecordKind, int, Columns | None, LacStatement | None, bool, bytes, bytes, bytes, bytes]],
+    BookieLogRecord,
+] = made_of(BookieLogRecord)
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,12 +212,12 @@ def decode_segment_header(data: bytes) -> SegmentHeader:
     return SegmentHeader(segment, str(uuid.UUID(bytes=identity)), previous_end)
 
 
-def record_bytes(record: Record) -> int:
+def record_bytes(record: BookieLogRecord) -> int:
     """The record's size in the log, including header and padding."""
     return aligned(_HEADER_BYTES + sum(map(len, _body(record))))
 
 
-def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]:
+def encode_record(record: BookieLogRecord, *, position: int, synced: int) -> list[Buffer]:
     """Encodes the record for this position, as buffers to be written one after the other."""
     *small, large = _body(record)
     names = b"".join(small)
@@ -228,7 +229,7 @@ def encode_record(record: Record, *, position: int, synced: int) -> list[Buffer]
     return [_MAGIC_AND_CRC.pack(RECORD_MAGIC, crc) + tail, large, bytes(padding)]
 
 
-def _body(record: Record) -> list[Buffer]:
+def _body(record: BookieLogRecord) -> list[Buffer]:
     """The body in parts; only the last one may be large."""
     lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
     note = _NOTE_BYTES.pack(len(record.note)) + record.note if record.note else NO_NOTE
@@ -239,7 +240,7 @@ def _body(record: Record) -> list[Buffer]:
     return [*names, columns.entry_ids, columns.lengths, columns.digests, columns.payload]
 
 
-def _header_tail(record: Record, body_bytes: int, position: int, synced: int) -> bytes:
+def _header_tail(record: BookieLogRecord, body_bytes: int, position: int, synced: int) -> bytes:
     kind, ledger_id, columns, lac, recovery, verifier, _, identity, note = record
     flags = (_RECOVERY if recovery else 0) | (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
     flags |= (_HAS_IDENTITY if identity else 0) | (_HAS_NOTE if note else 0)
@@ -270,7 +271,7 @@ def decode_header(data: Buffer, *, position: int) -> RecordHeader:
     return header
 
 
-def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, Record]:
+def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, BookieLogRecord]:
     """Decodes and verifies the whole record at the start of `data`. Raises BadRecordBytes."""
     header = decode_header(data, position=position)
     end = RECORD_HEADER.size + header.body_bytes
@@ -282,7 +283,7 @@ def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, Record]
     return header, _record(header, view[RECORD_HEADER.size : end])
 
 
-def _record(header: RecordHeader, body: memoryview) -> Record:
+def _record(header: RecordHeader, body: memoryview) -> BookieLogRecord:
     lac_digest, body = _split(body, header.lac_digest_bytes)
     verifier, body = _split(body, VERIFIER_BYTES if header.flags & _HAS_VERIFIER else 0)
     identity, body = _split(body, IDENTITY_BYTES if header.flags & _HAS_IDENTITY else 0)
@@ -297,7 +298,9 @@ def _record(header: RecordHeader, body: memoryview) -> Record:
         raise BadRecordBytes(str(error)) from error
     content = b"" if kind in (RecordKind.ENTRIES, RecordKind.FENCE, RecordKind.LOST) else bytes(body)
     is_recovery = bool(header.flags & _RECOVERY)
-    return Record(kind, header.ledger_id, columns, lac, is_recovery, verifier, content, identity, note)
+    return BookieLogRecord(
+        kind, header.ledger_id, columns, lac, is_recovery, verifier, content, identity, note
+    )
 
 
 def _split(body: memoryview, size: int) -> tuple[bytes, memoryview]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from ..disk.disk import Disk
 from ..errors import DamagedLog
-from . import segments
-from .format import BODY_BYTES_MAX, NO_LEDGER, Record, RecordKind, place_of
-from .records import Found
-from .walk import walk
+from . import segment_files
+from .format import BODY_BYTES_MAX, NO_LEDGER, BookieLogRecord, RecordKind, place_of
+from .record_reader import Found
+from .segment_walk import walk
 
 SEGMENTS_MAX = BODY_BYTES_MAX // 4
 """Limit on the segments that one record can name: half a petabyte of them."""
@@ -36,14 +36,14 @@ class LogManifest:
         return segment < self.written_in and segment not in self.kept
 
 
-def to_record(kept: Iterable[int]) -> Record:
+def to_record(kept: Iterable[int]) -> BookieLogRecord:
     """Encodes the record that names these segments, and no others before its own."""
     numbers = array(_NUMBERS, sorted(kept))
     assert len(numbers) <= SEGMENTS_MAX
-    return Record(RecordKind.SEGMENTS, NO_LEDGER, content=numbers.tobytes())
+    return BookieLogRecord(RecordKind.SEGMENTS, NO_LEDGER, content=numbers.tobytes())
 
 
-def from_record(record: Record, position: int) -> LogManifest:
+def from_record(record: BookieLogRecord, position: int) -> LogManifest:
     """Decodes a SEGMENTS record. Raises ValueError."""
     numbers = array(_NUMBERS)
     numbers.frombytes(record.content)
@@ -53,7 +53,7 @@ def from_record(record: Record, position: int) -> LogManifest:
 def newest(disk: Disk) -> LogManifest | None:
     """Finds the newest SEGMENTS record. Reads segments from the last one back until it finds one, in the worst case
     all."""
-    for segment in reversed(segments.numbers(disk)):
+    for segment in reversed(segment_files.numbers(disk)):
         found = None
         for one in walk(disk, segment):
             if isinstance(one, Found) and one.record.kind is RecordKind.SEGMENTS:
@@ -65,11 +65,13 @@ def newest(disk: Disk) -> LogManifest | None:
 
 def check_complete(disk: Disk, first: int) -> None:
     """Raises DamagedLog if a segment from `first` on is missing and was not dropped."""
-    known = segments.numbers(disk)
+    known = segment_files.numbers(disk)
     missing = sorted(set(range(first, known[-1] + 1)).difference(known)) if known else []
     if not missing:
         return
     manifest = newest(disk)
     for segment in missing:
         if manifest is None or not manifest.dropped(segment):
-            raise DamagedLog(segments.name_of(segment), 0, "this segment is missing, yet later ones exist")
+            raise DamagedLog(
+                segment_files.name_of(segment), 0, "this segment is missing, yet later ones exist"
+            )

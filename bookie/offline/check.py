@@ -16,10 +16,10 @@ from ..disk.disk import OsDisk
 from ..errors import IndexUnusable
 from ..index.claims import Claims, opened
 from ..index.index import Index
-from ..log import segments
+from ..log import segment_files
 from ..log.format import SEGMENT_HEADER, RecordKind, place_of
-from ..log.records import Found, position_end
-from ..log.walk import Gap, UnreadableRecord
+from ..log.record_reader import Found, position_end
+from ..log.segment_walk import GapKind, UnreadableRecord
 from ..serving import directory
 from .damage import Damaged, LogScan
 from .index_check import Logged, LostEntries, compare
@@ -104,7 +104,7 @@ def _read_log(scan: LogScan, claims: Claims, findings: CheckResult) -> Logged:
         logged.is_whole = False
         for number in filter(scan.was_dropped, scan.there):
             what = "dropped but not deleted, because of a crash"
-            findings.notes.append(CheckProblem(segments.name_of(number), 0, what))
+            findings.notes.append(CheckProblem(segment_files.name_of(number), 0, what))
     return logged
 
 
@@ -119,17 +119,17 @@ def _add(found: Found, logged: Logged, findings: CheckResult) -> None:
         logged.add(found)
     except ValueError as error:
         segment, offset = place_of(found.position)
-        findings.problems.append(CheckProblem(segments.name_of(segment), offset, str(error)))
+        findings.problems.append(CheckProblem(segment_files.name_of(segment), offset, str(error)))
 
 
 def _note_gap(gap: UnreadableRecord, findings: CheckResult) -> None:
-    if gap.what is not Gap.SPACE:
+    if gap.what is not GapKind.SPACE:
         what = f"{gap.what.value} ({gap.why})"
-        findings.notes.append(CheckProblem(segments.name_of(gap.segment), gap.offset, what))
+        findings.notes.append(CheckProblem(segment_files.name_of(gap.segment), gap.offset, what))
 
 
 def _note_damage(damaged: Damaged, logged: Logged, findings: CheckResult) -> None:
-    name, remedy = segments.name_of(damaged.segment), "; run: bookledger bookie salvage"
+    name, remedy = segment_files.name_of(damaged.segment), "; run: bookledger bookie salvage"
 
     def problem(offset: int, what: str) -> None:
         findings.problems.append(CheckProblem(name, offset, what + remedy))
@@ -161,7 +161,7 @@ def _note_filled(filled: Sequence[tuple[int, int]], logged: Logged, findings: Ch
         segment, offset = place_of(start)
         logged.lose(segment, offset, offset + end - start)
         what = f"{end - start} bytes were lost here, and salvaged"
-        findings.notes.append(CheckProblem(segments.name_of(segment), offset, what))
+        findings.notes.append(CheckProblem(segment_files.name_of(segment), offset, what))
 
 
 # --- the index ---------------------------------------------------------------------------------
@@ -173,7 +173,7 @@ def _check_index(index: Index, scan: LogScan, logged: Logged, findings: CheckRes
 
     if not scan.checkpoint_fits:
         segment, offset = place_of(logged.checkpoint)
-        problem(f"its checkpoint, {segments.name_of(segment)} at offset {offset}, does not fit the log")
+        problem(f"its checkpoint, {segment_files.name_of(segment)} at offset {offset}, does not fit the log")
     try:
         compared = compare(index, logged)
     except IndexUnusable as error:

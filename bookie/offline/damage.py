@@ -2,7 +2,7 @@
 
 `replay` checks the log behind the checkpoint and stops at the first damage. This module reads the entire log, compares
 it with the claims of the index, and determines what has to replace the lost bytes of each segment so that `replay`
-accepts it again (`salvage.py`). Only the tail of the newest segment may be unreadable without being damage: a start
+accepts it again (`log_salvage.py`). Only the tail of the newest segment may be unreadable without being damage: a start
 cuts it, unless the index knows that it was on disk.
 """
 
@@ -15,7 +15,7 @@ from itertools import islice
 from ..disk.disk import Disk
 from ..errors import DataDirectoryError
 from ..index.claims import Claims
-from ..log import manifest, segments
+from ..log import manifest, segment_files
 from ..log.format import (
     ALIGNMENT,
     RECORD_HEADER,
@@ -24,8 +24,8 @@ from ..log.format import (
     aligned,
     place_of,
 )
-from ..log.records import Found, position_end
-from ..log.walk import Gap, UnreadableRecord, walk
+from ..log.record_reader import Found, position_end
+from ..log.segment_walk import GapKind, UnreadableRecord, walk
 
 MISSING_MAX = 10_000
 """If more segments than this are missing, the log is gone and salvage makes no sense."""
@@ -34,7 +34,7 @@ MISSING = "this segment is missing: no record shows that it was dropped, or the 
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LostRange:
     """Lost bytes [offset, end) of a segment. `end` may lie behind the end of the file."""
 
     offset: int
@@ -59,7 +59,7 @@ class Damaged:
     """
 
     segment: int
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[LostRange, ...] = ()
     header_why: str = ""
     resize_to: int | None = None
     is_missing: bool = False
@@ -108,7 +108,7 @@ class LogScan:
         self._incarnation = incarnation
         self._claims = claims
         self._on_read = on_read
-        self.there = segments.numbers(disk)
+        self.there = segment_files.numbers(disk)
         self._newest = max([*self.there, claims.last_segment])
 
     def __iter__(self) -> Iterator[Found | UnreadableRecord | Damaged]:
@@ -125,7 +125,8 @@ class LogScan:
         if len(found) > MISSING_MAX:
             raise DataDirectoryError(
                 f"more than {MISSING_MAX} segments of the log are missing, the first is "
-                f"{segments.name_of(found[0])}: put them back, or abandon this bookie and format a new one on an empty "
+                f"{segment_files.name_of(found[0])}: put them back, "
+                "or abandon this bookie and format a new one on an empty "
                 "directory"
             )
         return found
@@ -140,14 +141,14 @@ class LogScan:
     # --- one segment ------------------------------------------------------------------------
 
     def _present(self, segment: int) -> Iterator[Found | UnreadableRecord | Damaged]:
-        seen = _Seen(segment, segments.size_of(self._disk, segment))
+        seen = _Seen(segment, segment_files.size_of(self._disk, segment))
         for one in walk(self._disk, segment, self._incarnation):
             if isinstance(one, Found):
                 self._look_at(one)
                 self._on_read(one.header.record_bytes)
                 seen.end = place_of(position_end(one))[1]
                 yield one
-            elif one.what is Gap.HEADER:
+            elif one.what is GapKind.HEADER:
                 seen.header_why = one.why
             else:
                 seen.gaps.append(one)
@@ -155,7 +156,7 @@ class LogScan:
         if seen.header_why and self._is_foreign(segment):
             yield Damaged(segment, header_why=seen.header_why, is_foreign=True)
         elif self._is_unbegun(seen):
-            yield UnreadableRecord(segment, 0, seen.size, Gap.HEADER, "a crash prevented its write")
+            yield UnreadableRecord(segment, 0, seen.size, GapKind.HEADER, "a crash prevented its write")
         else:
             yield from self._judge(seen)
 
@@ -167,7 +168,7 @@ class LogScan:
 
     def _is_foreign(self, segment: int) -> bool:
         """Whether the header is intact, but names another segment or bookie."""
-        return segments.header_of(self._disk, segment) is not None
+        return segment_files.header_of(self._disk, segment) is not None
 
     def _is_unbegun(self, seen: _Seen) -> bool:
         """Whether it is the newest segment in a state that a crash may leave, which a start removes."""
@@ -192,25 +193,25 @@ class LogScan:
         if stretches or seen.header_why or resize_to is not None:
             yield Damaged(seen.segment, tuple(stretches), seen.header_why, resize_to, is_missing)
 
-    def _within(self, seen: _Seen) -> tuple[list[Stretch], Sequence[UnreadableRecord]]:
+    def _within(self, seen: _Seen) -> tuple[list[LostRange], Sequence[UnreadableRecord]]:
         """Damage that records follow, and all gaps from the newest segment's first torn one on, which a start cuts."""
-        lost: list[Stretch] = []
+        lost: list[LostRange] = []
         for n, gap in enumerate(seen.gaps):
             if not self._is_damage(gap, seen):
                 return lost, seen.gaps[n:]
             if gap.end < seen.size:
-                lost.append(Stretch(gap.offset, gap.end, f"damage: it was once on disk ({gap.why})"))
+                lost.append(LostRange(gap.offset, gap.end, f"damage: it was once on disk ({gap.why})"))
         return lost, ()
 
     def _is_damage(self, gap: UnreadableRecord, seen: _Seen) -> bool:
-        if seen.segment != self._newest or gap.what is Gap.DAMAGE or gap.offset < self._claimed(seen):
+        if seen.segment != self._newest or gap.what is GapKind.DAMAGE or gap.offset < self._claimed(seen):
             return True
         # Damage to the header may have hit the record right behind it.
         return bool(seen.header_why) and gap.offset == SEGMENT_HEADER.size
 
-    def _tail(self, seen: _Seen) -> tuple[Stretch | None, int]:
+    def _tail(self, seen: _Seen) -> tuple[LostRange | None, int]:
         """The bytes lost at the segment's end, if any, and where its file has to end."""
-        following = segments.header_of(self._disk, seen.segment + 1)
+        following = segment_files.header_of(self._disk, seen.segment + 1)
         if following is not None and following.previous_end:
             return self._tail_of_sealed(seen, following.previous_end)
         checkpoint = self._claims.checkpoint_in(seen.segment)
@@ -224,7 +225,7 @@ class LogScan:
             end = max(end, checkpoint + RECORD_HEADER.size)
         return _lost_tail(seen, end, "its further content is unknown")
 
-    def _tail_of_sealed(self, seen: _Seen, end: int) -> tuple[Stretch | None, int]:
+    def _tail_of_sealed(self, seen: _Seen, end: int) -> tuple[LostRange | None, int]:
         """The same, if the next segment's header records the end of this one."""
         checkpoint = self._claims.checkpoint_in(seen.segment)
         if checkpoint is not None and checkpoint > max(end, seen.end):
@@ -244,6 +245,6 @@ class LogScan:
         return seen.segment != self._newest and seen.size > seen.end
 
 
-def _lost_tail(seen: _Seen, end: int, why: str) -> tuple[Stretch, int]:
+def _lost_tail(seen: _Seen, end: int, why: str) -> tuple[LostRange, int]:
     end = max(aligned(end), seen.end + RECORD_HEADER.size)
-    return Stretch(seen.end, end, why), end
+    return LostRange(seen.end, end, why), end

@@ -18,11 +18,11 @@ from metadata.records.notes import fragment_note
 from ..disk.disk import Disk, OsDisk
 from ..errors import DataDirectoryError
 from ..index.index import Index
-from ..index.ledger_state import Fence, LedgerState
-from ..log import manifest, segments
-from ..log.format import SEGMENT_HEADER, Record, RecordKind, place_of
-from ..log.records import Found
-from ..log.walk import UnreadableRecord, walk
+from ..index.local_ledger_state import Fence, LocalLedgerState
+from ..log import manifest, segment_files
+from ..log.format import SEGMENT_HEADER, BookieLogRecord, RecordKind, place_of
+from ..log.record_reader import Found
+from ..log.segment_walk import UnreadableRecord, walk
 from ..serving import directory
 
 Line = Mapping[str, object]
@@ -34,7 +34,7 @@ def dump(path: Path) -> Iterator[Line]:
         yield {"kind": "cookie", **asdict(directory.read_cookie(path.parent))}
     elif path.name == directory.INDEX and path.is_dir():
         yield from _index(path)
-    elif path.is_file() and (number := segments.number_of(path.name)) is not None:
+    elif path.is_file() and (number := segment_files.number_of(path.name)) is not None:
         yield from _segment(OsDisk(path.parent), number)
     else:
         raise DataDirectoryError(
@@ -44,7 +44,7 @@ def dump(path: Path) -> Iterator[Line]:
 
 
 def _segment(disk: Disk, number: int) -> Iterator[Line]:
-    header = segments.header_of(disk, number)
+    header = segment_files.header_of(disk, number)
     if header is not None:
         yield {"kind": "header", "offset": 0, "end": SEGMENT_HEADER.size, **asdict(header)}
     yield from map(_segment_line, walk(disk, number))
@@ -74,17 +74,17 @@ def _content(found: Found) -> Line:
     try:
         match record.kind:
             case RecordKind.STATE:
-                return _state(LedgerState.decode(record.ledger_id, record.content))
+                return _state(LocalLedgerState.decode(record.ledger_id, record.content))
             case RecordKind.SEGMENTS:
                 kept = manifest.from_record(record, found.position).kept
-                return {"segments": " ".join(segments.name_of(number) for number in sorted(kept))}
+                return {"segments": " ".join(segment_files.name_of(number) for number in sorted(kept))}
             case _:
                 return {}
     except ValueError as error:
         return {"unreadable": str(error)}
 
 
-def _entries(record: Record) -> Line:
+def _entries(record: BookieLogRecord) -> Line:
     line: dict[str, object] = {}
     columns = record.columns
     if columns is not None and len(columns):
@@ -107,12 +107,12 @@ def _entries(record: Record) -> Line:
 
 def _note(note: bytes) -> str:
     try:
-        told = fragment_note.decode(note)
+        decoded = fragment_note.decode(note)
     except BadRecord as error:
         return str(error)
-    ensemble = ", ".join(map(str, told.fragment.ensemble))
-    end = f", closed at entry {told.ledger.last_entry}" if told.ledger.is_closed else ""
-    return f"fragment {told.fragment.number} from entry {told.fragment.first_entry} on {ensemble}{end}"
+    ensemble = ", ".join(map(str, decoded.fragment.ensemble))
+    end = f", closed at entry {decoded.ledger.last_entry}" if decoded.ledger.is_closed else ""
+    return f"fragment {decoded.fragment.number} from entry {decoded.fragment.first_entry} on {ensemble}{end}"
 
 
 def _index(path: Path) -> Iterator[Line]:
@@ -131,16 +131,16 @@ def _index(path: Path) -> Iterator[Line]:
                 yield {"kind": "note", "ledger": state.ledger_id, "note": _note(note)}
         for segment in sorted(index.usage.totals()):
             for ledger_id, held in sorted(index.usage.of(segment).items()):
-                at = {"segment": segments.name_of(segment), "ledger": ledger_id}
+                at = {"segment": segment_files.name_of(segment), "ledger": ledger_id}
                 yield {"kind": "usage", **at, **held._asdict()}
 
 
 def _at(position: int) -> Line:
     segment, offset = place_of(position)
-    return {"segment": segments.name_of(segment), "offset": offset}
+    return {"segment": segment_files.name_of(segment), "offset": offset}
 
 
-def _state(state: LedgerState) -> Line:
+def _state(state: LocalLedgerState) -> Line:
     lac = state.last_add_confirmed
     return {
         "fenced": state.fence is Fence.DURABLE,

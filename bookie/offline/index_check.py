@@ -11,12 +11,12 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ..index.frame_locations import Frame, FrameLocation, place_of_frame
 from ..index.index import Index
-from ..index.ledger_state import Fence, LedgerState
-from ..index.places import Frame, FrameLocation, place_of_frame
-from ..log import segments
+from ..index.local_ledger_state import Fence, LocalLedgerState
+from ..log import segment_files
 from ..log.format import NO_LEDGER, place_of
-from ..log.records import Found
+from ..log.record_reader import Found
 from ..storage.core import remember
 
 Usage = Mapping[tuple[int, int], int]
@@ -44,7 +44,7 @@ class Logged:
     """
 
     checkpoint: int
-    states: dict[int, LedgerState] = field(default_factory=dict)
+    states: dict[int, LocalLedgerState] = field(default_factory=dict)
     ledgers: set[int] = field(default_factory=set)
     fenced: set[int] = field(default_factory=set)
     frames: set[Frame] = field(default_factory=set)
@@ -56,13 +56,13 @@ class Logged:
         record, ledger_id = found.record, found.record.ledger_id
         if ledger_id == NO_LEDGER:
             return
-        said = LedgerState(ledger_id)
+        said = LocalLedgerState(ledger_id)
         remember(said, record)
         self.ledgers.add(ledger_id)
         if said.fence is Fence.DURABLE:
             self.fenced.add(ledger_id)
         if found.position < self.checkpoint:
-            remember(self.states.setdefault(ledger_id, LedgerState(ledger_id)), record)
+            remember(self.states.setdefault(ledger_id, LocalLedgerState(ledger_id)), record)
         place = place_of_frame(record.columns, found.position, found.header.record_bytes)
         if place is not None:
             self.frames.add((ledger_id, place))
@@ -138,7 +138,7 @@ def _lost_entries(frames: Iterable[Frame]) -> Iterator[LostEntries]:
             offset = place_of(min(place.position for place in run))[1]
             last_entry, entries = max(p.last_entry for p in run), sum(p.entries for p in run)
             yield LostEntries(
-                segments.name_of(segment), offset, ledger_id, run[0].first_entry, last_entry, entries
+                segment_files.name_of(segment), offset, ledger_id, run[0].first_entry, last_entry, entries
             )
 
 
@@ -178,7 +178,7 @@ def _compare_usage(stored: Iterable[Frame], counted: Usage, found: Comparison) -
         pointed[place.position >> 32, ledger_id] += place.size
     for segment, ledger_id in sorted(pointed.keys() | counted.keys()):
         have, count = pointed[segment, ledger_id], counted.get((segment, ledger_id), 0)
-        where = f"of ledger {ledger_id} in {segments.name_of(segment)}"
+        where = f"of ledger {ledger_id} in {segment_files.name_of(segment)}"
         if count < have:  # collection may treat the segment as empty
             found.problems.append(f"it counts {count} bytes {where}, but points to {have}")
         elif count > have:
@@ -191,7 +191,7 @@ def _compare_usage(stored: Iterable[Frame], counted: Usage, found: Comparison) -
 
 
 def _wrong_states(
-    states: Mapping[int, LedgerState], in_use: Collection[int], logged: Logged
+    states: Mapping[int, LocalLedgerState], in_use: Collection[int], logged: Logged
 ) -> Iterator[str]:
     for ledger_id in sorted(set(in_use) - states.keys()):
         yield f"it has records of ledger {ledger_id}, but no state"
@@ -209,7 +209,7 @@ def _wrong_states(
             yield f"its last-add-confirmed of ledger {ledger_id} differs from the log's"
 
 
-def _less_than(logged: LedgerState, state: LedgerState) -> Iterator[str]:
+def _less_than(logged: LocalLedgerState, state: LocalLedgerState) -> Iterator[str]:
     if logged.fence is Fence.DURABLE and state.fence is not Fence.DURABLE:
         yield "the fence"
     if logged.limbo and not state.limbo:
@@ -221,7 +221,7 @@ def _less_than(logged: LedgerState, state: LedgerState) -> Iterator[str]:
         yield "the last-add-confirmed"
 
 
-def _has_other_lac(logged: LedgerState, state: LedgerState) -> bool:
+def _has_other_lac(logged: LocalLedgerState, state: LocalLedgerState) -> bool:
     """Whether it differs, except by a lower one, which is reported already."""
     said, held = logged.last_add_confirmed, state.last_add_confirmed
     return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)
@@ -229,4 +229,4 @@ def _has_other_lac(logged: LedgerState, state: LedgerState) -> bool:
 
 def _at(place: FrameLocation) -> str:
     segment, offset = place_of(place.position)
-    return f"{segments.name_of(segment)} at offset {offset}"
+    return f"{segment_files.name_of(segment)} at offset {offset}"

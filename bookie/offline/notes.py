@@ -11,10 +11,10 @@ from metadata.records.notes import fragment_note
 
 from ..disk.disk import Disk, OsDisk
 from ..index.index import Index
-from ..log import segments
+from ..log import segment_files
 from ..log.format import NO_LEDGER, place_of
-from ..log.records import Found
-from ..log.walk import walk
+from ..log.record_reader import Found
+from ..log.segment_walk import walk
 from ..serving import directory
 from ..wire.messages import NO_IDENTITY, NO_NOTE, HeldNote
 
@@ -57,7 +57,7 @@ def _read_tail(disk: Disk, index: Index) -> dict[int, bytes]:
     """Adds the log's notes behind the checkpoint; returns the ledgers that have records there, with identities."""
     found: dict[int, bytes] = {}
     checkpoint = index.checkpoint_position
-    for segment in (number for number in segments.numbers(disk) if number >= place_of(checkpoint)[0]):
+    for segment in (number for number in segment_files.numbers(disk) if number >= place_of(checkpoint)[0]):
         for one in walk(disk, segment):
             if not isinstance(one, Found) or one.position < checkpoint or one.record.ledger_id == NO_LEDGER:
                 continue

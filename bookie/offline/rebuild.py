@@ -18,10 +18,10 @@ from ..disk.disk import OsDisk, sync_directory
 from ..errors import IndexDamaged, IndexUnusable
 from ..index.claims import check_before_rebuild
 from ..index.index import Index
-from ..index.ledger_state import LedgerState
+from ..index.local_ledger_state import LocalLedgerState
 from ..log.format import NO_LEDGER, RecordKind
-from ..log.records import position_end
-from ..log.replay import replay
+from ..log.log_replay import replay
+from ..log.record_reader import position_end
 from ..serving import directory
 from ..serving.directory import LockedDirectory
 from ..storage.replaying import apply
@@ -74,11 +74,11 @@ def _fill(
     has_lost: bool,
     on_read: Callable[[int], object] = lambda _: None,
 ) -> int:
-    index, states, changed = Index(target), dict[int, LedgerState](), set[int]()
+    index, states, changed = Index(target), dict[int, LocalLedgerState](), set[int]()
     frames = position = read_bytes = 0
 
-    def state_of(ledger_id: int) -> LedgerState:
-        return states.setdefault(ledger_id, LedgerState(ledger_id))
+    def state_of(ledger_id: int) -> LocalLedgerState:
+        return states.setdefault(ledger_id, LocalLedgerState(ledger_id))
 
     def commit() -> None:
         index.begin_checkpoint()
@@ -110,7 +110,7 @@ def _fill(
     return frames
 
 
-def _row(state: LedgerState) -> bytes:
+def _row(state: LocalLedgerState) -> bytes:
     """Encodes the state without its verifier, so that the bookie asks the metadata at the first write. The bookie then
     learns the verifier, and whether the ledger is deleted, which the log does not record."""
     return replace(state, verifier=None).encode()

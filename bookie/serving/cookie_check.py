@@ -17,9 +17,9 @@ from metadata.backup import hold
 from metadata.errors import StoreRefused
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import OrderKind
-from metadata.records import cluster, decommissioned, directory_generations
+from metadata.records import cluster, decommissioned_bookies, directory_generations
 from metadata.records.cluster import Cookie, find_bookie
-from metadata.records.decommissioned import Decommissioned
+from metadata.records.decommissioned_bookies import Decommissioned
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
@@ -76,12 +76,15 @@ async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: C
     """Whether this directory replaced the one that the metadata knows: the metadata is then the older of the two."""
     if known.incarnation not in cookie.predecessors or not await hold.may_be_older(store):
         return False
-    return await decommissioned.read(store, cookie.incarnation) is None
+    return await decommissioned_bookies.read(store, cookie.incarnation) is None
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
     """Lets a bookie that was formatted after the restored backup was made rejoin its cluster."""
-    if not await hold.may_be_older(store) or await decommissioned.read(store, cookie.incarnation) is not None:
+    if (
+        not await hold.may_be_older(store)
+        or await decommissioned_bookies.read(store, cookie.incarnation) is not None
+    ):
         raise await _missing(path, store, cookie)
     log.warning("bookie %s was formatted after the restored backup was made: it rejoins", cookie.bookie_id)
     await _join_again(path, store, cookie, None)
@@ -100,7 +103,7 @@ async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: V
 
 
 async def _missing(path: Path, store: MetadataStore, cookie: Cookie) -> DataDirectoryError:
-    gone = await decommissioned.read(store, cookie.incarnation)
+    gone = await decommissioned_bookies.read(store, cookie.incarnation)
     if gone is not None:
         return _was_decommissioned(path, gone)
     return DataDirectoryError(
@@ -170,7 +173,7 @@ async def _check_name_is_free(path: Path, store: MetadataStore, cookie: Cookie, 
 
 
 async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    gone = await decommissioned.read(store, cookie.incarnation)
+    gone = await decommissioned_bookies.read(store, cookie.incarnation)
     if gone is not None:
         raise _was_decommissioned(path, gone)
     order = await operator_requests.read(store, cookie.bookie_id)

@@ -30,25 +30,26 @@ from metadata.store import MetadataStore, renewal_seconds
 
 from ..config import BookieConfig
 from ..disk.disk import OsDisk
-from ..disk.intact import Intact, watch
+from ..disk.file_watch import FileIdentities, watch
 from ..disk.space_guard import SpaceGuard
 from ..index.index import Index
-from ..log import segments
+from ..log import segment_files
 from ..log_context import LIFE, lines_of
 from ..program_version import program_version
 from ..storage.bookie import Bookie
 from ..upkeep.mending.limbo import enter_limbo
-from ..upkeep.peers import NoPeers, Peers
+from ..upkeep.repair_client import NoPeers, Peers
 from ..upkeep.upkeep import Upkeep
 from ..wire.credentials import BookieKey
 from ..wire.data.in_process import OwnBookie
 from ..wire.trust.identity import Identity
 from ..wire.trust.roles import Role
 from . import directory
+from .bookie_registration import Registrar, lock_identity
 from .cookie_check import check_cookie
 from .directory import LockedDirectory
 from .grpc_tools import GrpcTools
-from .health.findings import BookieHealth
+from .health.bookie_findings import BookieFindings
 from .history import directory_generation
 from .history.directory_generation import Lives
 from .history.metadata_watch import MetadataWatch, StoreComparison
@@ -56,12 +57,11 @@ from .listener import Listener
 from .lookups.owners import Owners
 from .lookups.registered_keys import RegisteredKeys
 from .lookups.verifiers import Verifiers
-from .metrics import Lookups
-from .operator_requests import obey_operator_requests
+from .operator_request_polling import obey_operator_requests
 from .preflight import check_clock, check_keeps_writes
-from .registration import Registrar, lock_identity
-from .requests import Requests
+from .request_processor import RequestProcessor
 from .service import BookieService, WhoIs
+from .serving_metrics import Lookups
 from .start_retries import started
 from .stopping import until_stopped
 
@@ -86,7 +86,7 @@ class RunningBookie:
     bookie: Bookie
     upkeep: Upkeep
     registrar: Registrar
-    health: BookieHealth
+    health: BookieFindings
     own: OwnBookie
     """For clients in the bookie's process."""
 
@@ -166,7 +166,7 @@ async def _serving(
             remembered = await directory_generation.look(locked.path, cookie, store)
             await StoreComparison(
                 store, remembered
-            ).went_back()  # if it did, nothing happens until an operator accepts that
+            ).check_rollback()  # if it did, nothing happens until an operator accepts that
             async with _registered(config, store, registration) as registrar:
                 await check_cookie(config.data_directory, store)  # it may have been forgotten meanwhile
                 lived = await directory_generation.look(locked.path, cookie, store)
@@ -180,13 +180,13 @@ async def _serving(
                 storage.push_async_callback(peers.close)
                 about = bookie, store, cookie, config.upkeep, peers, listener.guard.report
                 upkeep = Upkeep(*about, returned=lived.returned)
-                health = BookieHealth(bookie, registrar, store, upkeep.scrubber, listener.why_distrusted)
+                health = BookieFindings(bookie, registrar, store, upkeep.scrubber, listener.why_distrusted)
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
                 # First of all, because it fails if the directory is gone: no coroutine must be left unawaited then.
                 intact = _watch_files(locked, bookie)
-                watching = bookie.watch_space(lambda space: _tell_space(registrar, space))
+                watching = bookie.watch_space(lambda space: _publish_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
                 renewing = watch.run(renewal_seconds(config.lease_seconds), lambda: bookie.log_position)
                 work = bookie.run_checkpoints(), watching, obeying, upkeep.run(), intact, renewing
@@ -196,12 +196,12 @@ async def _serving(
                     bookie.metrics.registry.register(
                         Lookups(bookie, upkeep, registrar, listener, store.counts, cookie, program_version())
                     )
-                    with _told(running, config, time.monotonic() - began):
+                    with _logging_life(running, config, time.monotonic() - began):
                         yield running
 
 
 @contextmanager
-def _told(running: RunningBookie, config: BookieConfig, seconds: float) -> Iterator[None]:
+def _logging_life(running: RunningBookie, config: BookieConfig, seconds: float) -> Iterator[None]:
     """Logs start and stop."""
     cookie, about = running.cookie, {"bookie": running.cookie.bookie_id}
     bookie = running.bookie
@@ -259,7 +259,7 @@ async def _registered(
         await registrar.give_up()
 
 
-def _tell_space(registrar: Registrar, space: SpaceGuard) -> None:
+def _publish_space(registrar: Registrar, space: SpaceGuard) -> None:
     registrar.set_disk(space.total_bytes, space.free_bytes)
     registrar.set_read_only(bool(space.why_read_only))
 
@@ -328,12 +328,12 @@ async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
 
 
 def _watch_files(locked: LockedDirectory, bookie: Bookie) -> Coroutine[object, object, None]:
-    intact, open_segment = Intact(locked.lasting_paths()), partial(_open_segment, locked, bookie)
+    intact, open_segment = FileIdentities(locked.lasting_paths()), partial(_open_segment, locked, bookie)
     return watch(intact, bookie.disk, open_segment, bookie.fail)
 
 
 def _open_segment(locked: LockedDirectory, bookie: Bookie) -> Path:
-    return locked.log / segments.name_of(bookie.log_position >> 32)
+    return locked.log / segment_files.name_of(bookie.log_position >> 32)
 
 
 def _service(
@@ -348,7 +348,7 @@ def _service(
     ledgers = LedgerStore(store)
     known = Verifiers(bookie, ledgers, watch.saw_older), RegisteredKeys(store), Owners(ledgers)
     about = cookie, config.data_directory, program_version()
-    requests = Requests(bookie, *about, *known, vouched_since=watch.vouched_since)
+    requests = RequestProcessor(bookie, *about, *known, vouched_since=watch.vouched_since)
     return BookieService(requests, upkeep.maintain, who_is)
 
 

@@ -26,13 +26,13 @@ from metadata.backup.no_cluster import why_no_cluster
 from metadata.errors import KeyExists, StoreRefused, VersionConflict
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import OrderKind
-from metadata.records import cluster, decommissioned
+from metadata.records import cluster, decommissioned_bookies
 from metadata.records.cluster import PREDECESSORS_MAX, Cookie
 from metadata.store import MetadataStore, Versioned
 
 from ..disk.disk import OsDisk, sync_directory
 from ..errors import DataDirectoryError, NewerFormat
-from ..log import segments
+from ..log import segment_files
 from .history import directory_generation
 from .preflight import (
     check_is_directory,
@@ -226,7 +226,7 @@ async def format_directory(
 async def _predecessors(store: MetadataStore, bookie_id: str, known: Versioned | None) -> tuple[str, ...]:
     if known is not None:
         return Cookie.decode(known.key, known.value).line
-    return await decommissioned.line_of(store, bookie_id)
+    return await decommissioned_bookies.line_of(store, bookie_id)
 
 
 async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool, wait: bool) -> None:
@@ -327,7 +327,7 @@ def _finish(path: Path, cookie: Cookie) -> None:
     (path / LOG).mkdir(exist_ok=True)
     (path / INDEX).mkdir(exist_ok=True)
     # From now on there is always a segment: a log without any has lost them.
-    segments.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
+    segment_files.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
     # The cookie comes last: a directory without it is not formatted, whatever else it holds.
     os.rename(path / UNFINISHED, path / COOKIE)
     sync_directory(path)
@@ -340,7 +340,7 @@ def check_parts(path: Path) -> None:
     """
     for part in (path / LOG, path / INDEX):
         check_part(part)
-    if not segments.numbers(OsDisk(path / LOG)):
+    if not segment_files.numbers(OsDisk(path / LOG)):
         raise DataDirectoryError(
             f"{path / LOG} holds no segment: this bookie's entries are lost. Put the files back, or decommission "
             "this bookie and format a new one on an empty directory"

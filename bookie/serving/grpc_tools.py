@@ -18,7 +18,7 @@ from grpc_reflection.v1alpha._async import ReflectionServicer
 
 from metadata.audit import Act
 
-from ..wire import rpc
+from ..wire import grpc_methods
 from ..wire.trust.identity import Peer
 from ..wire.trust.roles import METHODS
 
@@ -40,7 +40,9 @@ class GrpcTools:
     def __init__(self, who_is: Callable[[str], Peer], why_not_ready: Callable[[], str]) -> None:
         self._who_is = who_is
         self._why_not_ready = why_not_ready
-        self._reflection: Any = ReflectionServicer((rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE))
+        self._reflection: Any = ReflectionServicer(
+            (grpc_methods.SERVICE, grpc_methods.HEALTH_SERVICE, grpc_methods.REFLECTION_SERVICE)
+        )
         self._reflections = 0
 
     def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
@@ -53,24 +55,28 @@ class GrpcTools:
             self._reflect, reflection_pb2.ServerReflectionRequest.FromString, _bytes_of
         )
         return (
-            grpc.method_handlers_generic_handler(rpc.HEALTH_SERVICE, {"Check": check, "Watch": watch}),
-            grpc.method_handlers_generic_handler(rpc.REFLECTION_SERVICE, {"ServerReflectionInfo": reflect}),
+            grpc.method_handlers_generic_handler(
+                grpc_methods.HEALTH_SERVICE, {"Check": check, "Watch": watch}
+            ),
+            grpc.method_handlers_generic_handler(
+                grpc_methods.REFLECTION_SERVICE, {"ServerReflectionInfo": reflect}
+            ),
         )
 
     async def _check(self, request: Any, context: Context) -> Any:
-        await self._check_right(rpc.HEALTH, context)
-        if request.service not in ("", rpc.SERVICE):
+        await self._check_right(grpc_methods.HEALTH, context)
+        if request.service not in ("", grpc_methods.SERVICE):
             await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service} here")
         status = health_pb2.HealthCheckResponse
         return status(status=status.NOT_SERVING if self._why_not_ready() else status.SERVING)
 
     async def _watch(self, _: bytes, context: Context) -> AsyncIterator[bytes]:
-        await self._check_right(rpc.HEALTH_WATCH, context)
+        await self._check_right(grpc_methods.HEALTH_WATCH, context)
         await context.abort(grpc.StatusCode.UNIMPLEMENTED, NO_WATCH)
         yield b""
 
     async def _reflect(self, requests: AsyncIterator[Any], context: Context) -> AsyncIterator[Any]:
-        await self._check_right(rpc.REFLECTION, context)
+        await self._check_right(grpc_methods.REFLECTION, context)
         if self._reflections >= REFLECTIONS_MAX:
             why = f"{REFLECTIONS_MAX} reflections are in progress, which is the limit: try again later"
             await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
@@ -92,7 +98,7 @@ class GrpcTools:
 async def check_right(who: Peer, method: str, context: Context) -> None:
     """Ends and audits a call that requires a right which the caller does not have."""
     if why := who.may_not(METHODS[method]):
-        who.tell(Act.REFUSED, why)
+        who.record_audit(Act.REFUSED, why)
         await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)
 
 

@@ -19,26 +19,26 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 
-from ..addresses import bare, joined
+from ..addresses import join_host_port, strip_brackets
 from ..config import BookieConfig
 from ..errors import BookieError
 from ..storage.bookie import Bookie
-from ..wire import rpc
+from ..wire import grpc_methods
 from ..wire.connection_table import ClientConnection
 from ..wire.data import in_process, sockets
-from ..wire.data.connection import Connection
+from ..wire.data.data_connection import Connection
 from ..wire.tls_accept import TlsAccept
 from ..wire.trust.certificates import BadCertificates, Certificates
 from ..wire.trust.identity import NOBODY, Identity, Peer
-from .data.appends import STOPPING
+from .data.append_handler import STOPPING
+from .data.data_session import STARTING, Session
 from .data.grpc_proxy import GrpcProxy
 from .data.protocol_detection import ProtocolDetection
-from .data.session import STARTING, Session
 from .limits import descriptors
 from .limits.admission import Guard
-from .requests import Requests
+from .request_processor import RequestProcessor
 from .service import BookieService
 
 STOP_SECONDS_MAX = 10.0
@@ -64,12 +64,14 @@ class Listener:
         self.guard = Guard(config.limits, mine, asyncio.get_running_loop().time)
         self._socket = _bound(config)
         port = self._socket.getsockname()[1]
-        self.address = joined(bare(config.advertised_host or config.host), port)
+        self.address = join_host_port(strip_brackets(config.advertised_host or config.host), port)
         """The address that clients connect to."""
         self._inside = (
             f"bookledger-{secrets.token_hex(16)}"  # an abstract name: nothing of it is left after a kill
         )
-        self._grpc = grpc.aio.server(options=rpc.SERVER_OPTIONS, maximum_concurrent_rpcs=rpc.CALLS_OF_ALL_MAX)
+        self._grpc = grpc.aio.server(
+            options=grpc_methods.SERVER_OPTIONS, maximum_concurrent_rpcs=grpc_methods.CALLS_OF_ALL_MAX
+        )
         self._gate = _Gate()
         self._grpc.add_generic_rpc_handlers((self._gate,))
         self._grpc.add_insecure_port(f"unix-abstract:{self._inside}")
@@ -104,7 +106,7 @@ class Listener:
             raise ConnectionRefusedError(STOPPING)
         entered = self.guard.table.enter(IN_PROCESS, lambda _: None)
         if isinstance(entered, str):
-            tell(Act.REFUSED, entered, who=str(identity), where=IN_PROCESS)
+            record_audit(Act.REFUSED, entered, who=str(identity), where=IN_PROCESS)
             raise ConnectionRefusedError(entered)
         entered.identity = identity
         in_process.join(client, self._new_session(entered), self.address)
@@ -150,7 +152,7 @@ class Listener:
         self._sessions[session] = None
         return session.connection
 
-    def _requests(self) -> Requests | None:
+    def _requests(self) -> RequestProcessor | None:
         return None if self._service is None else self._service.requests
 
     def _lost(self, session: Session) -> None:
@@ -242,7 +244,7 @@ def _certificates(config: BookieConfig) -> Certificates | None:
 
 def _is_loopback(host: str) -> bool:
     try:
-        return ipaddress.ip_address(bare(host)).is_loopback
+        return ipaddress.ip_address(strip_brackets(host)).is_loopback
     except ValueError:
         return host == "localhost"
 
@@ -251,7 +253,7 @@ def _bound(config: BookieConfig) -> Any:
     try:
         return sockets.bound(config.host, config.port)
     except OSError as error:
-        address = joined(bare(config.host), config.port)
+        address = join_host_port(strip_brackets(config.host), config.port)
         raise BookieError(
             f"cannot listen on {address}: {sockets.why_not_bound(error)} (--host, --port)"
         ) from error

@@ -17,7 +17,7 @@ from metadata.audit import DONE, Act
 from metadata.errors import MetadataError
 
 from ..errors import BookieError
-from ..wire import BadMessage, codec, rpc
+from ..wire import BadMessage, codec, grpc_methods
 from ..wire.messages import (
     REPORT_BYTES_MAX,
     InfoRequest,
@@ -28,7 +28,7 @@ from ..wire.messages import (
 )
 from ..wire.trust.identity import Peer
 from .grpc_tools import Context, check_right
-from .requests import Requests
+from .request_processor import RequestProcessor
 
 MAINTENANCE_MAX = 4
 """Limit on concurrent maintenance calls: operators issue them one after the other, and each reads the whole disk."""
@@ -52,7 +52,7 @@ class BookieService:
 
     def __init__(
         self,
-        requests: Requests,
+        requests: RequestProcessor,
         maintain: Maintain | None = None,
         who_is: WhoIs = lambda _: Peer(""),
     ) -> None:
@@ -69,12 +69,18 @@ class BookieService:
 
     def handlers(self) -> grpc.GenericRpcHandler:
         methods: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-            rpc.INFO: self._serving(rpc.INFO, InfoRequest, lambda _who, _: self.requests.info()),
-            rpc.MAINTAIN: self._serving(rpc.MAINTAIN, MaintainRequest, self._told),
-            rpc.NOTES: self._serving(rpc.NOTES, NotesRequest, lambda _who, asked: self.requests.notes(asked)),
+            grpc_methods.INFO: self._serving(
+                grpc_methods.INFO, InfoRequest, lambda _who, _: self.requests.info()
+            ),
+            grpc_methods.MAINTAIN: self._serving(
+                grpc_methods.MAINTAIN, MaintainRequest, self._serve_maintenance
+            ),
+            grpc_methods.NOTES: self._serving(
+                grpc_methods.NOTES, NotesRequest, lambda _who, asked: self.requests.notes(asked)
+            ),
         }
         names = {path.rsplit("/", 1)[1]: handler for path, handler in methods.items()}
-        return grpc.method_handlers_generic_handler(rpc.SERVICE, names)
+        return grpc.method_handlers_generic_handler(grpc_methods.SERVICE, names)
 
     def _serving(
         self, method: str, kind: type[Request], serve: Callable[[Peer, Request], Awaitable[object]]
@@ -92,7 +98,7 @@ class BookieService:
 
         return grpc.unary_unary_rpc_method_handler(handler, None, _bytes_of)
 
-    async def _told(self, who: Peer, request: MaintainRequest) -> MaintainReply:
+    async def _serve_maintenance(self, who: Peer, request: MaintainRequest) -> MaintainReply:
         """Does maintenance, and audits it with its outcome."""
         outcome = "given up"
         try:
@@ -100,7 +106,7 @@ class BookieService:
             outcome = DONE if reply.status is Status.OK else f"{reply.status}: {reply.detail}"
             return reply
         finally:
-            who.tell(Act.MAINTENANCE, outcome, action=request.action.value, adopt=request.adopt)
+            who.record_audit(Act.MAINTENANCE, outcome, action=request.action.value, adopt=request.adopt)
 
     async def _maintained(self, request: MaintainRequest) -> MaintainReply:
         if self._maintain is None:

@@ -22,11 +22,11 @@ from ..disk.space import SpaceLimit
 from ..disk.space_guard import SpaceGuard
 from ..errors import DirectoryLost, DiskIsFull, LogFailed
 from ..index.claims import check_log
+from ..index.frame_locations import FrameLocation
 from ..index.index import Index
-from ..index.places import FrameLocation
-from ..log import segments
-from ..log.format import NO_LEDGER, Record
-from ..log.writer import LogWriter, Written
+from ..log import segment_files
+from ..log.format import NO_LEDGER, BookieLogRecord
+from ..log.group_commit import BookieLogWriter, Written
 from ..uncancellable import uncancellable
 from ..wire.messages import (
     NO_IDENTITY,
@@ -42,15 +42,15 @@ from ..wire.messages import (
 )
 from .checkpointing import Checkpointer
 from .core import Answer, BookieCore, Effect, Write, state_record
-from .counting.metrics import BookieMetrics
-from .frames import SegmentFiles
+from .counting.storage_metrics import BookieMetrics
 from .identity_check import IdentityCheck
 from .intake_queue import NO_ARRIVAL, Arrival, Intake, OnAnswer, Ticket
 from .lac_waiters import LacWaiters
 from .ledger_states import IN_LIMBO, LedgerStates
 from .page_reader import PageReader
-from .replaying import Replayed, replay_log
+from .replaying import LogReplayResult, replay_log
 from .reply_batch import ReplyBatch, set_once
+from .stored_frames import SegmentFiles
 
 
 class Bookie:
@@ -86,8 +86,8 @@ class Bookie:
             self.states.shrink,
             self.space.reserve.release,
         )
-        self._log: LogWriter
-        self.replayed = Replayed()
+        self._log: BookieLogWriter
+        self.replayed = LogReplayResult()
         self.has_lost = index.limbo_is_due
         """Whether the log lost an unknown part, so that every ledger may be affected (rule R6)."""
 
@@ -100,7 +100,7 @@ class Bookie:
         self.has_lost = self.has_lost or self.replayed.has_lost or is_lacking(self.replayed.log_end)
         if self.has_lost:  # durable before a checkpoint passes the place
             self.index.set_limbo_due(True)
-        self._log = LogWriter(
+        self._log = BookieLogWriter(
             disk,
             self.incarnation,
             self.replayed.next_segment,
@@ -176,12 +176,12 @@ class Bookie:
         ticket = Ticket(answer, arrival or Arrival(self._loop.time()))
         self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
-    def told(self, frame: Frame) -> None:
+    def append_note(self, frame: Frame) -> None:
         """Stores a frame's note of a ledger that the bookie has. The log writes the note without a sync of its own."""
         if not self.failed.done():
-            self._perform(self._core.told(frame))
+            self._perform(self._core.append_note(frame))
 
-    async def store(self, records: Sequence[Record]) -> None:
+    async def store(self, records: Sequence[BookieLogRecord]) -> None:
         """Appends records that the bookie itself made; they are on disk when it returns.
 
         Raises LogFailed. Raises DiskIsFull if the disk has no space for some of the records; those before them may be
@@ -222,7 +222,7 @@ class Bookie:
         """Deletes segments that the index no longer points into, after the log's manifest has dropped them durably."""
         await self._checkpointer.apart(self.index.clear_usage, numbers)
         try:
-            await uncancellable(self._loop.run_in_executor(None, segments.remove, self.disk, numbers))
+            await uncancellable(self._loop.run_in_executor(None, segment_files.remove, self.disk, numbers))
         finally:
             self.files.forget(numbers)  # last, so that no reader opens them again
 
@@ -347,7 +347,7 @@ class Bookie:
                 case Answer(ticket, status, detail):
                     assert isinstance(ticket, Ticket)
                     if status is Status.WRONG_IDENTITY:
-                        self._identity_check.tell(detail)
+                        self._identity_check.log_refusal(detail)
                     ticket.answer(status, detail)
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
@@ -385,14 +385,14 @@ class Bookie:
         if record.last_add_confirmed is not None:
             self._lac_waiters.wake(record.ledger_id)
 
-    def _note(self, record: Record, position: int, size: int) -> None:
+    def _note(self, record: BookieLogRecord, position: int, size: int) -> None:
         """Applies a record to checkpoint state and index, both live and in replay."""
         if record.ledger_id == NO_LEDGER:
             return
         self._checkpointer.changed(record.ledger_id, position)
         self.index.apply(record, position, size)
 
-    def _on_refused(self, refused: Sequence[tuple[object | None, Record]], error: OSError) -> None:
+    def _on_refused(self, refused: Sequence[tuple[object | None, BookieLogRecord]], error: OSError) -> None:
         self.intake.refused(refused)
         self._perform(
             self._core.refused(refused, f"the bookie's disk accepts no more writes: {error.strerror}")

@@ -24,8 +24,8 @@ from metadata.errors import BadRecord
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import NewerNote
 
-from ..index.ledger_state import Fence, LedgerState
-from ..log.format import NO_LEDGER, Record, RecordKind, new_record
+from ..index.local_ledger_state import Fence, LocalLedgerState
+from ..log.format import NO_LEDGER, BookieLogRecord, RecordKind, new_record
 from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 
 
@@ -36,7 +36,7 @@ class Write(NamedTuple):
     reported once, when it is written, and causes no sync.
     """
 
-    record: Record
+    record: BookieLogRecord
     ticket: object | None
     deferred_sync: bool = False
 
@@ -58,7 +58,7 @@ class BookieCore:
     `state_of` returns the state of a ledger, a new blank one if the ledger is unknown.
     """
 
-    def __init__(self, state_of: Callable[[int], LedgerState]) -> None:
+    def __init__(self, state_of: Callable[[int], LocalLedgerState]) -> None:
         self._state_of = state_of
         self.read_only = ""  # the reason, while the bookie takes no new entries
 
@@ -79,7 +79,7 @@ class BookieCore:
             state.writer_address = sender
         return [Write(_record_of(frame, note), ticket, frame.deferred_sync)]
 
-    def told(self, frame: Frame) -> list[Write]:
+    def append_note(self, frame: Frame) -> list[Write]:
         """Takes the note of a ledger that the bookie has, if it would admit the ledger's frames. Gives no answer."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         is_fenced = state.fence is not Fence.NONE
@@ -109,14 +109,17 @@ class BookieCore:
             case Fence.NONE:
                 state.fence = Fence.PENDING
                 return [
-                    Write(Record(RecordKind.FENCE, ledger_id, verifier=verifier, identity=identity), ticket)
+                    Write(
+                        BookieLogRecord(RecordKind.FENCE, ledger_id, verifier=verifier, identity=identity),
+                        ticket,
+                    )
                 ]
 
     def written(self, ticket: object) -> list[Effect]:
         """Answers WRITTEN for a record with deferred sync that is in the log and not yet on disk."""
         return [Answer(ticket, Status.WRITTEN)]
 
-    def on_disk(self, record: Record, ticket: object | None) -> list[Effect]:
+    def on_disk(self, record: BookieLogRecord, ticket: object | None) -> list[Effect]:
         """Applies and answers a durable record; called once for each, in log order. No ticket: answered before."""
         answers: list[Effect] = [] if ticket is None else [Answer(ticket, Status.OK)]
         if record.ledger_id == NO_LEDGER:
@@ -127,7 +130,7 @@ class BookieCore:
             answers += self._release(state, Status.OK, "")
         return answers
 
-    def refused(self, written: Iterable[tuple[object | None, Record]], detail: str) -> list[Effect]:
+    def refused(self, written: Iterable[tuple[object | None, BookieLogRecord]], detail: str) -> list[Effect]:
         """Answers READ_ONLY for records that a full disk kept out of the log; withdraws a pending fence."""
         answers: list[Effect] = []
         for ticket, record in written:
@@ -139,12 +142,12 @@ class BookieCore:
                 answers += self._release(state, Status.READ_ONLY, detail)
         return answers
 
-    def _release(self, state: LedgerState, status: Status, detail: str) -> list[Answer]:
+    def _release(self, state: LocalLedgerState, status: Status, detail: str) -> list[Answer]:
         tickets, state.waiting_for_fence = state.waiting_for_fence, []
         return [Answer(ticket, status, detail) for ticket in tickets]
 
 
-def _record_of(frame: Frame, note: bytes) -> Record:
+def _record_of(frame: Frame, note: bytes) -> BookieLogRecord:
     verifier, identity = frame.credential.verifier, frame.identity
     whose = frame.last_add_confirmed, frame.recovery, verifier, b"", identity
     return new_record((RecordKind.ENTRIES, frame.ledger_id, frame.columns, *whose, note))
@@ -161,7 +164,7 @@ def _note_in(frame: Frame) -> bytes:
     return frame.note
 
 
-def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: object) -> Answer | None:
+def _refused(state: LocalLedgerState, verifier: bytes, identity: bytes, ticket: object) -> Answer | None:
     """Checks verifier and identity; the first writer or fencer of a ledger sets both."""
     if state.verifier is not None and not state.admits(verifier):
         return Answer(ticket, Status.UNAUTHORIZED)
@@ -172,23 +175,23 @@ def _refused(state: LedgerState, verifier: bytes, identity: bytes, ticket: objec
     return None
 
 
-def is_of_another(state: LedgerState, record: Record) -> bool:
+def is_of_another(state: LocalLedgerState, record: BookieLogRecord) -> bool:
     """Whether the record belongs to another ledger of the same id (rule W8)."""
     if record.kind is not RecordKind.STATE:
         return state.is_another(record.identity)
-    theirs = LedgerState.decode(record.ledger_id, record.content).identity
+    theirs = LocalLedgerState.decode(record.ledger_id, record.content).identity
     return theirs is not None and state.is_another(theirs)
 
 
-def state_record(state: LedgerState) -> Record:
+def state_record(state: LocalLedgerState) -> BookieLogRecord:
     """Makes the record of a ledger's entire state, without its entries and notes."""
-    return Record(RecordKind.STATE, state.ledger_id, content=state.encode())
+    return BookieLogRecord(RecordKind.STATE, state.ledger_id, content=state.encode())
 
 
-def remember(state: LedgerState, record: Record) -> bool:
+def remember(state: LocalLedgerState, record: BookieLogRecord) -> bool:
     """Applies a durable record to its ledger's state, live and in replay; returns whether the LAC rose."""
     if record.kind is RecordKind.STATE:
-        state.absorb(LedgerState.decode(record.ledger_id, record.content))
+        state.absorb(LocalLedgerState.decode(record.ledger_id, record.content))
         return False
     if state.verifier is None:
         state.verifier = record.verifier

@@ -11,32 +11,32 @@ from collections.abc import Callable
 
 from metadata.rate_limit import LogRateLimit
 
-from ..index.ledger_state import LedgerState
+from ..index.local_ledger_state import LocalLedgerState
 from ..wire.messages import HoldingsRequest, LacRequest, ReadRequest
 
 log = logging.getLogger(__name__)
 
-TOLD_SECONDS_MIN = 10.0
+LOG_INTERVAL_SECONDS_MIN = 10.0
 """Minimum seconds between two such log lines."""
 
 
 class IdentityCheck:
     """Refuses requests for another ledger of the id, and logs the refusals, rate-limited. Belongs to the event loop."""
 
-    def __init__(self, state_of: Callable[[int], LedgerState], clock: Callable[[], float]) -> None:
+    def __init__(self, state_of: Callable[[int], LocalLedgerState], clock: Callable[[], float]) -> None:
         self._state_of = state_of
         self._clock = clock
-        self._seldom = LogRateLimit(TOLD_SECONDS_MIN)
+        self._seldom = LogRateLimit(LOG_INTERVAL_SECONDS_MIN)
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
         """Why the request is refused, if the ledger here has another identity; otherwise ""."""
         if why := self._state_of(request.ledger_id).identity_mismatch(request.identity):
-            self.tell(why)
+            self.log_refusal(why)
         return why
 
-    def tell(self, why: str) -> None:
+    def log_refusal(self, why: str) -> None:
         """Logs a refusal, or counts it."""
-        if (untold := self._seldom.untold(self._clock())) is None:
+        if (suppressed := self._seldom.admit(self._clock())) is None:
             return
-        more = f"; {untold} more requests were refused since the last such line" if untold else ""
+        more = f"; {suppressed} more requests were refused since the last such line" if suppressed else ""
         log.error("refused: %s%s", why, more)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..log.format import Record, record_bytes
-from ..log.writer import LogWriter
+from ..log.format import BookieLogRecord, record_bytes
+from ..log.group_commit import BookieLogWriter
 from ..wire.messages import Status
 from ..wire.named_tuples import made_of
 
@@ -74,7 +74,12 @@ class Intake:
         return self._bytes
 
     def submit(
-        self, log: LogWriter, record: Record, ticket: object | None, *, deferred_sync: bool = False
+        self,
+        log: BookieLogWriter,
+        record: BookieLogRecord,
+        ticket: object | None,
+        *,
+        deferred_sync: bool = False,
     ) -> None:
         """Submits the record to the log, which reports the ticket back. None: no request waits for it."""
         self._submitted += 1
@@ -97,7 +102,7 @@ class Intake:
             self._room.set()
         return ticket
 
-    def refused(self, records: Sequence[tuple[object | None, Record]]) -> None:
+    def refused(self, records: Sequence[tuple[object | None, BookieLogRecord]]) -> None:
         """Releases records that were kept out of the log."""
         for ticket, record in records:
             self.release(ticket, record_bytes(record))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from ..index.index import Index
-from ..index.ledger_state import Fence, LedgerState
+from ..index.local_ledger_state import Fence, LocalLedgerState
 
 STATES_MAX = 20_000
 """Ledgers in memory between two checkpoints; changed ones are kept beyond this number."""
@@ -19,23 +19,23 @@ class LedgerStates:
     def __init__(self, index: Index, is_dirty: Callable[[int], bool]) -> None:
         self._index = index
         self._is_dirty = is_dirty
-        self._held: dict[int, LedgerState] = {}
+        self._held: dict[int, LocalLedgerState] = {}
         self.forgets = 0
         """Counts calls of `forget`: a ledger's record that was read before one may be out of date."""
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def hold(self, ledger_id: int) -> LedgerState:
+    def hold(self, ledger_id: int) -> LocalLedgerState:
         """The ledger's state for changes; a blank one if unknown."""
         state = self._held.get(ledger_id)
         if state is None:
-            state = self._held[ledger_id] = self._index.ledger(ledger_id) or LedgerState(ledger_id)
+            state = self._held[ledger_id] = self._index.ledger(ledger_id) or LocalLedgerState(ledger_id)
         return state
 
-    def peek(self, ledger_id: int) -> LedgerState:
+    def peek(self, ledger_id: int) -> LocalLedgerState:
         """The ledger's state for reading; not cached, so that requests for unknown ledgers use no memory."""
-        return self._held.get(ledger_id) or self._index.ledger(ledger_id) or LedgerState(ledger_id)
+        return self._held.get(ledger_id) or self._index.ledger(ledger_id) or LocalLedgerState(ledger_id)
 
     def is_fenced(self, ledger_id: int) -> bool:
         """Whether a fence on disk refuses the ledger's writer."""
@@ -54,7 +54,7 @@ class LedgerStates:
         for ledger_id in clean[:surplus]:
             del self._held[ledger_id]
 
-    def _may_go(self, ledger_id: int, state: LedgerState) -> bool:
+    def _may_go(self, ledger_id: int, state: LocalLedgerState) -> bool:
         # No row has a pending fence yet.
         return state.fence is not Fence.PENDING and not self._is_dirty(ledger_id)
 
@@ -78,7 +78,7 @@ class LedgerStates:
         for ledger_id in ledger_ids:
             before = self.peek(ledger_id)
             if before.fence is not Fence.PENDING:  # else a request waits for the fence
-                fenced = LedgerState(ledger_id, fence=Fence.DURABLE, verifier=before.verifier)
+                fenced = LocalLedgerState(ledger_id, fence=Fence.DURABLE, verifier=before.verifier)
                 fenced.identity = before.identity
                 self._held[ledger_id] = fenced
 

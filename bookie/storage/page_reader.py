@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
+from ..index.frame_locations import FrameLocation
 from ..index.holdings import Overhead
 from ..index.index import Index
-from ..index.ledger_state import LedgerState
-from ..index.places import FrameLocation
+from ..index.local_ledger_state import LocalLedgerState
 from ..log.format import RECORD_HEADER
 from ..log_context import thread_of
-from ..wire.columns import ENTRY_BYTES_MAX, ID_BYTES, LENGTH_BYTES, Columns, merge
+from ..wire.columnar_entries import ENTRY_BYTES_MAX, ID_BYTES, LENGTH_BYTES, Columns, merge
 from ..wire.messages import EntryRange, Holding, HoldingsRequest, ReadRequest
-from .frames import SegmentFiles, UnreadableFrame, read_frame
+from .stored_frames import SegmentFiles, UnreadableFrame, read_frame
 
 # Reads one page of entries: frames at given places in, columns out.
 #
@@ -116,7 +116,9 @@ class PageReader:
             return page
         return _unsure(request.first_entry, page)
 
-    async def holdings(self, request: HoldingsRequest, state: LedgerState) -> tuple[tuple[Holding, ...], int]:
+    async def holdings(
+        self, request: HoldingsRequest, state: LocalLedgerState
+    ) -> tuple[tuple[Holding, ...], int]:
         """Returns the ledger's extents by the index, and the entry up to which they are complete."""
         asked = request.ledger_id, request.first_entry, request.last_entry
         recent = self._index.recent_holding(*asked)
@@ -167,7 +169,7 @@ def _unsure(first_entry: int, page: EntryPage) -> EntryPage:
     return replace(page, damaged=(EntryRange(first_entry, page.covered_through),))
 
 
-def _overhead_of(state: LedgerState) -> Overhead:
+def _overhead_of(state: LocalLedgerState) -> Overhead:
     """Record overhead of a ledger. Digests of entries are as wide as the last-add-confirmed's."""
     digest_bytes = len(state.last_add_confirmed.digest) if state.last_add_confirmed else 0
     frame_bytes = RECORD_HEADER.size + digest_bytes + len(state.verifier or b"")

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 
 from ..disk.disk import Disk
 from ..index.index import Index
-from ..index.ledger_state import LedgerState
-from ..log import segments
-from ..log.format import NO_LEDGER, SEGMENT_HEADER, Record, RecordKind, position_of
-from ..log.records import position_end
-from ..log.replay import replay
+from ..index.local_ledger_state import LocalLedgerState
+from ..log import segment_files
+from ..log.format import NO_LEDGER, SEGMENT_HEADER, BookieLogRecord, RecordKind, position_of
+from ..log.log_replay import replay
+from ..log.record_reader import position_end
 from .core import is_of_another, remember
 from .ledger_states import LedgerStates
 
-StateOf = Callable[[int], LedgerState]
-Note = Callable[[Record, int, int], None]
+StateOf = Callable[[int], LocalLedgerState]
+Note = Callable[[BookieLogRecord, int, int], None]
 """Called with each record, its position and its size."""
 
 
 @dataclass(slots=True)
-class Replayed:
+class LogReplayResult:
     """Result of replaying the log behind the checkpoint.
 
     `log_end`: the end of the log. `has_lost`: the log has LOST records. `next_segment`: the first to write to.
@@ -36,9 +36,11 @@ class Replayed:
     served_through: int = 0
 
 
-def replay_log(disk: Disk, incarnation: str, index: Index, states: LedgerStates, note: Note) -> Replayed:
+def replay_log(
+    disk: Disk, incarnation: str, index: Index, states: LedgerStates, note: Note
+) -> LogReplayResult:
     """Replays the log behind the checkpoint. Raises DamagedLog."""
-    done = Replayed(served_through=index.checkpoint_position)
+    done = LogReplayResult(served_through=index.checkpoint_position)
     for found in replay(disk, incarnation, done.served_through):
         done.records += 1
         done.size_bytes += found.header.record_bytes
@@ -47,15 +49,15 @@ def replay_log(disk: Disk, incarnation: str, index: Index, states: LedgerStates,
         note(found.record, found.position, found.header.record_bytes)
         done.served_through = position_end(found)
     states.forget_new_verifiers()
-    if numbers := segments.numbers(disk):
+    if numbers := segment_files.numbers(disk):
         last = numbers[-1]
         done.log_end = max(done.served_through, position_of(last, SEGMENT_HEADER.size))
-        done.next_segment = last if segments.is_empty(disk, last) else last + 1
+        done.next_segment = last if segment_files.is_empty(disk, last) else last + 1
         done.served_through = max(done.served_through, position_of(done.next_segment, 0))
     return done
 
 
-def apply(record: Record, index: Index, state_of: StateOf, forget: Callable[[int], None]) -> None:
+def apply(record: BookieLogRecord, index: Index, state_of: StateOf, forget: Callable[[int], None]) -> None:
     """Applies a record, in log order, to the state of its ledger.
 
     A record with another identity than its predecessors means that the bookie had forgotten the former ledger, because

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from ..wire.messages import Status
 
-Tell = Callable[[], None]
+Callback = Callable[[], None]
 
 
 class ReplyBatch:
@@ -16,24 +16,24 @@ class ReplyBatch:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._are_together = False
-        self._to_tell: list[Tell] = []
+        self._callbacks: list[Callback] = []
 
-    def tell_soon(self, tell: Tell) -> None:
-        """Calls `tell` at the end of the `with` block, or of this loop iteration if outside of one."""
+    def call_soon(self, callback: Callback) -> None:
+        """Calls `callback` at the end of the `with` block, or of this loop iteration if outside of one."""
         if self._are_together:
-            self._to_tell.append(tell)
+            self._callbacks.append(callback)
         else:
-            self._loop.call_soon(tell)
+            self._loop.call_soon(callback)
 
     def __enter__(self) -> None:
         self._are_together = True
 
     def __exit__(self, *_: object) -> None:
         self._are_together = False
-        to_tell, self._to_tell = self._to_tell, []
-        for tell in to_tell:
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
             try:
-                tell()
+                callback()
             except Exception as error:
                 # As the loop does with any callback: an error affects neither other callbacks nor the block.
                 about = {"message": "the answer could not be sent to a client", "exception": error}

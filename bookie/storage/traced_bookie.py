@@ -16,11 +16,11 @@ from opentelemetry.trace.propagation import set_span_in_context
 from ..config import BookieConfig
 from ..disk.disk import Disk
 from ..index.index import Index
-from ..log.writer import Written
+from ..log.group_commit import Written
 from ..wire.messages import Frame, LacReply, LacRequest, ReadReply, ReadRequest, Status
-from ..wire.tracing import BYTES, ENTRIES, FIRST, LAST, LEDGER, STATUS, decode, tracer_of
+from ..wire.trace_context import BYTES, ENTRIES, FIRST, LAST, LEDGER, STATUS, decode, tracer_of
 from .bookie import Bookie
-from .counting.metrics import BookieMetrics
+from .counting.storage_metrics import BookieMetrics
 from .intake_queue import Arrival, OnAnswer, Ticket
 
 GOOD = (Status.OK, Status.WRITTEN)
@@ -45,7 +45,7 @@ class TracedBookie(Bookie):
         with self._tracer.start_as_current_span("bookie.read", context, SpanKind.SERVER, about) as span:
             reply = await super().read(request)
             span.set_attributes({ENTRIES: len(reply.columns), BYTES: len(reply.columns.payload)})
-            _tell(span, reply.status, reply.detail)
+            _set_status(span, reply.status, reply.detail)
         return reply
 
     async def last_add_confirmed(
@@ -56,7 +56,7 @@ class TracedBookie(Bookie):
         about, context = {LEDGER: request.ledger_id}, decode(request.trace)
         with self._tracer.start_as_current_span("bookie.fence", context, SpanKind.SERVER, about) as span:
             reply = await super().last_add_confirmed(request, hurried)
-            _tell(span, reply.status, reply.detail)
+            _set_status(span, reply.status, reply.detail)
         return reply
 
     def _traced(self, frame: Frame, answer: OnAnswer) -> _Traced:
@@ -76,12 +76,12 @@ class TracedBookie(Bookie):
             for _, _, _, ticket in written:
                 assert isinstance(ticket, Ticket)
                 if isinstance(ticket.answer, _Traced):
-                    self._tell_sync(ticket.answer.span, len(written))
+                    self._record_sync_span(ticket.answer.span, len(written))
             report(written, next_position)
 
         return report_durable
 
-    def _tell_sync(self, parent: Span, records: int) -> None:
+    def _record_sync_span(self, parent: Span, records: int) -> None:
         """Adds the span of the sync; called on the log's thread, right after the sync."""
         if parent.is_recording():
             began, ended = self._syncs.last_ns
@@ -110,12 +110,12 @@ class _Traced:
     answer: OnAnswer
 
     def __call__(self, status: Status, detail: str) -> None:
-        _tell(self.span, status, detail)
+        _set_status(self.span, status, detail)
         self.span.end()
         self.answer(status, detail)
 
 
-def _tell(span: Span, status: Status, detail: str) -> None:
+def _set_status(span: Span, status: Status, detail: str) -> None:
     span.set_attribute(STATUS, status.name.lower())
     if status not in GOOD:
         span.set_status(StatusCode.ERROR, detail or status.name.lower())

@@ -129,7 +129,7 @@ class RoundTotals:
 
 
 @dataclass(slots=True)
-class Progress:
+class RepairProgress:
     """Progress of a repair, which may be read while it runs."""
 
     ledgers: int = 0

@@ -25,24 +25,24 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ..errors import BookieError, LogFailed
-from ..log import segments
+from ..log import segment_files
 from ..storage.bookie import Bookie
 from ..upkeep_config import UpkeepConfig
 from ..wire.messages import MaintainReply, MaintainRequest, MaintenanceAction, Status
-from .collecting.collector import Collected, Collector
-from .collecting.compactor import Compacted, Compactor
+from .collecting.collector import CollectionResult, Collector
+from .collecting.compactor import CompactionResult, Compactor
 from .healing.auditor import Auditor
+from .healing.cluster_view import look
 from .healing.local_check import FIRST_ROUND_SECONDS, LocalCheck
 from .healing.rebalancer import Rebalancer
 from .healing.replication_tasks import takers
+from .healing.replication_worker import ReplicationWorker
 from .healing.restore_check import RestoreCheck
-from .healing.view import look
-from .healing.worker import Worker
 from .inventory.inventory import Inventory
 from .mending.repair import Repair
 from .mending.replication_task import ReplicationTask
-from .peers import Peers
-from .reports import Progress, RoundTotals
+from .repair_client import Peers
+from .reports import RepairProgress, RoundTotals
 from .schedule import Depth, Schedule
 from .scrubbing.scrubber import Scrubber
 from .threads import in_thread
@@ -58,7 +58,7 @@ Report = dict[str, Any]
 class Upkeep:
     """Maintains one bookie. Belongs to the event loop; `run` until cancelled.
 
-    `also_told` returns further fields of the status report. `returned`: see `Collector`.
+    `extra_status` returns further fields of the status report. `returned`: see `Collector`.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class Upkeep:
         cookie: Cookie,
         config: UpkeepConfig,
         peers: Peers,
-        also_told: Callable[[], Report] = dict,
+        extra_status: Callable[[], Report] = dict,
         *,
         returned: int = 0,
     ) -> None:
-        self._also_told = also_told
+        self._extra_status = extra_status
         self._bookie = bookie
         self._store = store
         self._cookie = cookie
@@ -85,7 +85,9 @@ class Upkeep:
         self._repair = Repair(bookie, LedgerStore(store), me, peers, repair_pace)
         self._heals = config.heals
         inventory = Inventory(bookie, repair_pace)
-        self.worker = Worker(store, me, self._repair, peers, self._lock, inventory, config, time.time)
+        self.worker = ReplicationWorker(
+            store, me, self._repair, peers, self._lock, inventory, config, time.time
+        )
         self._rebalancer = Rebalancer(store, me, self.worker.healer, self._lock, config)
         self.auditor = Auditor(store, me, config, time.time, peers)
         self._stock_taker = LocalCheck(bookie, store, me, inventory, self._lock, config, time.time)
@@ -103,7 +105,7 @@ class Upkeep:
         return self._suspended
 
     @property
-    def repaired(self) -> Progress:
+    def repaired(self) -> RepairProgress:
         """Totals of the entries and bytes fetched from other bookies since the start."""
         return self._repair.progress
 
@@ -196,7 +198,7 @@ class Upkeep:
                 self._suspended = False
             case MaintenanceAction.SCRUB:
                 report = asdict(await self.scrubber.scrub_once())
-                damaged = [segments.name_of(number) for number in report["segments_damaged"]]
+                damaged = [segment_files.name_of(number) for number in report["segments_damaged"]]
                 return _reply({**report, "segments_damaged": damaged})
             case MaintenanceAction.REPAIR:
                 await hold.check_accepted(self._store)
@@ -248,11 +250,11 @@ class Upkeep:
             "last_round": self._last,
             "last_scrub": None if self.scrubber.last is None else asdict(self.scrubber.last),
             "repairing": asdict(self._repair.progress),
-            **self._also_told(),
+            **self._extra_status(),
         }
 
 
-def _report(depth: Depth, collected: Collected, compacted: Compacted) -> Report:
+def _report(depth: Depth, collected: CollectionResult, compacted: CompactionResult) -> Report:
     return {"round": depth.value, **asdict(collected), **asdict(compacted)}
 
 

@@ -1,7 +1,7 @@
 """The protocol between clients and bookies: the part of `bookie` that other packages may import."""
 
 from .attachments import BadMessage
-from .columns import (
+from .columnar_entries import (
     ENTRY_BYTES_MAX,
     FRAME_BYTES_MAX,
     FRAME_ENTRIES_MAX,

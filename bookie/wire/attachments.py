@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from crc32c import crc32c
 from google.protobuf.message import Message
 
-from .columns import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
+from .columnar_entries import ID_BYTES, LENGTH_BYTES, BadColumns, Columns
 
 _CHECKSUM = struct.Struct("<I")
 _HEADER_BYTES = struct.Struct("<I")

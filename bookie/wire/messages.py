@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from metadata.records.notes.fragment_note import Headline
 
-from .columns import NO_ENTRIES, Columns
+from .columnar_entries import NO_ENTRIES, Columns
 from .named_tuples import made_of
 
 NO_ENTRY = -1
@@ -68,7 +68,7 @@ class LacStatement(NamedTuple):
 
 
 NO_TRACE = b""
-"""Used if a message belongs to no trace; `tracing` encodes the others."""
+"""Used if a message belongs to no trace; `trace_context` encodes the others."""
 
 
 class Frame(NamedTuple):
@@ -92,18 +92,18 @@ class Frame(NamedTuple):
 class AppendRequest(NamedTuple):
     """Frames for the bookie of this incarnation; `first_sequence` numbers frames[0], the rest follow by one.
 
-    `told`: frames with only a note. The bookie does not answer them, and they may be lost.
+    `note_frames`: frames with only a note. The bookie does not answer them, and they may be lost.
     """
 
     incarnation: str
     first_sequence: int
     frames: tuple[Frame, ...]
-    told: tuple[Frame, ...] = ()
+    note_frames: tuple[Frame, ...] = ()
 
     @property
     def every_frame(self) -> tuple[Frame, ...]:
-        """`frames`, which are answered, followed by `told`."""
-        return self.frames + self.told
+        """`frames`, which are answered, followed by `note_frames`."""
+        return self.frames + self.note_frames
 
 
 class Ack(NamedTuple):
@@ -204,7 +204,7 @@ class ScanRequest:
         )
 
 
-class Taken(NamedTuple):
+class BytesTaken(NamedTuple):
     """Flow control of a scan: how many bytes of its answers the client has taken so far."""
 
     bytes: int

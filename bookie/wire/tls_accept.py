@@ -8,7 +8,7 @@ import socket
 import ssl
 from collections.abc import Callable
 
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 
 from .connection_table import ClientConnection, ConnectionTable
 from .data import sockets
@@ -51,7 +51,7 @@ class TlsAccept:
     def _receive(self, connection: socket.socket, peer: str) -> None:
         visitor = self._table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
-            tell(Act.REFUSED, visitor, where=peer)
+            record_audit(Act.REFUSED, visitor, where=peer)
             connection.close()  # before the handshake the peer would understand no message
             return
         protocol = self._protocol(visitor)
@@ -76,7 +76,7 @@ class TlsAccept:
         try:
             await sockets.secured(connection, lambda: protocol, self._context())
         except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
-            why = sockets.tell_not_secured(error, visitor.peer)
+            why = sockets.audit_tls_failure(error, visitor.peer)
             log.info(
                 "%s did not complete the TLS handshake: %s", visitor.peer, why, extra={"peer": visitor.peer}
             )

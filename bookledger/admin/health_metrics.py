@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from metadata.counting.declared import MetricTable
 from metadata.counting.facts import Finding, Verdict
+from metadata.counting.metric_declarations import MetricTable
 
 METRICS = MetricTable("health", "Every daemon: its health, fact by fact")
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import click
 
-from bookie.addresses import bare
+from bookie.addresses import strip_brackets
 
 if TYPE_CHECKING:
     import socket
@@ -30,7 +30,7 @@ class Daemon(Protocol):
     def http_content(self) -> HttpContent: ...
 
 
-class Pages(Protocol):
+class ConsolePages(Protocol):
     """Further pages: the console."""
 
     def routes(self) -> list[web.RouteDef]:
@@ -60,9 +60,9 @@ class HttpAddress(NamedTuple):
             return self.host == "localhost"
 
 
-def address_option(name: str, told: str, *, required: bool = True) -> Callable[[F], F]:
+def address_option(name: str, help_text: str, *, required: bool = True) -> Callable[[F], F]:
     """An option that is an HttpAddress, or None."""
-    return click.option(name, metavar="HOST:PORT", callback=_address, required=required, help=told)
+    return click.option(name, metavar="HOST:PORT", callback=_address, required=required, help=help_text)
 
 
 @asynccontextmanager
@@ -72,7 +72,7 @@ async def with_http(
     *,
     insecure: bool,
     certificates: Path | None = None,
-    pages: Pages | None = None,
+    pages: ConsolePages | None = None,
     config: HttpConfig | None = None,
 ) -> AsyncIterator[str | None]:
     """Serves inside the block, from its beginning on; yields the URL, or None without an address.
@@ -126,7 +126,7 @@ def _address(_: click.Context, option: click.Parameter, text: str | None) -> Htt
     if text is None:
         return None
     host, colon, port = text.rpartition(":")
-    host = bare(host)
+    host = strip_brackets(host)
     if not colon or not host or not port.isdecimal() or int(port) > 65535:
         raise click.BadParameter(f"{text!r} is not HOST:PORT, such as 127.0.0.1:9181", param=option)
     return HttpAddress(host, int(port))

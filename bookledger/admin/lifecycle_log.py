@@ -11,7 +11,7 @@ from bookie.program_version import program_version
 
 
 @contextmanager
-def life_told(who: str, where: str = "") -> Iterator[None]:
+def log_lifecycle(who: str, where: str = "") -> Iterator[None]:
     """Logs the start and stop around the block. `where`: appended to the version."""
     began = time.monotonic()
     LIFE.info("%s serves: version %s%s", who, program_version(), where)

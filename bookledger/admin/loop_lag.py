@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from prometheus_client import CollectorRegistry
 
-from metadata.counting.declared import MetricTable
+from metadata.counting.metric_declarations import MetricTable
 
 LOOK_SECONDS = 0.25
 """Interval of measurements; their cost is not measurable."""

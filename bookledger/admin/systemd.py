@@ -20,13 +20,13 @@ SOCKET, WATCHDOG, WATCHDOG_PID = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID
 
 READY, ALIVE, STOPPING = "READY=1", "WATCHDOG=1", "STOPPING=1"
 
-SIGNS_A_PERIOD = 3
+NOTIFICATIONS_PER_PERIOD = 3
 """Notifications per watchdog period, so that a late one does no harm."""
 
 log = logging.getLogger(__name__)
 
 
-def tell(state: str) -> None:
+def notify(state: str) -> None:
     """Notifies the service manager, if there is one. Never fails: the daemon continues without it."""
     address = os.environ.get(SOCKET, "")
     if not address:
@@ -42,7 +42,7 @@ def tell(state: str) -> None:
 
 
 @asynccontextmanager
-async def signs_of_life(stuck_seconds: Callable[[], float] = lambda: 0.0) -> AsyncIterator[None]:
+async def feed_watchdog(stuck_seconds: Callable[[], float] = lambda: 0.0) -> AsyncIterator[None]:
     """Feeds the watchdog from the event loop inside the block, if systemd requests that.
 
     `stuck_seconds` returns how long the log has made no progress; beyond the watchdog's period it is not fed.
@@ -58,18 +58,18 @@ async def signs_of_life(stuck_seconds: Callable[[], float] = lambda: 0.0) -> Asy
 
 
 async def _beat(seconds: float, stuck_seconds: Callable[[], float]) -> None:
-    is_told = False
+    is_logged = False
     while True:
         stuck = stuck_seconds()
-        if stuck < seconds * SIGNS_A_PERIOD:
-            tell(ALIVE)
-            is_told = False
-        elif not is_told:
+        if stuck < seconds * NOTIFICATIONS_PER_PERIOD:
+            notify(ALIVE)
+            is_logged = False
+        elif not is_logged:
             log.error(
                 "no progress for %.0f s, so the service manager is not notified: check the disk",
                 stuck,
             )
-            is_told = True
+            is_logged = True
         await asyncio.sleep(seconds)
 
 
@@ -79,4 +79,4 @@ def _period_seconds() -> float:
     of_another = os.environ.get(WATCHDOG_PID, str(os.getpid())) != str(os.getpid())
     if not wanted.isdecimal() or of_another:
         return 0.0
-    return int(wanted) / 1e6 / SIGNS_A_PERIOD
+    return int(wanted) / 1e6 / NOTIFICATIONS_PER_PERIOD

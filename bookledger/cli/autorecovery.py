@@ -13,7 +13,7 @@ from pathlib import Path
 from bookie.serving.preflight import check_clock
 from bookie.serving.stopping import until_stopped
 from bookie.upkeep.healing.auditor import Auditor
-from bookie.upkeep.peers import NoPeers, Peers
+from bookie.upkeep.repair_client import NoPeers, Peers
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys, open_store
 from metadata.counting.counting_store import CountingStore
@@ -23,10 +23,10 @@ from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
 from ..admin import systemd
-from ..admin.autorecovery import Auditing
+from ..admin.autorecovery_health import AutorecoveryHealth
 from ..admin.http_option import HttpAddress, http_option
-from ..admin.lifecycle_log import life_told
-from .config.clients import client_config, http_port, tell_of_pages
+from ..admin.lifecycle_log import log_lifecycle
+from .config.clients import client_config, http_port, print_page_urls
 from .config.settings import settings_now
 from .membership.cluster_survey import check_is_cluster, lost_after_option
 from .messages.help import command
@@ -72,10 +72,10 @@ def autorecovery(
         store = CountingStore(await open_store(metadata_uri))
         peers = _peers(store, certificates)
         auditor = Auditor(store, me, config, time.time, peers)
-        watched = Auditing()
+        watched = AutorecoveryHealth()
         try:
             async with (
-                systemd.signs_of_life(),
+                systemd.feed_watchdog(),
                 http_port(
                     http,
                     watched,
@@ -87,22 +87,22 @@ def autorecovery(
             ):
                 watched.has_started(auditor, store)
                 _announce(me, url, as_json=as_json)
-                systemd.tell(systemd.READY)
-                with life_told(f"auditor {me}", f", cluster {await cluster_id(store)}"):
+                systemd.notify(systemd.READY)
+                with log_lifecycle(f"auditor {me}", f", cluster {await cluster_id(store)}"):
                     async with watching_health(store):
                         await auditor.run()
         finally:
             await peers.close()
             await store.close()
 
-    asyncio.run(until_stopped(audit(), on_stop=partial(systemd.tell, systemd.STOPPING)))
+    asyncio.run(until_stopped(audit(), on_stop=partial(systemd.notify, systemd.STOPPING)))
 
 
 def _peers(store: MetadataStore, certificates: Path | None) -> Peers:
     """The client that probes bookies; None without certificates, because bookies with TLS would seem unreachable."""
     if certificates is None:
         return NoPeers()
-    from ledgers.recovering.peers import ClusterPeers
+    from ledgers.recovering.cluster_peers import ClusterPeers
 
     return ClusterPeers(store, client_config(certificates=str(certificates)))
 
@@ -112,5 +112,5 @@ def _announce(me: BookieRef, url: str | None, *, as_json: bool) -> None:
         print_json({"auditor": str(me), **({"http": url} if url else {})})
     else:
         say(f"{me} is a candidate for auditor")
-        tell_of_pages(url)
+        print_page_urls(url)
     sys.stdout.flush()

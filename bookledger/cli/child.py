@@ -72,7 +72,7 @@ class Child:
         assert isinstance(said, dict)
         return said
 
-    def tell(self, word: str) -> None:
+    def send(self, word: str) -> None:
         """Sends a line to the child. Raises ChildFailed when it has ended."""
         assert self._process.stdin is not None
         try:

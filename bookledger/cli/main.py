@@ -20,7 +20,7 @@ import click
 from bookie.log_context import LIFE
 from metadata.settings.environment import variable_of
 
-from ..admin.logs import JsonFormatter, LogFormat, TellsBookie, are_json
+from ..admin.log_formats import BookieIdFilter, JsonFormatter, LogFormat, are_json
 from . import standard_files
 from .config.lazy_group import LazyGroup, Place
 from .config.origin import origin_of
@@ -122,9 +122,9 @@ class RootGroup(LazyGroup):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
-            if not standard_files.nobody_reads():
+            if not standard_files.has_no_reader():
                 raise
-            standard_files.give_output_up()
+            standard_files.discard_output()
             raise SystemExit(ExitCode.NOBODY_READS) from None
 
 
@@ -189,7 +189,7 @@ def cli(verbose: int, audit_log: Path | None, log_format: str) -> None:
     plain = PlainFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if is_json else plain)
-    handler.addFilter(TellsBookie())
+    handler.addFilter(BookieIdFilter())
     logging.basicConfig(level=level, handlers=[handler])
     if not sys.stderr.isatty():  # on a terminal, standard output shows the same
         LIFE.setLevel(logging.INFO)
@@ -251,8 +251,8 @@ def _hints(error: click.ClickException) -> list[str]:
             return [f"It is set by {origin.where}."]
     if not isinstance(error, click.MissingParameter) or error.param is None:
         return []
-    told = {"--metadata": METADATA_HINT, "--data": DATA_HINT}.get(error.param.opts[0])
-    return [told] if told else []
+    hint = {"--metadata": METADATA_HINT, "--data": DATA_HINT}.get(error.param.opts[0])
+    return [hint] if hint else []
 
 
 def _first(error: BaseException) -> BaseException:
@@ -269,12 +269,12 @@ def _report(error: BaseException) -> int:
     from qjm_compat.edits.errors import EditLogError
     from qjm_compat.errors import JournalError
 
-    from .messages.journal_errors import journal_error_told
-    from .messages.os_errors import os_error_told
+    from .messages.journal_errors import describe_journal_error
+    from .messages.os_errors import describe_os_error
 
     if isinstance(error, OSError):
-        cannot_write = isinstance(error, BrokenPipeError) and standard_files.nobody_reads()
-        standard_files.give_output_up()
+        cannot_write = isinstance(error, BrokenPipeError) and standard_files.has_no_reader()
+        standard_files.discard_output()
         if cannot_write:
             return ExitCode.NOBODY_READS
     clear = BookieError | LedgerError | MetadataError | JournalError | EditLogError | ValueError | OSError
@@ -282,15 +282,15 @@ def _report(error: BaseException) -> int:
         raise error
     logging.getLogger(__name__).debug("where it happened", exc_info=error)
     if isinstance(error, JournalError):
-        told = journal_error_told(error)
+        message = describe_journal_error(error)
     elif isinstance(error, OSError):
-        told = os_error_told(error)
+        message = describe_os_error(error)
     else:
-        told = "; ".join(str(error).splitlines())
+        message = "; ".join(str(error).splitlines())
     if isinstance(error, StoreUnavailable) and error.what_to_do:
-        told = f"{told}. {error.what_to_do}"
+        message = f"{message}. {error.what_to_do}"
     if are_json():
-        logging.getLogger("bookledger").error("%s", told)
+        logging.getLogger("bookledger").error("%s", message)
     else:
-        say(f"bookledger: {told}", err=True)
+        say(f"bookledger: {message}", err=True)
     return ExitCode.FAILED

@@ -113,7 +113,7 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
 def naming_a_store(context: click.Context, option: click.Parameter, uri: str | None) -> str | None:
     """A callback that refuses a URI that names no store, before anything is done. It contacts no store."""
     from metadata.errors import BadMetadataUri
-    from metadata.open import check_uri
+    from metadata.store_factory import check_uri
 
     try:
         if uri is not None:

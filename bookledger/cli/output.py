@@ -24,8 +24,8 @@ from bookie.disk.disk import sync_directory
 from ledgers.errors import LedgerError
 from metadata.records.ledger_record import LedgerRecord
 
-from .messages.interruption import told_when_stopped
-from .messages.sizes import bytes_told, counts_bytes
+from .messages.interruption import advise_when_stopped
+from .messages.sizes import counts_bytes, format_bytes
 from .terminal import say, shown
 
 Say = Callable[[str], None]
@@ -75,7 +75,7 @@ def print_json(fields: Mapping[str, Any]) -> None:
     click.echo(json.dumps(fields, separators=(",", ":")))
 
 
-def print_told(fields: Mapping[str, Any], text: object, *, as_json: bool) -> None:
+def print_line(fields: Mapping[str, Any], text: object, *, as_json: bool) -> None:
     """Prints a line: JSON for programs, or the text for people."""
     if as_json:
         print_json(fields)
@@ -130,7 +130,7 @@ def _text(value: Any, name: str = "") -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int) and counts_bytes(name):
-        return bytes_told(value)
+        return format_bytes(value)
     if isinstance(value, float):
         return f"{value:.2f}"
     if isinstance(value, Mapping):
@@ -167,7 +167,7 @@ def loss_fields(record: LedgerRecord) -> dict[str, Any]:
     loss = record.accepted_loss
     if loss is None:
         return {}
-    told = {
+    fields = {
         "at": iso(loss.at),
         "by": loss.by,
         "last_entry": record.last_entry,
@@ -175,7 +175,7 @@ def loss_fields(record: LedgerRecord) -> dict[str, Any]:
         "given_up": sorted(bookie.bookie_id for bookie in loss.missing),
         "to_fence": sorted(bookie.bookie_id for bookie in loss.to_fence),
     }
-    return {"accepted_loss": told}
+    return {"accepted_loss": fields}
 
 
 def cold_fields(record: LedgerRecord) -> dict[str, Any]:
@@ -183,14 +183,14 @@ def cold_fields(record: LedgerRecord) -> dict[str, Any]:
     copy = record.cold
     if copy is None:
         return {}
-    told = {
+    fields = {
         "object_store": copy.url,
         "objects": [copy.name_of(part) for part in range(len(copy.part_starts))],
         "object_bytes": copy.size_bytes,
         "copied_at": iso(datetime.fromtimestamp(copy.at_ms / 1000, UTC)) if copy.is_stored else None,
-        "on_bookies": not record.names_no_bookie,
+        "on_bookies": not record.has_no_ensembles,
     }
-    return {"cold": told}
+    return {"cold": fields}
 
 
 def iso(at: datetime | None) -> str | None:
@@ -198,7 +198,7 @@ def iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-class Progress:
+class ProgressBar:
     """A progress bar on stderr if it is a terminal, with the rate, and the time left if the total is known; else
     nothing.
 
@@ -218,15 +218,15 @@ class Progress:
     ) -> None:
         self.done = 0
         self._title, self._total, self._of, self._prints = title, total, of, prints
-        self._tell: Callable[[int], object] | None = None
-        self._told = 0
+        self._advance_bar: Callable[[int], object] | None = None
+        self._bar_position = 0
         self._next_at = 0.0
         self._lock = threading.Lock()
         self._is_over = False
         self._bar = ExitStack()
         self._timer = threading.Timer(QUICK_SECONDS, self._draw) if is_mostly_quick else None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         if not sys.stderr.isatty() or (self._prints and sys.stdout.isatty()):
             self._timer = None
         elif self._timer is None:
@@ -244,27 +244,27 @@ class Progress:
 
     def __call__(self, amount: int) -> None:
         self.done += amount
-        if self._tell is None or (now := time.monotonic()) < self._next_at:
+        if self._advance_bar is None or (now := time.monotonic()) < self._next_at:
             return
         self._next_at = now + REDRAWN_SECONDS
-        self._tell(self.done - self._told)
-        self._told = self.done
+        self._advance_bar(self.done - self._bar_position)
+        self._bar_position = self.done
 
     def _draw(self) -> None:
         with self._lock:
             if not self._is_over:
-                self._tell = self._bar.enter_context(_bar(self._title, self._total, self._of))
+                self._advance_bar = self._bar.enter_context(_bar(self._title, self._total, self._of))
 
 
-def waiting(title: str) -> Progress:
+def waiting(title: str) -> ProgressBar:
     """The bar of work that is usually quick; it shows only the time."""
-    return Progress(title, None, of="", is_mostly_quick=True)
+    return ProgressBar(title, None, of="", is_mostly_quick=True)
 
 
 @contextmanager
 def long_work(title: str, how: Callable[[], str]) -> Iterator[None]:
     """The bar of such work; if the work is stopped, prints `how` to go on."""
-    with told_when_stopped(how), waiting(title):
+    with advise_when_stopped(how), waiting(title):
         yield
 
 

@@ -15,8 +15,8 @@ from bookie.addresses import check_host
 from metadata.store import MetadataStore
 
 from ..admin.http_option import HttpAddress, http_option
-from ..admin.tracing import traces_option, tracing_to
-from .config.clients import client_config, http_port, tell_of_pages
+from ..admin.trace_export import traces_option, tracing_to
+from .config.clients import client_config, http_port, print_page_urls
 from .config.settings import settings_now
 from .messages.help import command
 from .options import FilePath, checked_by, free_space_option, insecure_option, json_option, made_of
@@ -65,7 +65,7 @@ class _Machine:
         from bookie.serving.preflight import check_clock, disk_is_not_full, make_directory
         from bookie.wire.credentials import BookieKey
         from ledgers.config import PLAIN_TEXT
-        from ledgers.recovering.peers import ClusterPeers
+        from ledgers.recovering.cluster_peers import ClusterPeers
         from metadata import open_store
 
         from ..admin.bookies import Bookies
@@ -98,7 +98,7 @@ class _Machine:
 
     @property
     def uri(self) -> str:
-        from metadata.sqlite.uri import uri_of
+        from metadata.sqlite.sqlite_uri import uri_of
 
         return uri_of(self.directory / "metadata.db")
 
@@ -180,5 +180,5 @@ def _announce(uri: str, addresses: list[str], url: str | None, as_json: bool) ->
         say(f"{len(addresses)} bookies serve on {', '.join(addresses)}")
         say(f"in another shell:  export BOOKLEDGER_METADATA={uri}")
         say("                   seq 1000 | bookledger ledger append")
-        tell_of_pages(url)
+        print_page_urls(url)
     sys.stdout.flush()

@@ -58,14 +58,14 @@ def _null_at(fd: int) -> None:
         os.close(null)
 
 
-def nobody_reads() -> bool:
+def has_no_reader() -> bool:
     """Whether standard output is a pipe whose reader has ended."""
     poll = select.poll()
     poll.register(STDOUT, 0)  # errors are reported whatever is asked for
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
-def give_output_up() -> None:
+def discard_output() -> None:
     """Redirects standard output to /dev/null, so that flushing it at exit does not fail again."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, STDOUT)

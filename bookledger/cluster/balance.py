@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bookie.upkeep.healing.view import ClusterView
+from bookie.upkeep.healing.cluster_view import ClusterView
 from metadata import placement
 from metadata.healing.planned_moves import Move, Moves
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord

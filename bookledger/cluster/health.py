@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bookie.upkeep.healing.view import ClusterView, Fate
+from bookie.upkeep.healing.cluster_view import ClusterView, Fate
 from metadata.backup.hold import Restored
 from metadata.counting import facts
 from metadata.counting.facts import Fact, Finding, Verdict
@@ -42,7 +42,7 @@ _TLS = "TLS: "
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class ClusterSnapshot:
     """Data read from a cluster at once, without its ledgers."""
 
     view: ClusterView
@@ -56,8 +56,8 @@ class Glance:
 
 def of_survey(seen: Survey) -> list[Finding]:
     """The findings of a survey that has just ended, when everything is known."""
-    glance = Glance(seen.view, seen.metadata, seen.auditor, seen.hold, None, seen.offloader)
-    return findings(glance, seen, seen.counted_seconds_ago)
+    snapshot = ClusterSnapshot(seen.view, seen.metadata, seen.auditor, seen.hold, None, seen.offloader)
+    return findings(snapshot, seen, seen.counted_seconds_ago)
 
 
 def is_whole(seen: Survey) -> bool:
@@ -84,7 +84,7 @@ def rows(found: Iterable[Finding]) -> list[dict[str, Any]]:
     ]
 
 
-def findings(now: Glance, counted: Survey | None, counted_seconds_ago: float = 0.0) -> list[Finding]:
+def findings(now: ClusterSnapshot, counted: Survey | None, counted_seconds_ago: float = 0.0) -> list[Finding]:
     """The findings on all facts of a cluster, in their order; `counted` is the last survey of all ledgers."""
     view = now.view
     return [
@@ -184,16 +184,16 @@ def _without_cookie(view: ClusterView) -> str:
     strange = [ref for ref in view.living if ref.bookie_id not in view.formatted]
     if not strange:
         return ""
-    told = "alive, but without a cookie in the metadata, so a restart would fail"
-    return f"{told}: {_names(strange)}; {RESTORE_COOKIE}"
+    problem = "alive, but without a cookie in the metadata, so a restart would fail"
+    return f"{problem}: {_names(strange)}; {RESTORE_COOKIE}"
 
 
 def _without_name(view: ClusterView, held: Collection[BookieRef]) -> str:
     lost = [ref for ref in held if ref.bookie_id not in view.formatted and ref not in view.living]
     if not lost:
         return ""
-    told = "ledgers refer to absent bookies that have no cookie in the metadata"
-    return f"{told}: {_names(lost)}; if their directories still exist, {RESTORE_COOKIE}"
+    problem = "ledgers refer to absent bookies that have no cookie in the metadata"
+    return f"{problem}: {_names(lost)}; if their directories still exist, {RESTORE_COOKIE}"
 
 
 def _given_up_and_alive(view: ClusterView) -> str:
@@ -222,8 +222,8 @@ def _answering(view: ClusterView, silent: Mapping[str, str] | None) -> Finding:
     if silent is None:
         return facts.ANSWERING.unknown("they have not been called")
     names = sorted(one.bookie_id for one in view.living)
-    told = _listed(f"{name} ({silent[name]})" for name in names if name in silent)
-    return facts.ANSWERING.found(f"registered, but silent: {told}" if told else "")
+    names_listed = _listed(f"{name} ({silent[name]})" for name in names if name in silent)
+    return facts.ANSWERING.found(f"registered, but silent: {names_listed}" if names_listed else "")
 
 
 def _without_room(view: ClusterView) -> str:
@@ -233,22 +233,24 @@ def _without_room(view: ClusterView) -> str:
         if ref.bookie_id not in view.orders
         and (not one.writable or one.disk_bytes_free < one.disk_bytes_total * (1 - NEARLY_FULL))
     }
-    told = _listed(f"{name} ({share})" for name, share in full.items())
-    return f"read-only, or nearly full: {told}; free space there, or add bookies" if told else ""
+    names_listed = _listed(f"{name} ({share})" for name, share in full.items())
+    return (
+        f"read-only, or nearly full: {names_listed}; free space there, or add bookies" if names_listed else ""
+    )
 
 
 def _silent(auditor: LeaseLock | None) -> str:
     if auditor is None or not auditor.silent_cursors:
         return ""
-    told = "cursors that do not move are ignored, and records that they have not read are deleted"
-    return f"{told}: {_listed(auditor.silent_cursors)}; {SEE_RETENTION}"
+    problem = "cursors that do not move are ignored, and records that they have not read are deleted"
+    return f"{problem}: {_listed(auditor.silent_cursors)}; {SEE_RETENTION}"
 
 
 def _published(view: ClusterView, fact: Fact) -> str:
     said = {
-        ref.bookie_id: one.amiss[fact.name]
+        ref.bookie_id: one.problems[fact.name]
         for ref, one in sorted(view.living.items())
-        if fact.name in one.amiss
+        if fact.name in one.problems
     }
     return _listed(f"{name}: {why}" for name, why in said.items())
 

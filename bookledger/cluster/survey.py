@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from bookie.upkeep.healing import published_counts
-from bookie.upkeep.healing.ledger_counts import Copy, LedgerCounts, all_ledgers
+from bookie.upkeep.healing.cluster_view import ClusterView, look
+from bookie.upkeep.healing.ledger_counts import FragmentCopy, LedgerCounts, all_ledgers
 from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_tasks
-from bookie.upkeep.healing.view import ClusterView, look
 from metadata import keys
 from metadata.backup import hold
 from metadata.backup.hold import Restored
@@ -30,8 +30,8 @@ from metadata.records.cold.offloader_state import OffloaderState
 from metadata.records.directory_generations import last_registrations
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.record_decoding import skip
 from metadata.records.registration import Registration
-from metadata.records.unreadable import skip
 from metadata.store import MetadataStore, StoreHealth, list_all
 
 COUNTED_LEDGERS_MIN = 1000
@@ -55,13 +55,13 @@ class BookieSeen:
 
 @dataclass(slots=True)
 class Survey(LedgerCounts):
-    """The counts and lists. `amiss` are the ledgers with bad copies, and those copies; `unclosed` are open ledgers
+    """The counts and lists. `bad_copies_by_ledger`: ledgers with bad copies, and those copies. `unclosed`: open ledgers
     without a writer.
 
-    `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor has counted them, and `amiss`, `unclosed`
-    and `open_on` name none. `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still being
-    written, by the bookies that are to leave. `hold`: the metadata came from a backup that is not accepted, or went
-    back without an operator's action.
+    `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor has counted them, and
+    `bad_copies_by_ledger`, `unclosed` and `open_on` name none. `moving`: ledgers with copies to be moved for balance.
+    `open_on`: ledgers still being written, by the bookies that are to leave. `hold`: the metadata came from a backup
+    that is not accepted, or went back without an operator's action.
     """
 
     cluster_id: str
@@ -71,7 +71,7 @@ class Survey(LedgerCounts):
     bookies: list[BookieSeen]
     marks: list[Mark] = field(default_factory=list)
     healing: dict[int, LeaseLock] = field(default_factory=dict)
-    amiss: dict[int, list[Copy]] = field(default_factory=dict)
+    bad_copies_by_ledger: dict[int, list[FragmentCopy]] = field(default_factory=dict)
     unclosed: list[int] = field(default_factory=list)
     open_on: dict[str, list[int]] = field(default_factory=dict)
     hold: Restored | None = None
@@ -83,7 +83,7 @@ class Survey(LedgerCounts):
         """The bookies that hold copies of a ledger that is not whole and that will not come back: there is no need to
         wait for them."""
         view = self.view
-        refs = {copy.bookie for copy in self.amiss.get(ledger_id, ())} - view.living.keys()
+        refs = {copy.bookie for copy in self.bad_copies_by_ledger.get(ledger_id, ())} - view.living.keys()
         return sorted(
             {
                 ref.bookie_id
@@ -191,9 +191,9 @@ def healing_row(ledger_id: int, who: LeaseLock) -> dict[str, Any]:
 def _take(seen: Survey, record: LedgerRecord) -> None:
     """Counts a ledger, and lists it if it needs attention."""
     is_left = is_left_behind(record, seen.view)
-    amiss = seen.add(record, replication_tasks(record, seen.view), is_left)
-    if amiss and len(seen.amiss) < LEDGERS_LISTED_MAX:
-        seen.amiss[record.ledger_id] = amiss
+    bad = seen.add(record, replication_tasks(record, seen.view), is_left)
+    if bad and len(seen.bad_copies_by_ledger) < LEDGERS_LISTED_MAX:
+        seen.bad_copies_by_ledger[record.ledger_id] = bad
     if is_left and len(seen.unclosed) < LEDGERS_LISTED_MAX:
         seen.unclosed.append(record.ledger_id)
     _note_open(seen, record)

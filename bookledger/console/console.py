@@ -38,7 +38,7 @@ class Streams:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
         self._open += 1
         try:
-            return await self._told(request)
+            return await self._send_events(request)
         finally:
             self._open -= 1
 
@@ -46,7 +46,7 @@ class Streams:
         """Ends all streams."""
         self._ending.set()
 
-    async def _told(self, request: web.Request) -> web.StreamResponse:
+    async def _send_events(self, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await answer.prepare(request)
         try:

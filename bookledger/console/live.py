@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class PollResult:
     """The result of one poll. `silent`: why live bookies did not answer; `at`: monotonic seconds. `whole` is the sum
     of `rates`, which has the bookies that two polls have heard: None while there are none."""
 
@@ -67,16 +67,16 @@ class Live:
         self._asking: asyncio.Task[None] | None = None
         self._before: dict[str, tuple[float, InfoReply]] = {}
         self._wanted = 0.0
-        self.moments: deque[Moment] = deque(maxlen=MOMENTS_MAX)
+        self.moments: deque[PollResult] = deque(maxlen=MOMENTS_MAX)
 
-    def look_on(self) -> Moment:
+    def look_on(self) -> PollResult:
         """The newest result; keeps the polling going."""
         self._wanted = time.monotonic()
         if self._asking is None or self._asking.done():
             self.moments.clear()  # lines must not span a gap
             self._before.clear()
             self._asking = asyncio.create_task(self._run())
-        return self.moments[-1] if self.moments else Moment()
+        return self.moments[-1] if self.moments else PollResult()
 
     async def client(self) -> LedgerClient:
         """The connected client. Raises LedgerError."""
@@ -97,7 +97,7 @@ class Live:
 
     def silent(self) -> dict[str, str] | None:
         """Why live bookies did not answer; None where nobody has looked on lately."""
-        newest = self.moments[-1] if self.moments else Moment()
+        newest = self.moments[-1] if self.moments else PollResult()
         return newest.silent if time.monotonic() - newest.at < SILENT_SECONDS_MAX else None
 
     async def ask_lag(self, record: LogRecord, position: int) -> tuple[int, float] | None:
@@ -142,7 +142,7 @@ class Live:
             self._before[name] = now, answer
             if (found := between(before, answer, now - then)) is not None:
                 rates[name] = found
-        self.moments.append(Moment(rates, silent, now))
+        self.moments.append(PollResult(rates, silent, now))
 
     async def _ask(self, client: LedgerClient, bookie: BookieRef) -> InfoReply | str:
         try:

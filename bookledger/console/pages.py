@@ -11,7 +11,14 @@ from typing import Any
 
 from aiohttp import web
 
-from bookledger.admin.api import cluster_state, elections, healing_state, journals, ledger_state, log_state
+from bookledger.admin.api import (
+    cluster_state,
+    elections,
+    healing_state,
+    journal_state,
+    ledger_state,
+    log_state,
+)
 from bookledger.admin.api.ledger_state import NEWEST
 from bookledger.admin.api.metadata_view import Away
 from bookledger.admin.api.search import STATES
@@ -239,7 +246,7 @@ async def ledger_entries(request: web.Request, sources: Sources) -> Drawn:
         raise Away(str(error)) from error
     page = await read_page(client, found["has_password"], ledger_id, first)
     last = page.entries[-1].entry_id if page.entries else None
-    peer_of(request).tell(
+    peer_of(request).record_audit(
         Act.SHOW_ENTRIES, page.problem or DONE, ledger_id=ledger_id, first_entry=first, last_entry=last
     )
     return _drawn(
@@ -278,7 +285,7 @@ async def one_log(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def all_journals(_: web.Request, sources: Sources) -> Drawn:
-    return _drawn("journals", title="Journals", found=await journals.journals(sources.sight))
+    return _drawn("journals", title="Journals", found=await journal_state.journals(sources.sight))
 
 
 def _drawn(name: str, **values: Any) -> Drawn:

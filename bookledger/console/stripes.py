@@ -36,7 +36,7 @@ class Cell:
 
     condition: str = ""
     glyph: str = ""
-    told: str = ""
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)

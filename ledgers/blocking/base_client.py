@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol, Self, TypeVar
 
 from ..loop_thread import LoopThread
-from .twin_calls import Face
+from .twin_calls import BlockingFacade
 
 
 class AsyncClient(Protocol):
@@ -20,7 +20,7 @@ class AsyncClient(Protocol):
 C = TypeVar("C", bound=AsyncClient)
 
 
-class BlockingClient(Face[C]):
+class BlockingClient(BlockingFacade[C]):
     """A client that runs its asyncio twin's methods on the loop's thread, and waits. Use as `with`.
 
     May be used from several threads. In a process that is forked later every call raises ClientForked. The end of the

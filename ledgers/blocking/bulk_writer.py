@@ -22,7 +22,7 @@ from ..loop_thread import LoopThread
 from ..writing.append_futures import AppendFuture, Complete
 from .back_pressure import BackPressure
 from .handle import ClosedOnExit
-from .twin_calls import Face
+from .twin_calls import BlockingFacade
 
 LISTS = ("_waiters", "_done_callbacks")
 """The attributes in which concurrent.futures keeps a future's waiters and callbacks."""
@@ -124,7 +124,7 @@ R = TypeVar("R")
 C = TypeVar("C", covariant=True)
 
 
-class Batch(Protocol[C]):
+class PayloadBatch(Protocol[C]):
     """Checked payloads that are appended together."""
 
     @property
@@ -144,10 +144,10 @@ class AppendRun(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole(Generic[R]):
+class QueuedBatch(Generic[R]):
     """A batch, and the future of its last id."""
 
-    batch: Batch[R]
+    batch: PayloadBatch[R]
     future: Future[int] | None
 
 
@@ -155,7 +155,7 @@ class AppendQueue(Generic[R]):
     """The queue. Callers that change it hold the lock of the writer's `BackPressure`."""
 
     def __init__(self) -> None:
-        self._parts: list[AppendRun[R] | Whole[R]] = []
+        self._parts: list[AppendRun[R] | QueuedBatch[R]] = []
         self._run: AppendRun[R] = AppendRun()
 
     def add(self, payload: R, size_bytes: int, future: Future[int] | None) -> None:
@@ -168,12 +168,12 @@ class AppendQueue(Generic[R]):
             run.futures.append(future)
         run.size_bytes += size_bytes
 
-    def add_batch(self, batch: Batch[R], future: Future[int] | None) -> None:
+    def add_batch(self, batch: PayloadBatch[R], future: Future[int] | None) -> None:
         """Adds a batch."""
         self._end_run()
-        self._parts.append(Whole(batch, future))
+        self._parts.append(QueuedBatch(batch, future))
 
-    def take(self) -> list[AppendRun[R] | Whole[R]]:
+    def take(self) -> list[AppendRun[R] | QueuedBatch[R]]:
         """Removes and returns everything queued."""
         self._end_run()
         taken, self._parts = self._parts, []
@@ -190,7 +190,7 @@ class AppendQueue(Generic[R]):
 T = TypeVar("T")
 
 
-class AsyncWriter(Protocol):
+class AsyncBulkWriter(Protocol):
     """The part of the asyncio writers that this class uses."""
 
     on_progress: Callable[[], None]
@@ -212,15 +212,15 @@ class AsyncWriter(Protocol):
     def submit_batch(self, batch: Any, future: AppendFuture | None) -> int: ...
 
 
-W = TypeVar("W", bound=AsyncWriter)
+W = TypeVar("W", bound=AsyncBulkWriter)
 
 
-class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
+class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
     """A writer of entries or records. Its subclass has checked each of them, and knows its size."""
 
     def __init__(self, thread: LoopThread, handle: W, turn: LoopBatching, *, next_entry: int) -> None:
         """`turn`: the LoopBatching of the handle's client."""
-        Face.__init__(self, thread, handle)
+        BlockingFacade.__init__(self, thread, handle)
         self._turn = turn
         self._bytes_max = handle.pending_bytes_max
         self._room = BackPressure(thread)
@@ -250,14 +250,14 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
             self._handed.add(record, size_bytes, future)
         return future
 
-    def _append_all(self, batch: Batch[R]) -> range:
+    def _append_all(self, batch: PayloadBatch[R]) -> range:
         """Takes in a batch at once, and waits until all of it is confirmed."""
         self._thread.check_open()
         with self._room.lock:
             first, future = self._add_all(batch)
         return range(first, first if future is None else future.result() + 1)
 
-    def _add_all(self, batch: Batch[R]) -> tuple[int, Future[int] | None]:
+    def _add_all(self, batch: PayloadBatch[R]) -> tuple[int, Future[int] | None]:
         """Takes in a batch. Returns the first id and the future of the last, None for an empty batch. Callers hold the
         lock."""
         self._room.wait_while_full(self._free_bytes)
@@ -323,7 +323,7 @@ class BulkWriter(ClosedOnExit, Face[W], Generic[W, R]):
                 case AppendRun(payloads, futures, size):
                     self._take(partial(self._twin.submit_each, payloads, size, futures), futures)
                     self._room.leave(size + ENTRY_OVERHEAD_BYTES * len(payloads))
-                case Whole(batch, future):
+                case QueuedBatch(batch, future):
                     self._take(partial(self._twin.submit_batch, batch, future), [future])
                     self._room.leave(batch.size_bytes + ENTRY_OVERHEAD_BYTES * len(batch.payloads))
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 
-from metadata.open import UriOrPath
 from metadata.records.ledger_record import LedgerRecord
+from metadata.store_factory import UriOrPath
 
 from .. import aio
 from ..config import ClientConfig
@@ -23,7 +23,16 @@ from .coordination.election import Election
 from .handle import BlockingHandle, closed_once
 from .log import Log
 from .sets.log_set import LogSet
-from .twin_calls import Face, asking, in_items, iterating, listing, opening, told_as, waiting_for
+from .twin_calls import (
+    BlockingFacade,
+    asking,
+    copy_docstring,
+    in_items,
+    iterating,
+    listing,
+    opening,
+    waiting_for,
+)
 
 
 class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHandle]):
@@ -38,23 +47,23 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
         BulkWriter.__init__(self, thread, handle, handle._cluster.turn, next_entry=0)
         self._entry_bytes_max = handle.entry_bytes_max
 
-    @told_as(aio.WriteHandle.append)
+    @copy_docstring(aio.WriteHandle.append)
     def append(self, payload: Payload) -> int:
         self._thread.check_may_wait()
         return self.append_async(payload).result()
 
-    @told_as(aio.WriteHandle.append_async)
+    @copy_docstring(aio.WriteHandle.append_async)
     def append_async(self, payload: Payload) -> Future[int]:
         if type(payload) is not bytes or len(payload) > self._entry_bytes_max:
             payload = checked(payload, self._entry_bytes_max)
         return self._append_one(payload, len(payload))
 
-    @told_as(aio.WriteHandle.append_batch)
+    @copy_docstring(aio.WriteHandle.append_batch)
     def append_batch(self, payloads: Sequence[Payload]) -> range:
         self._thread.check_may_wait()
         return self._append_all(CheckedBatch(payloads, self._entry_bytes_max))
 
-    @told_as(aio.WriteHandle.append_nowait)
+    @copy_docstring(aio.WriteHandle.append_nowait)
     def append_nowait(self, payload: Payload) -> int:
         taken = checked(payload, self._entry_bytes_max)
         return self._append_now(taken, len(taken), f"ledger {self.ledger_id}")
@@ -63,7 +72,7 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
     flush = waiting_for(aio.WriteHandle.flush)
     force = waiting_for(aio.WriteHandle.force)
 
-    @told_as(aio.WriteHandle.close)
+    @copy_docstring(aio.WriteHandle.close)
     def close(self) -> None:
         with closed_once(self._twin):
             self._run(self._twin.close)
@@ -90,7 +99,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 
     append = waiting_for(aio.AdvancedWriteHandle.append)
 
-    @told_as(aio.AdvancedWriteHandle.append_async)
+    @copy_docstring(aio.AdvancedWriteHandle.append_async)
     def append_async(self, entry_id: int, payload: Payload) -> Future[int]:
         payload = as_bytes(payload)
         self._thread.check_process()
@@ -105,7 +114,7 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
     flush = waiting_for(aio.AdvancedWriteHandle.flush)
     force = waiting_for(aio.AdvancedWriteHandle.force)
 
-    @told_as(aio.AdvancedWriteHandle.close)
+    @copy_docstring(aio.AdvancedWriteHandle.close)
     def close(self) -> None:
         with closed_once(self._twin):
             self._run(self._twin.close)
@@ -184,7 +193,7 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
         """Nothing to release: connections belong to the client."""
 
 
-class Salvage(Face[aio.Salvage]):
+class Salvage(BlockingFacade[aio.Salvage]):
     """The available entries of a ledger at live bookies.
 
     Created by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest.
@@ -249,7 +258,7 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
     def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:
         super().__init__(aio.LedgerClient(metadata_uri, config=config))
 
-    @told_as(aio.LedgerClient.close)
+    @copy_docstring(aio.LedgerClient.close)
     def close(self) -> None:
         super().close()
 
@@ -281,6 +290,6 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
     rename_log = waiting_for(aio.LedgerClient.rename_log)
     delete_log = waiting_for(aio.LedgerClient.delete_log)
 
-    @told_as(aio.LedgerClient.election)
+    @copy_docstring(aio.LedgerClient.election)
     def election(self, name: str) -> Election:
         return Election(self._thread, self._twin.election(name))

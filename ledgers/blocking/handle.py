@@ -12,7 +12,7 @@ from metadata.records.ledger_record import LedgerRecord
 
 from ..errors import ClientClosed, LedgerError
 from ..loop_thread import LoopThread
-from .twin_calls import Face
+from .twin_calls import BlockingFacade
 
 
 class AsyncHandle(Protocol):
@@ -72,7 +72,7 @@ class ClosedOnExit(ABC):
             self.close()
 
 
-class BlockingHandle(ClosedOnExit, Face[H]):
+class BlockingHandle(ClosedOnExit, BlockingFacade[H]):
     """A handle of the blocking client: its asyncio twin, and the thread the twin runs on.
 
     May be used from several threads. Once the client is closed every call raises ClientClosed. In a callback of an

@@ -14,7 +14,7 @@ from metadata.records.logs.retention import Retention
 from ..entry import Payload
 from ..logs import log as aio
 from ..logs.cursors.consumption import ConsumeOptions
-from ..logs.cursors.where import Where
+from ..logs.cursors.start_position import Where
 from ..logs.producers.errors import SequenceTooOld
 from ..logs.producers.waiting_calls import WaitingCall, WaitingCalls
 from ..logs.record_batch import HEAD_BYTES, NewRecord, Numbered, Record, RecordBatch
@@ -32,7 +32,7 @@ from .bulk_writer import BulkWriter
 from .coordination.cursor import Cursor, consume
 from .coordination.election import Term
 from .handle import closed_once
-from .twin_calls import Face, in_items, iterating, listing, opening, told_as, waiting_for
+from .twin_calls import BlockingFacade, copy_docstring, in_items, iterating, listing, opening, waiting_for
 
 
 class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
@@ -72,12 +72,12 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         """All records before this position are confirmed. It never goes back."""
         return self._twin.confirmed_end
 
-    @told_as(AsyncLogWriter.append)
+    @copy_docstring(AsyncLogWriter.append)
     def append(self, payload: Payload, **fields: Unpack[RecordFields]) -> int:
         self._thread.check_may_wait()
         return self.append_async(payload, **fields).result()
 
-    @told_as(AsyncLogWriter.append_async)
+    @copy_docstring(AsyncLogWriter.append_async)
     def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> Future[int]:
         if not fields and type(payload) is bytes:  # as nearly always: no call is made
             size = HEAD_BYTES + len(payload)
@@ -93,7 +93,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
                 return self._append_one(record, size)
         return self._thread.submit(self._confirmed_at(earlier[0]))
 
-    @told_as(AsyncLogWriter.append_batch)
+    @copy_docstring(AsyncLogWriter.append_batch)
     def append_batch(
         self,
         records: Sequence[Payload | NewRecord],
@@ -163,11 +163,11 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         await self._after_taking(lambda: self._twin.confirmed(position))
         return position
 
-    @told_as(AsyncLogWriter.last_sequence)
+    @copy_docstring(AsyncLogWriter.last_sequence)
     def last_sequence(self, producer: str) -> int | None:
         return self._twin.last_sequence(producer)
 
-    @told_as(AsyncLogWriter.append_nowait)
+    @copy_docstring(AsyncLogWriter.append_nowait)
     def append_nowait(
         self,
         payload: Payload,
@@ -183,13 +183,13 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     confirmed = waiting_for(AsyncLogWriter.confirmed)
     flush = waiting_for(AsyncLogWriter.flush)
 
-    @told_as(AsyncLogWriter.close)
+    @copy_docstring(AsyncLogWriter.close)
     def close(self) -> None:
         with closed_once(self._twin):
             self._run(self._twin.close)
 
 
-class Log(Face[aio.Log]):
+class Log(BlockingFacade[aio.Log]):
     """An opened log. Made by `LedgerClient.log` and `create_log`; may be used from several threads.
 
     Readers fence nothing, and see only confirmed records. Every call raises NoSuchLog once the log is deleted,
@@ -236,7 +236,7 @@ class Log(Face[aio.Log]):
 
     cursor = opening(aio.Log.cursor, Cursor)
 
-    @told_as(aio.Log.consume)
+    @copy_docstring(aio.Log.consume)
     def consume(
         self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
     ) -> Iterator[Record]:
@@ -246,7 +246,7 @@ class Log(Face[aio.Log]):
     cursors = listing(aio.Log.cursors)
     delete_cursor = waiting_for(aio.Log.delete_cursor)
 
-    @told_as(aio.Log.fork)
+    @copy_docstring(aio.Log.fork)
     def fork(self, name: str, *, at: Where = "end") -> Log:
         return Log(self._thread, self._run(partial(self._twin.fork, name, at=at)))
 

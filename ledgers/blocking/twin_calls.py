@@ -1,8 +1,8 @@
 """Calls of the blocking client, derived from the calls of its asyncio twin: same names, parameters and docstrings.
 
-Each function here makes one kind of call for a class that is a `Face`. Type checkers, editors, `help` and
+Each function here makes one kind of call for a class that is a `BlockingFacade`. Type checkers, editors, `help` and
 `inspect.signature` see the parameters and the docstring of the twin's call. A call with code of its own is written by
-hand, and takes the twin's docstring by `told_as`.
+hand, and takes the twin's docstring by `copy_docstring`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ ITEMS_PER_HOP = 256
 """Items of a listing that are fetched from the loop's thread at a time."""
 
 
-class Face(Generic[C]):
+class BlockingFacade(Generic[C]):
     """The blocking face of an asyncio object (its twin), and the thread that the twin runs on."""
 
     def __init__(self, thread: LoopThread, twin: C) -> None:
@@ -142,8 +142,8 @@ def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
         async def asked() -> T:
-            told: T = getattr(self._twin, method.__name__)(*arguments, **named)
-            return told
+            result: T = getattr(self._twin, method.__name__)(*arguments, **named)
+            return result
 
         answer: T = self._run(asked)
         return answer
@@ -151,16 +151,16 @@ def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
     return _like(method, call)
 
 
-def told_as(
+def copy_docstring(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
     """Gives a hand-written call, which has the parameters of the twin's call, the docstring of the twin's call."""
 
-    def told(call: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
+    def decorate(call: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
         call.__doc__ = method.__doc__
         return call
 
-    return told
+    return decorate
 
 
 def _yielded(method: Callable[..., Any], kind: Any, *rest: None) -> tuple[object, str]:

@@ -25,7 +25,7 @@ from bookie.wire import (
     codec,
 )
 from bookie.wire.credentials import Purpose
-from bookie.wire.data.connection import Connection
+from bookie.wire.data.data_connection import Connection
 from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.messages import new_request
 from metadata.records.ledger_record import BookieRef
@@ -34,7 +34,7 @@ from ..bookie_client import LaneListener, LaneTerms
 from ..config import ClientConfig
 from ..errors import BookieUnavailable
 from ..loop_batching import LoopBatching
-from ..tasks import was_stopped
+from ..tasks import was_suspended
 from .dialing import Dial, goodbye
 from .queued_lane import QueuedLane
 
@@ -49,10 +49,10 @@ SMALL_MESSAGES_MAX = 2
 """Limit of messages in flight that were not full. At the limit, frames gather until a message is answered or they fill
 one."""
 
-TOLD_SECONDS_MAX = 0.2
+NOTE_DELAY_SECONDS_MAX = 0.2
 """Longest time until the bookie is sent the notes of ledgers that ended, unless a message is sent to it earlier."""
 
-TOLD_MAX = 1024
+QUEUED_NOTES_MAX = 1024
 """Limit of notes waiting to be sent. Later ones are dropped, and the bookie has to find out on its own."""
 
 FRAMES_IN_FLIGHT_MAX = 1024
@@ -94,8 +94,8 @@ class AppendStream:
         self._in_flight: dict[int, _InFlight] = {}
         self._in_flight_bytes = 0
         self._queued_bytes = 0
-        self._told: deque[tuple[LaneTerms, bytes]] = deque()
-        self._telling: asyncio.TimerHandle | None = None
+        self._notes: deque[tuple[LaneTerms, bytes]] = deque()
+        self._notes_timer: asyncio.TimerHandle | None = None
         self._message_ends: deque[int] = deque()  # the last sequence of each message in flight
         self._answered_at = 0.0
         self._next_sequence = 0
@@ -143,14 +143,14 @@ class AppendStream:
         """Subtracts this many bytes, which no longer wait."""
         self._queued_bytes -= size_bytes
 
-    def tell(self, terms: LaneTerms, note: bytes) -> None:
+    def send_note(self, terms: LaneTerms, note: bytes) -> None:
         """Sends the bookie this note of a ledger, with the next message or soon. It is not acknowledged, and may be
         lost."""
-        if self._is_broken or len(self._told) == TOLD_MAX:
+        if self._is_broken or len(self._notes) == QUEUED_NOTES_MAX:
             return
-        self._told.append((terms, note))
-        if self._telling is None:
-            self._telling = self._loop.call_later(TOLD_SECONDS_MAX, self._tell_now)
+        self._notes.append((terms, note))
+        if self._notes_timer is None:
+            self._notes_timer = self._loop.call_later(NOTE_DELAY_SECONDS_MAX, self._send_notes)
 
     def lane_closed(self, lane: QueuedLane) -> None:
         self._lanes.discard(lane)
@@ -161,17 +161,17 @@ class AppendStream:
 
     async def close(self) -> None:
         """Closes the stream without notifying its lanes: their owners have closed them."""
-        self._tell_now()
+        self._send_notes()
         self._is_broken = True
         self._connecting.cancel()
         await asyncio.wait([self._connecting])
-        self._rest()
+        self._stop_sending()
         if self._connection is not None:
             self._connection.close()
             await asyncio.wait([self._ended], timeout=END_SECONDS_MAX)
             self._connection.abort("it was closed")
 
-    def give_up(self, why: str) -> None:
+    def abort(self, why: str) -> None:
         """Breaks the stream: its lanes fail, and the next one opens another stream."""
         self._connecting.cancel()
         self._break(why)
@@ -236,9 +236,9 @@ class AppendStream:
         """Sends at the end of this loop iteration, together with all frames appended in it."""
         if not (self._will_send or self._connection is None or self._is_broken):
             self._will_send = True
-            self._turn.send(self._send_what_waits)
+            self._turn.send(self._send_waiting)
 
-    def _send_what_waits(self) -> None:
+    def _send_waiting(self) -> None:
         self._will_send = False
         connection = self._connection
         if connection is None or self._is_broken:
@@ -252,10 +252,10 @@ class AppendStream:
         if self._overdue is None and self._in_flight:
             self._look_later()
 
-    def _tell_now(self) -> None:
-        self._telling = None
+    def _send_notes(self) -> None:
+        self._notes_timer = None
         connection = self._connection
-        while self._told and connection is not None and connection.is_writable and not self._is_broken:
+        while self._notes and connection is not None and connection.is_writable and not self._is_broken:
             if (request := self._next_request()) is None:
                 break  # the notes are sent with the next frames, once the window has room
             if request.frames:
@@ -285,7 +285,7 @@ class AppendStream:
         if not self._in_flight:
             return
         limit, now = self._config.append_seconds_max, self._loop.time()
-        if was_stopped(due):
+        if was_suspended(due):
             self._not_overdue_before = now + limit
         *_, sent_at = next(iter(self._in_flight.values()))
         overdue_at = max(sent_at, self._answered_at) + limit
@@ -316,15 +316,15 @@ class AppendStream:
             frames.append(frame)
             if lane.has_work:
                 self.lane_has_work(lane)
-        told: list[Frame] = []
-        while self._told and room > 0 and len(frames) + len(told) < FRAMES_IN_FLIGHT_MAX:
-            told.append(self._told_frame(*self._told.popleft()))
-            room -= FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(told[-1].note)
-        if not (frames or told):
+        note_frames: list[Frame] = []
+        while self._notes and room > 0 and len(frames) + len(note_frames) < FRAMES_IN_FLIGHT_MAX:
+            note_frames.append(self._make_note_frame(*self._notes.popleft()))
+            room -= FRAME_OVERHEAD_BYTES + NOTES_WEIGHT * len(note_frames[-1].note)
+        if not (frames or note_frames):
             return None
-        return new_request((self._bookie.incarnation, first, tuple(frames), tuple(told)))
+        return new_request((self._bookie.incarnation, first, tuple(frames), tuple(note_frames)))
 
-    def _told_frame(self, terms: LaneTerms, note: bytes) -> Frame:
+    def _make_note_frame(self, terms: LaneTerms, note: bytes) -> Frame:
         return Frame(
             terms.ledger_id,
             recovery=terms.recovery,
@@ -340,18 +340,18 @@ class AppendStream:
         self._on_broken(self)
         for lane in list(self._lanes):
             lane.fail(why)
-        self._rest()
+        self._stop_sending()
         if self._connection is not None:
             self._connection.abort(why)
 
-    def _rest(self) -> None:
+    def _stop_sending(self) -> None:
         """Stops sending and waiting."""
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue = None
-        if self._telling is not None:
-            self._telling.cancel()
-            self._telling = None
-        self._told.clear()
+        if self._notes_timer is not None:
+            self._notes_timer.cancel()
+            self._notes_timer = None
+        self._notes.clear()
         self._ready.clear()
         self._in_flight.clear()

@@ -13,17 +13,17 @@ from collections.abc import AsyncGenerator, Sequence
 from itertools import count
 
 from bookie.wire import ScanRequest, codec
-from bookie.wire.data.connection import Connection
+from bookie.wire.data.data_connection import Connection
 from bookie.wire.data.framing import Body, FrameKind, Part
-from bookie.wire.messages import Taken
-from bookie.wire.rpc import MESSAGE_BYTES_MAX
+from bookie.wire.grpc_methods import MESSAGE_BYTES_MAX
+from bookie.wire.messages import BytesTaken
 from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import CannotScan
 from ..errors import BookieUnavailable
 from .dialing import Dial, goodbye
 
-TOLD_SHARE = 2
+REPORT_SHARE = 2
 """Taken bytes are reported once they reach the window divided by this, before the bookie stalls."""
 
 
@@ -33,16 +33,16 @@ class ScanStream:
     def __init__(self, request: ScanRequest) -> None:
         window, page = request.window_bytes, request.page_bytes
         self._bytes_max = window + MESSAGE_BYTES_MAX
-        self._tell_bytes_min = max(1, min(window // TOLD_SHARE, window - page))
+        self._report_bytes_min = max(1, min(window // REPORT_SHARE, window - page))
         self._came: deque[Body] = deque()
         self._error: BookieUnavailable | None = None
         self._waiter: asyncio.Future[None] | None = None
-        self._came_bytes = self._taken_bytes = self._told_bytes = 0
+        self._came_bytes = self._taken_bytes = self._reported_bytes = 0
 
     @property
-    def is_over_its_bound(self) -> bool:
+    def is_over_limit(self) -> bool:
         """Whether the bookie sends more than the scan's window allows."""
-        return self._came_bytes - self._told_bytes > self._bytes_max
+        return self._came_bytes - self._reported_bytes > self._bytes_max
 
     def received(self, body: Body) -> None:
         self._came.append(body)
@@ -65,12 +65,12 @@ class ScanStream:
         self._taken_bytes += len(body)
         return body
 
-    def to_tell(self) -> int | None:
+    def bytes_to_report(self) -> int | None:
         """The bytes taken so far, if they are to be reported now. Everything taken counts as processed."""
-        if self._taken_bytes - self._told_bytes < self._tell_bytes_min:
+        if self._taken_bytes - self._reported_bytes < self._report_bytes_min:
             return None
-        self._told_bytes = self._taken_bytes
-        return self._told_bytes
+        self._reported_bytes = self._taken_bytes
+        return self._reported_bytes
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -131,8 +131,8 @@ class BookieCalls:
                         answer = await stream.take()
                     yield answer
                     del answer  # do not hold it while waiting for the next one
-                    if (taken := stream.to_tell()) is not None:
-                        connection.send(FrameKind.TAKEN, number, codec.encode(Taken(taken)))
+                    if (taken := stream.bytes_to_report()) is not None:
+                        connection.send(FrameKind.TAKEN, number, codec.encode(BytesTaken(taken)))
             finally:
                 if self._scans.pop(number, None) is not None:
                     connection.send(FrameKind.CANCEL, number)
@@ -225,7 +225,7 @@ class BookieCalls:
             stream.failed(CannotScan(str(self._bookie), f"it refuses: {goodbye(body)}"))
             return
         stream.received(body)
-        if stream.is_over_its_bound:
+        if stream.is_over_limit:
             self.hang_up("it sends more of a scan than the window allows")
 
     def writable(self) -> None:

@@ -24,9 +24,9 @@ from bookie.wire import (
     ScanRequest,
     Status,
     codec,
-    rpc,
+    grpc_methods,
 )
-from bookie.wire.data.connection import Connection, Handler
+from bookie.wire.data.data_connection import Connection, Handler
 from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.data.handshake import ServerHello
 from bookie.wire.messages import (
@@ -70,11 +70,11 @@ class Maintenance:
     ) -> MaintainReply:
         """Sends the request and returns the reply. Raises BookieUnavailable. The bookie stops a task that takes too
         long."""
-        return await self._call(bookie, address, rpc.MAINTAIN, request, MaintainReply, seconds_max)
+        return await self._call(bookie, address, grpc_methods.MAINTAIN, request, MaintainReply, seconds_max)
 
     async def notes(self, bookie: str, address: str, request: NotesRequest, seconds_max: float) -> NotesReply:
         """Returns a page of the notes that the bookie keeps of its ledgers. Raises BookieUnavailable."""
-        return await self._call(bookie, address, rpc.NOTES, request, NotesReply, seconds_max)
+        return await self._call(bookie, address, grpc_methods.NOTES, request, NotesReply, seconds_max)
 
     async def _call(
         self,
@@ -99,10 +99,10 @@ class Maintenance:
 
     def _channel(self, address: str) -> grpc.aio.Channel:
         if self._certificates is None:
-            return grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS)
+            return grpc.aio.insecure_channel(address, options=grpc_methods.CHANNEL_OPTIONS)
         pem = self._certificates.pem
         credentials = grpc.ssl_channel_credentials(pem.authorities, pem.key, pem.certificate)
-        return grpc.aio.secure_channel(address, credentials, options=rpc.CHANNEL_OPTIONS)
+        return grpc.aio.secure_channel(address, credentials, options=grpc_methods.CHANNEL_OPTIONS)
 
 
 Answer = TypeVar("Answer", ReadReply, LacReply, HoldingsReply)
@@ -140,8 +140,8 @@ class ConnectedBookies:
     ) -> QueuedLane:
         return self._stream_to(bookie).open_lane(terms, listener, last_add_confirmed)
 
-    def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
-        self._stream_to(bookie).tell(terms, note)
+    def send_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
+        self._stream_to(bookie).send_note(terms, note)
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply:
         call = self._call(bookie, FrameKind.READ, request, ReadReply, self._config.read_seconds_max)
@@ -273,7 +273,7 @@ class ConnectedBookies:
         W7)."""
         stream = self._streams.get(bookie)
         if stream is not None:
-            stream.give_up(ELSEWHERE)
+            stream.abort(ELSEWHERE)
         calls = self._calls.get(bookie)
         if calls is not None:
             calls.hang_up(ELSEWHERE)

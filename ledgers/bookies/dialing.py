@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 
 from bookie.wire.data import sockets
-from bookie.wire.data.connection import Connection, Handler
+from bookie.wire.data.data_connection import Connection, Handler
 from bookie.wire.data.framing import Body, FrameKind, Goodbye
 from bookie.wire.data.handshake import (
     BadHandshake,
@@ -83,7 +83,7 @@ async def dial(
         why = f"it did not answer within {seconds_max:g} s"
         raise BookieUnavailable(str(bookie), why) from None
     except OSError as error:
-        why = f"cannot connect to {address}: {_told(error)}"
+        why = f"cannot connect to {address}: {_describe_error(error)}"
         raise BookieUnavailable(str(bookie), why) from error
     except ValueError as error:  # NoIdentity, or a certificate that cannot be understood
         connection.abort(str(error))
@@ -115,7 +115,7 @@ def _check_is(bookie: BookieRef, identity: Identity) -> None:
         raise NoIdentity(f"its certificate names {identity}, not bookie:{bookie.bookie_id}")
 
 
-def _told(error: OSError) -> str:
+def _describe_error(error: OSError) -> str:
     if isinstance(error, ssl.SSLError):
         return f"TLS: {getattr(error, 'verify_message', '') or error.reason or error}"
     if error.errno is not None and error.errno > 0:  # asyncio's message would repeat the address

@@ -44,7 +44,7 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
     return search.whole() if search.is_whole else await _without_some(cluster, search)
 
 
-async def _without_some(cluster: Cluster, search: _Search) -> Fragment:
+async def _without_some(cluster: Cluster, search: _EnsembleSearch) -> Fragment:
     """Returns a fragment with absent bookies, or one of live bookies once enough serve. Raises as `first_fragment`."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + REGISTRATION_SECONDS_MAX
@@ -63,7 +63,7 @@ async def _without_some(cluster: Cluster, search: _Search) -> Fragment:
     raise search.failure(expected)
 
 
-async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
+async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _EnsembleSearch:
     """Looks for a live bookie for each position."""
     gaps_max = 0
     if not cluster.config.require_all_bookies:
@@ -71,7 +71,7 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
     domains_min = cluster.config.fault_domains_min
     rejected = {r.bookie.bookie_id: NOT_WRITABLE for r in listed.bookies if not r.writable}
     candidates = [r for r in listed.bookies if r.writable]
-    search = _Search(shape, domains_min, gaps_max, listed.bookies, rejected)
+    search = _EnsembleSearch(shape, domains_min, gaps_max, listed.bookies, rejected)
     for avoids in (True, False):  # a domain may have only bookies that failed lately
         search.living = await choose_alive(
             cluster,
@@ -89,7 +89,7 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _Search:
 
 
 @dataclass(slots=True)
-class _Search:
+class _EnsembleSearch:
     """The bookies found live, the reasons why others are not used, and the registered ones that are `starting`."""
 
     shape: Shape

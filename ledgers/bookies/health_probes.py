@@ -45,7 +45,7 @@ async def choose_alive(
     is remembered as failed, so that it does not delay the next call.
     """
     avoided = cluster.failed_lately if avoids else frozenset
-    search = _Search(cluster, candidates, beside, rejected, avoided, starting)
+    search = _ProbeSearch(cluster, candidates, beside, rejected, avoided, starting)
     try:
         while len(search.alive) < count and search.goes_on(count):
             is_enough = needed is not None and len(search.alive) >= needed
@@ -56,7 +56,7 @@ async def choose_alive(
     return search.alive[:count]
 
 
-class _Search:
+class _ProbeSearch:
     """Candidates that are being probed, that have answered, and that have not been probed yet."""
 
     def __init__(

@@ -12,10 +12,10 @@ from bookie.wire import LacStatement, Status
 from ..bookie_client import Lane, LaneTerms
 from ..cluster import Cluster
 from ..errors import LedgerError, LedgerFenced, LedgerIdReused, Unauthorized
-from ..protocol.effects import CloseLane, Force, OpenLane, Send
+from ..protocol.ledger_effects import CloseLane, Force, OpenLane, Send
 
 if TYPE_CHECKING:
-    from ..observing.tracing import LaneTraces
+    from ..observing.client_tracing import LaneTraces
 
 
 class PipelineEvents(Protocol):
@@ -133,8 +133,8 @@ class _LaneEvents:
         elif status is Status.WRONG_IDENTITY:
             error = LedgerIdReused(self.ledger_id, str(self.opened.bookie), why)
         else:
-            told = f": {why}" if why else ""
-            error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer{told}")
+            reason = f": {why}" if why else ""
+            error = LedgerFenced(self.ledger_id, f"bookie {self.opened.bookie} refuses its writer{reason}")
         if self.traces is not None:
             self.traces.failed(self.opened.lane, str(error))
         self.events.refused(self.opened.lane, error)

@@ -25,7 +25,7 @@ from bookie.wire.messages import new_frame
 
 from ..bookie_client import LaneListener, LaneTerms
 
-ENDS_THE_WRITER = (Status.FENCED, Status.UNAUTHORIZED, Status.WRONG_IDENTITY)
+FATAL_STATUSES = (Status.FENCED, Status.UNAUTHORIZED, Status.WRONG_IDENTITY)
 """Refusals for which replacing the bookie would be no remedy (rules W5, W8)."""
 
 
@@ -35,7 +35,7 @@ class LaneStream(Protocol):
     def lane_has_work(self, lane: QueuedLane, size_bytes: int = 0) -> None: ...
     def lane_dropped(self, size_bytes: int) -> None: ...
     def lane_closed(self, lane: QueuedLane) -> None: ...
-    def tell(self, terms: LaneTerms, note: bytes) -> None: ...
+    def send_note(self, terms: LaneTerms, note: bytes) -> None: ...
     def credential_of(self, terms: LaneTerms) -> Credential: ...
 
 
@@ -95,7 +95,7 @@ class QueuedLane:
         """See Lane. A bookie that has entries is sent the ledger's current note if it lacks it: mostly that of the
         ledger's end."""
         if self._listener is not None and self._credential is not None and (note := self._new_note()):
-            self._stream.tell(self._terms, note)
+            self._stream.send_note(self._terms, note)
         self._listener = None
         self._stream.lane_dropped(sum(size for _, size in self._queue))
         self._queue.clear()
@@ -114,9 +114,9 @@ class QueuedLane:
         if self._fails_behind:
             self.fail(why)
         elif self._listener is not None:
-            asyncio.get_running_loop().call_soon(self._tell_behind, why)
+            asyncio.get_running_loop().call_soon(self._report_behind, why)
 
-    def _tell_behind(self, why: str) -> None:
+    def _report_behind(self, why: str) -> None:
         if self._listener is not None and self._is_behind:
             self._listener.behind(why)
 
@@ -193,7 +193,7 @@ class QueuedLane:
                 listener.acked(through)
         elif status is Status.WRITTEN and self._terms.deferred_sync:
             listener.written(through)
-        elif status in ENDS_THE_WRITER:
+        elif status in FATAL_STATUSES:
             self.close()
             listener.refused(status, detail)
         else:

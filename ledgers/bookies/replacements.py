@@ -13,7 +13,7 @@ from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 
 from ..cluster import Cluster
-from ..protocol.effects import IN_ENSEMBLE, FindReplacements
+from ..protocol.ledger_effects import IN_ENSEMBLE, FindReplacements
 from .health_probes import NOT_WRITABLE, choose_alive, takes_entries
 
 ORDERS_MAX = 120

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bookie.wire import LacStatement
 
 from ..integrity.digest import Digester
-from ..protocol.append import AppendPipeline
+from ..protocol.append_pipeline import AppendPipeline
 
 
 class SignedLac:

@@ -108,7 +108,7 @@ class ColdReader:
         """Returns the entries and stored bytes of every block. Raises EntryUnreadable."""
         found: list[Holding] = []
         for part, first_entry in enumerate(self._copy.part_starts):
-            with self._told(first_entry):
+            with self._translate_errors(first_entry):
                 index = await self._index(part)
             starts = pairwise(index.first_entries)
             sizes = (stop - start for start, stop in pairwise(index.offsets))
@@ -127,7 +127,7 @@ class ColdReader:
     async def _block(self, entry_id: int) -> Columns:
         part = self._copy.part_of(entry_id)
         name = self._name(entry_id)
-        with self._told(entry_id):
+        with self._translate_errors(entry_id):
             index = await self._index(part)
             number = index.block_of(entry_id)
             found = self._cache.block(name, number)
@@ -140,12 +140,12 @@ class ColdReader:
 
     async def _end_of_block(self, entry_id: int) -> int:
         """Returns the entry after the last one of this entry's block."""
-        with self._told(entry_id):
+        with self._translate_errors(entry_id):
             index = await self._index(self._copy.part_of(entry_id))
         return index.first_entries[index.block_of(entry_id) + 1]
 
     @contextmanager
-    def _told(self, entry_id: int) -> Iterator[None]:
+    def _translate_errors(self, entry_id: int) -> Iterator[None]:
         try:
             yield
         except ObjectStoreFailed as error:

@@ -15,7 +15,7 @@ from typing import Any
 from crc32c import crc32c
 
 from bookie.wire import Columns
-from bookie.wire.columns import LENGTH_BYTES, consecutive
+from bookie.wire.columnar_entries import LENGTH_BYTES, consecutive
 from metadata.records.notes import cold_index
 from metadata.records.notes.cold_index import ColdIndex
 

@@ -77,12 +77,12 @@ class Objects:
                 "backoff": {"max_backoff": timedelta(seconds=BACKOFF_SECONDS_MAX)},
                 "retry_timeout": timedelta(seconds=RETRY_SECONDS_MAX),
             }
-        with self._told("", "opened"):
+        with self._translate_errors("", "opened"):
             return from_url(self.url, **options)
 
     async def read(self, name: str, start: int, stop: int) -> memoryview:
         """Reads bytes `start` … `stop` - 1 of an object."""
-        with self._told(name, "read"):
+        with self._translate_errors(name, "read"):
             found = await self._obstore.get_range_async(self._backend, name, start=start, end=stop)
         if len(found) != stop - start:
             raise ObjectStoreFailed(self._of(name), f"it ends before byte {stop}")
@@ -90,20 +90,20 @@ class Objects:
 
     async def read_end(self, name: str, length: int) -> tuple[memoryview, int]:
         """Returns the last bytes of an object, or all of it, and its size."""
-        with self._told(name, "read"):
+        with self._translate_errors(name, "read"):
             found = await self._obstore.get_async(self._backend, name, options={"range": {"suffix": length}})
             return memoryview(await found.bytes_async()), found.meta["size"]
 
     async def size(self, name: str) -> int:
         """Returns the size of an object in bytes."""
-        with self._told(name, "found"):
+        with self._translate_errors(name, "found"):
             return int((await self._obstore.head_async(self._backend, name))["size"])
 
     @asynccontextmanager
     async def writing(self, name: str) -> AsyncIterator[obstore.AsyncWritableFile]:
         """Uploads an object. It exists and is durable when the block has ended; if the block raises, there is no
         object."""
-        with self._told(name, "written"):
+        with self._translate_errors(name, "written"):
             upload = self._obstore.open_writer_async(
                 self._backend, name, buffer_size=BUFFER_BYTES, max_concurrency=UPLOADS_AT_ONCE_MAX
             )
@@ -114,13 +114,13 @@ class Objects:
 
     async def names(self) -> list[tuple[str, int]]:
         """Lists all objects with their sizes."""
-        with self._told("", "listed"):
+        with self._translate_errors("", "listed"):
             pages = self._obstore.list(self._backend)
             return [(one["path"], one["size"]) async for page in pages for one in page]
 
     async def delete_all(self, key: str) -> int:
         """Deletes every object whose name begins with this key; returns how many there were."""
-        with self._told(key, "deleted"):
+        with self._translate_errors(key, "deleted"):
             names = [one["path"] async for page in self._obstore.list(self._backend, key) for one in page]
             if names:
                 await self._obstore.delete_async(self._backend, names)
@@ -130,7 +130,7 @@ class Objects:
         return f"{self.url}/{name}" if name else self.url
 
     @contextmanager
-    def _told(self, name: str, done: str) -> Iterator[None]:
+    def _translate_errors(self, name: str, done: str) -> Iterator[None]:
         """Turns errors of obstore into errors that name the object."""
         from obstore.exceptions import BaseError
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from crc32c import crc32c
 
 from bookie.wire import Columns
-from bookie.wire.columns import ID_BYTES
+from bookie.wire.columnar_entries import ID_BYTES
 
 Registers = npt.NDArray[np.uint32]
 

@@ -83,11 +83,11 @@ class Stretching:
 
             def work() -> None:
                 try:
-                    told = partial(_set_result, done, stretched(password, salt))
+                    deliver = partial(_set_result, done, stretched(password, salt))
                 except Exception as error:
-                    told = partial(_set_exception, done, error)
+                    deliver = partial(_set_exception, done, error)
                 with suppress(RuntimeError):  # the loop has ended: no caller waits
-                    loop.call_soon_threadsafe(told)
+                    loop.call_soon_threadsafe(deliver)
 
             Thread(target=work, name="ledger-password", daemon=True).start()
             return await done

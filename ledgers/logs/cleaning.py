@@ -5,15 +5,15 @@ from __future__ import annotations
 import logging
 from contextlib import suppress
 
-from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
+from metadata.records.logs.segment_deletion import Cleaner
 
 from ..errors import LedgerError, NoSuchLedger
 from ..record_change import metadata_errors
 from ..tasks import Tasks
 from .log_chain import LogChain
-from .segment_ledgers import SegmentLedgers
+from .log_segment_ledgers import LogSegmentLedgers
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Cleaning:
             del self._is_due[identity]
 
 
-async def delete_all(logs: LogStore, found: VersionedLog, ledgers: SegmentLedgers) -> None:
+async def delete_all(logs: LogStore, found: VersionedLog, ledgers: LogSegmentLedgers) -> None:
     """Deletes everything that is left of a deleted log. First recovers its last ledger if that is open, so that its
     writer confirms nothing more. Raises the errors of a recovery."""
     record, who = found.record, ledgers.cluster.who

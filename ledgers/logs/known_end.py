@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 from ..config import IDLE_LAC_SECONDS
 from .record_batch import RecordBatch
 
-TOLD_SECONDS_MAX = 20 * IDLE_LAC_SECONDS
+CATCH_UP_SECONDS_MAX = 20 * IDLE_LAC_SECONDS
 """How long bookies are asked for a position that another client may have confirmed: an idle writer reports it within
 two intervals (rule L4), and the machines may be busy."""
 
@@ -23,15 +23,15 @@ class KnownEnd:
     def __init__(self) -> None:
         self.position = 0
 
-    def reaches(self, position: int) -> int:
+    def advance_to(self, position: int) -> int:
         """Notes that the log reaches this position; returns the furthest position that it is known to reach."""
         self.position = max(self.position, position)
         return self.position
 
-    def reaches_behind(self, batch: RecordBatch) -> int:
+    def advance_past(self, batch: RecordBatch) -> int:
         """Notes that the log has these records; returns the position behind them."""
         end = batch.positions[-1] + 1
-        self.reaches(end)
+        self.advance_to(end)
         return end
 
 

@@ -9,11 +9,11 @@ from typing import Protocol, Unpack
 from weakref import WeakSet
 
 from metadata import keys
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord
-from metadata.records.logs.retained import Retained, look
-from metadata.records.logs.retention import Retention, told
+from metadata.records.logs.retention import Retention, retention_to_dict
+from metadata.records.logs.retention_view import RetentionView, look
 from metadata.records.logs.segment import Segment
 
 from ..cluster import Cluster
@@ -22,30 +22,30 @@ from ..elections.term import Term
 from ..entry import check_int, wrong_type
 from ..errors import LogHeld
 from ..record_change import metadata_errors
-from .access import check_may_change, check_may_give_up, check_no_member
 from .cleaning import Cleaning
 from .cursors.consumption import ConsumeOptions, Consumption
 from .cursors.cursor import COMMIT_SECONDS, Cursor
 from .cursors.cursor_calls import CursorCalls
 from .cursors.lag import Lag, lag_of
-from .cursors.where import Where, position_of
-from .forks.restoring import Restoration, former_name, planned
-from .forks.sharing import Sharing, sharing_of
+from .cursors.start_position import Where, position_of
+from .forks.fork_sharing import Sharing, sharing_of
+from .forks.log_restoration import Restoration, former_name, planned
 from .known_end import KnownEnd
+from .log_access import check_may_change, check_may_give_up, check_no_member
 from .log_chain import LogChain
+from .log_segment_ledgers import LogSegmentLedgers
 from .reading.log_reader import LogReader
 from .record_batch import Record, RecordBatch
-from .segment_ledgers import SegmentLedgers
 from .writing.log_writer import LogWriter
-from .writing.take_over import take_over
+from .writing.takeover import take_over
 
 
 class ForkCalls(Protocol):
     """The part of `LogCalls` that makes forks."""
 
-    async def fork(self, chain: LogChain, ledgers: SegmentLedgers, name: str, at: int) -> Log: ...
+    async def fork(self, chain: LogChain, ledgers: LogSegmentLedgers, name: str, at: int) -> Log: ...
 
-    async def restore(self, chain: LogChain, ledgers: SegmentLedgers, plan: Restoration) -> None: ...
+    async def restore(self, chain: LogChain, ledgers: LogSegmentLedgers, plan: Restoration) -> None: ...
 
 
 class Log:
@@ -59,7 +59,7 @@ class Log:
         self,
         cluster: Cluster,
         chain: LogChain,
-        ledgers: SegmentLedgers,
+        ledgers: LogSegmentLedgers,
         cleaning: Cleaning,
         writers: WeakSet[LogWriter],
         known: KnownEnd,
@@ -376,7 +376,7 @@ class Log:
             return record.truncated(before)
 
         await self._chain.change(truncated)
-        tell(Act.TRUNCATE, who=self._cluster.who, log=self.name, position=before)
+        record_audit(Act.TRUNCATE, who=self._cluster.who, log=self.name, position=before)
         self._cleaning.start(self._chain, self._cluster.who)
 
     @property
@@ -395,10 +395,10 @@ class Log:
         )
         await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
         await self._chain.change(lambda record: record.retained(retention))
-        tell(Act.RETENTION, who=self._cluster.who, log=self.name, **told(retention))
+        record_audit(Act.RETENTION, who=self._cluster.who, log=self.name, **retention_to_dict(retention))
 
-    async def retained(self) -> Retained:
-        """Reports which segment retention deletes next, and what keeps it, by the metadata; `Retained.judged` says
+    async def retained(self) -> RetentionView:
+        """Reports which segment retention deletes next, and what keeps it, by the metadata; `RetentionView.judged` says
         when."""
         record = await self.refresh()
         with metadata_errors():
@@ -414,4 +414,4 @@ class Log:
         await self.refresh()
         check_may_change(self._cluster)
         await self._chain.change(lambda record: record.held(is_held))
-        tell(Act.LEGAL_HOLD, who=self._cluster.who, log=self.name, is_held=is_held)
+        record_audit(Act.LEGAL_HOLD, who=self._cluster.who, log=self.name, is_held=is_held)

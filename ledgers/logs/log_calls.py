@@ -9,7 +9,7 @@ from dataclasses import replace
 from weakref import WeakSet
 
 from metadata import keys
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.backup import hold
 from metadata.records.ledger_record import IDENTITY_BYTES, is_of
 from metadata.records.logs.log_record import LogRecord, LogSettings
@@ -21,17 +21,17 @@ from metadata.records.logs.set_member import SetMember
 from ..cluster import Cluster
 from ..creating.new_ledger import NewLedger
 from ..errors import LedgerError, LogExists, LogHeld, NoSuchLog, NotAllowed
-from ..record_change import metadata_errors, no_log
-from ..writing.writer import close_writers
-from .access import check_may_change, check_may_give_up, check_no_member
+from ..record_change import metadata_errors, missing_log_error
+from ..writing.base_writer import close_writers
 from .cleaning import Cleaning, delete_all, release
 from .errors import LogIncomplete
 from .forks.forking import Forking, new_fork
-from .forks.restoring import Restoration, Restoring, successor_of
+from .forks.log_restoration import Restoration, Restoring, successor_of
 from .known_end import KnownEnds
 from .log import Log
+from .log_access import check_may_change, check_may_give_up, check_no_member
 from .log_chain import LogChain, Transition, check_not_restored
-from .segment_ledgers import LedgerCalls, SegmentLedgers
+from .log_segment_ledgers import LogSegmentLedgers, SegmentLedgerClient
 from .writing.log_writer import LogWriter
 
 STALE_MS = 86_400_000
@@ -41,7 +41,7 @@ STALE_MS = 86_400_000
 class LogCalls:
     """The calls of one client for its logs."""
 
-    def __init__(self, cluster: Cluster, calls: LedgerCalls) -> None:
+    def __init__(self, cluster: Cluster, calls: SegmentLedgerClient) -> None:
         self._cluster = cluster
         self._logs = LogStore(cluster.store)
         self._calls = calls
@@ -140,7 +140,7 @@ class LogCalls:
         await chain.change(_of(name, renamed))
         with metadata_errors():
             await self._logs.take_name(name, found.record.identity)
-        tell(Act.RENAME, who=self._cluster.who, log=name, to=new_name)
+        record_audit(Act.RENAME, who=self._cluster.who, log=name, to=new_name)
 
     async def delete(self, name: str, password: bytes, *, of: bytes | None = None) -> None:
         """Deletes a log with everything that it holds. Fences its writer. Raises NoSuchLog and the errors of
@@ -152,8 +152,8 @@ class LogCalls:
         found = await self.check_may_delete(name, password, of=of)
         if found is None:
             with metadata_errors():
-                raise await no_log(self._cluster.store, name)
-        ledgers = SegmentLedgers(self._cluster, self._calls, password)
+                raise await missing_log_error(self._cluster.store, name)
+        ledgers = LogSegmentLedgers(self._cluster, self._calls, password)
         if not found.record.deleted:
             chain = LogChain(self._logs, found)
             await chain.change(_given_up)
@@ -161,7 +161,7 @@ class LogCalls:
         await delete_all(self._logs, found, ledgers)
         with metadata_errors():
             await self._logs.take_name(name, found.record.identity)
-        tell(Act.DELETE, who=self._cluster.who, log=name)
+        record_audit(Act.DELETE, who=self._cluster.who, log=name)
 
     async def check_may_delete(
         self, name: str, password: bytes, *, of: bytes | None = None
@@ -179,7 +179,7 @@ class LogCalls:
             _given_up(found.record)
         return found
 
-    async def fork(self, chain: LogChain, ledgers: SegmentLedgers, name: str, at: int) -> Log:
+    async def fork(self, chain: LogChain, ledgers: LogSegmentLedgers, name: str, at: int) -> Log:
         """Creates a log that shares the records before a confirmed position. Raises LogExists, LogTruncated,
         NotAllowed."""
         record = new_fork(self._cluster, await chain.refresh(), keys.check_name(name), at)
@@ -189,7 +189,7 @@ class LogCalls:
         async with self._given_back(made, ledgers, unless_named=False):
             return self._log(await Forking(chain, made, ledgers, at).complete(), ledgers.password)
 
-    async def restore(self, chain: LogChain, ledgers: SegmentLedgers, plan: Restoration) -> None:
+    async def restore(self, chain: LogChain, ledgers: LogSegmentLedgers, plan: Restoration) -> None:
         """Restores a log to a confirmed position. Raises LogExists if the former name is another log's, LogFenced if
         writers take the log over again and again, LogRestored for a former log, NotAllowed."""
         record = check_not_restored(await chain.refresh())
@@ -204,7 +204,7 @@ class LogCalls:
 
     @asynccontextmanager
     async def _given_back(
-        self, made: VersionedLog, ledgers: SegmentLedgers, *, unless_named: bool
+        self, made: VersionedLog, ledgers: LogSegmentLedgers, *, unless_named: bool
     ) -> AsyncIterator[None]:
         """Deletes the fork if the block fails. A fork that cannot be deleted is left to the next deletion or
         restoration."""
@@ -221,7 +221,7 @@ class LogCalls:
             named = await self._logs.named(record.name)
         return named is not None and named.record.identity == record.identity
 
-    async def _delete_fork(self, made: VersionedLog, ledgers: SegmentLedgers) -> None:
+    async def _delete_fork(self, made: VersionedLog, ledgers: LogSegmentLedgers) -> None:
         fork = LogChain(self._logs, made)
         try:
             await fork.change(_unheld)
@@ -230,7 +230,7 @@ class LogCalls:
         else:
             await delete_all(self._logs, fork.found, ledgers)
 
-    async def _delete_stale(self, of: LogRecord, ledgers: SegmentLedgers) -> None:
+    async def _delete_stale(self, of: LogRecord, ledgers: LogSegmentLedgers) -> None:
         """Deletes forks that were to take the log's name, and whose makers died long ago."""
         oldest_ms = time.time_ns() // 1_000_000 - STALE_MS
         for found in await self._all_forks(of):
@@ -263,11 +263,11 @@ class LogCalls:
             if not await self._logs.give_name(record.name, record.identity):
                 await self._logs.forget(await self._logs.change(made.record.given_up(), made.version))
                 raise LogExists(record.name)
-        tell(Act.CREATE, who=self._cluster.who, log=record.name)
+        record_audit(Act.CREATE, who=self._cluster.who, log=record.name)
         return made
 
     def _log(self, found: VersionedLog, password: bytes) -> Log:
-        ledgers = SegmentLedgers(self._cluster, self._calls, password)
+        ledgers = LogSegmentLedgers(self._cluster, self._calls, password)
         known = self._ends.of(found.record.identity)
         chain = LogChain(self._logs, found)
         return Log(self._cluster, chain, ledgers, self._cleaning, self._writers, known, self)
@@ -281,7 +281,7 @@ class LogCalls:
         found = await self._found(name)
         if found is None:
             with metadata_errors():
-                raise await no_log(self._cluster.store, name)
+                raise await missing_log_error(self._cluster.store, name)
         self._check_owner(found.record)
         if found.record.forking:
             raise LogIncomplete(name)
@@ -289,7 +289,7 @@ class LogCalls:
 
     def _check_owner(self, record: LogRecord) -> None:
         if why := self._why_not(record):
-            tell(Act.REFUSED, f"log {record.name}: {why}", who=self._cluster.who)
+            record_audit(Act.REFUSED, f"log {record.name}: {why}", who=self._cluster.who)
             raise NotAllowed(why)
 
     def _why_not(self, record: LogRecord) -> str:

@@ -13,7 +13,13 @@ from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import Segment
 
 from ..errors import LogFenced, MetadataWentBack, NoSuchLedger
-from ..record_change import ClientRecord, check_not_older, lost_record, metadata_errors, no_log
+from ..record_change import (
+    ClientRecord,
+    check_not_older,
+    lost_record_error,
+    metadata_errors,
+    missing_log_error,
+)
 from .errors import LogRestored
 
 Transition = Callable[[LogRecord], LogRecord]
@@ -37,7 +43,7 @@ class LogChain(ClientRecord[LogRecord]):
             found = await self.logs.read(self.record.identity)
             if found is None or found.record.deleted:
                 await self._check_was_deleted(found)
-                raise await no_log(self.logs.store, name)
+                raise await missing_log_error(self.logs.store, name)
         check_not_older(f"the record of log {name!r}", found.version, known)
         return found
 
@@ -45,7 +51,7 @@ class LogChain(ClientRecord[LogRecord]):
         """Raises MetadataWentBack if the record and the chain's last ledger are both missing, and were not deleted."""
         last, ledgers = self.record.last, LedgerStore(self.logs.store)
         if found is None and last is not None and await ledgers.read(last.ledger_id) is None:
-            error = await lost_record(ledgers, last.ledger_id)
+            error = await lost_record_error(ledgers, last.ledger_id)
             if isinstance(error, MetadataWentBack):
                 raise error
 

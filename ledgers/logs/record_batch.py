@@ -22,7 +22,7 @@ from operator import attrgetter
 from struct import Struct
 from typing import NamedTuple
 
-from bookie.wire.columns import Columns
+from bookie.wire.columnar_entries import Columns
 from metadata.records.logs.log_record import PRODUCER_BYTES_MAX
 
 from ..entry import as_bytes, check_bytes, check_int

@@ -25,10 +25,10 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import VersionedRecord
 from metadata.settled_writes import until_changed
 
-from ..authorized import Keys, found_of
 from ..cluster import Cluster
 from ..cold.errors import BadObject, NotOffloaded, ObjectStoreFailed
 from ..errors import LedgerError
+from ..ledger_access import Keys, found_of
 from ..reading.ledger_view import LedgerView
 from ..record_change import metadata_errors
 from .upload import PART_BYTES_MAX, check_uploaded, upload

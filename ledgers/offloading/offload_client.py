@@ -7,15 +7,15 @@ from abc import ABC, abstractmethod
 from contextlib import aclosing
 
 from bookie.wire.trust.roles import Right
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.records.cold.cold_copy import check_url
 from metadata.records.ledger_record import LedgerRecord
 
-from ..authorized import found_of, keys_of, refusals_told
 from ..cluster import Cluster
 from ..cold.cold_reader import ColdCache, ColdReader
 from ..cold.errors import NotOffloaded
 from ..errors import Unauthorized
+from ..ledger_access import audit_refusals, found_of, keys_of
 from ..record_change import metadata_errors
 from .offload import offload, remove_unneeded, take_off_bookies
 from .offloader import Offloader
@@ -54,7 +54,7 @@ class OffloadClient(ABC):
             if not keep_on_bookies:
                 record = await take_off_bookies(cluster, ledger_id)
         assert record.cold is not None
-        tell(Act.OFFLOAD, who=cluster.who, ledger_id=ledger_id, to=record.cold.url)
+        record_audit(Act.OFFLOAD, who=cluster.who, ledger_id=ledger_id, to=record.cold.url)
         return record
 
     async def recall_ledger(self, ledger_id: int, *, password: bytes = b"") -> LedgerRecord:
@@ -72,7 +72,7 @@ class OffloadClient(ABC):
             _check_may_move(cluster, found.record, password)
             record = await recall(cluster, ledger_id)
         if record.cold is None and found.record.cold is not None:
-            tell(Act.RECALL, who=cluster.who, ledger_id=ledger_id)
+            record_audit(Act.RECALL, who=cluster.who, ledger_id=ledger_id)
         return record
 
     async def check_copy(self, ledger_id: int, *, password: bytes = b"") -> int:
@@ -112,6 +112,6 @@ class OffloadClient(ABC):
 
 def _check_may_move(cluster: Cluster, record: LedgerRecord, password: bytes) -> None:
     """Moving a ledger to one object store, or deleting its copy there, takes the right to delete the ledger."""
-    with refusals_told(cluster, record.ledger_id, "offload"):
+    with audit_refusals(cluster, record.ledger_id, "offload"):
         if why := cluster.why_not_deleted(record, is_proven=bool(password)):
             raise Unauthorized(record.ledger_id, why=why)

@@ -15,16 +15,16 @@ from metadata.rate_limit import RateLimit
 from metadata.records.cluster import list_bookies
 from metadata.records.cold import offloader_state
 from metadata.records.cold.cold_copy import ColdCopy
-from metadata.records.cold.offloader_state import TOLD_MAX, OffloaderState
+from metadata.records.cold.offloader_state import LEDGERS_NAMED_MAX, OffloaderState
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs.log_store import LogStore
 
-from ..authorized import found_of, keys_of
 from ..cluster import Cluster
 from ..cold.errors import NoSuchObject, ObjectStoreFailed
 from ..elections.errors import LeadershipLost
 from ..elections.term import Term
 from ..errors import LedgerError
+from ..ledger_access import found_of, keys_of
 from ..record_change import metadata_errors
 from ..tasks import end_tasks
 from .offload import offload, remove_unneeded, size_of, take_off_bookies
@@ -46,7 +46,7 @@ OBJECTS_PER_ROUND = 1000
 
 
 @dataclass(slots=True)
-class _Found:
+class _ListedLedgers:
     """The result of one listing of all ledgers. `stored`: ledgers with a complete copy, and the copy."""
 
     due: list[LedgerRecord] = field(default_factory=list)
@@ -75,7 +75,7 @@ class Offloader:
         """Copies ledgers that are due, has bookies drop those that were kept long enough, deletes unneeded objects,
         looks up other objects, and publishes its state. Raises LeadershipLost, MetadataUnavailable."""
         found, failed = await self._look(), dict[int, str]()
-        await self._tell(term, found, self.state.failed, self.state.missing)
+        await self._publish_state(term, found, self.state.failed, self.state.missing)
         await self._copy_all(found.due, term, failed)
         for ledger_id in found.to_drop:
             term.check()
@@ -88,14 +88,14 @@ class Offloader:
         missing = await self._missing(found.stored, term)
         if found.due or found.to_drop:
             found = await self._look()
-        return await self._tell(term, found, failed, missing)
+        return await self._publish_state(term, found, failed, missing)
 
     def stand_down(self) -> None:
         """Clears the published counts when the term ends, because the next leader reports them."""
         self.state = OffloaderState("", self.state.url, 0)
 
-    async def _look(self) -> _Found:
-        cluster, found, now_ms = self._cluster, _Found(), time.time_ns() // 1_000_000
+    async def _look(self) -> _ListedLedgers:
+        cluster, found, now_ms = self._cluster, _ListedLedgers(), time.time_ns() // 1_000_000
         leaving, young = list[LedgerRecord](), list[LedgerRecord]()
         with metadata_errors():
             names = {one.record.identity: one.record.name async for one in LogStore(cluster.store).by_name()}
@@ -105,7 +105,7 @@ class Offloader:
                 log_name = log_of(record, names)
                 if record.cold is not None and record.cold.is_stored:
                     found.stored.append((record.ledger_id, record.cold))
-                    found.on_bookies += not record.names_no_bookie
+                    found.on_bookies += not record.has_no_ensembles
                     leaving += [record] if over else []
                 if self._policy.is_to_be_dropped(record, now_ms):
                     found.to_drop.append(record.ledger_id)
@@ -152,7 +152,7 @@ class Offloader:
         except LedgerError as error:
             self.counts["failed"] += 1
             self._store_failures += isinstance(error, ObjectStoreFailed)
-            if len(failed) < TOLD_MAX:
+            if len(failed) < LEDGERS_NAMED_MAX:
                 failed[ledger_id] = str(error)
             log.warning("%s", error, extra={"ledger": ledger_id})
             return False
@@ -179,8 +179,8 @@ class Offloader:
         there = {ledger_id for ledger_id, _ in stored}
         return {ledger_id: why for ledger_id, why in missing.items() if ledger_id in there}
 
-    async def _tell(
-        self, term: Term, found: _Found, failed: Mapping[int, str], missing: Mapping[int, str]
+    async def _publish_state(
+        self, term: Term, found: _ListedLedgers, failed: Mapping[int, str], missing: Mapping[int, str]
     ) -> OffloaderState:
         self.state = replace(
             self.state,
@@ -192,12 +192,12 @@ class Offloader:
             waiting=len(found.due),
             waiting_bytes=sum(one.length_bytes or 0 for one in found.due),
             with_password=found.with_password,
-            next_ledgers=tuple(one.ledger_id for one in found.due[:TOLD_MAX]),
+            next_ledgers=tuple(one.ledger_id for one in found.due[:LEDGERS_NAMED_MAX]),
             failed=failed,
-            missing=dict(list(missing.items())[:TOLD_MAX]),
+            missing=dict(list(missing.items())[:LEDGERS_NAMED_MAX]),
         )
         with metadata_errors():
-            await offloader_state.tell(self._cluster.store, self.state)
+            await offloader_state.write(self._cluster.store, self.state)
         return self.state
 
 

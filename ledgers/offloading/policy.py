@@ -42,7 +42,7 @@ class OffloadPolicy:
 
     def is_to_be_dropped(self, record: LedgerRecord, now_ms: int) -> bool:
         """Whether bookies have kept a copied ledger for `keep_seconds`."""
-        copy, is_on_bookies = record.cold, not record.names_no_bookie
+        copy, is_on_bookies = record.cold, not record.has_no_ensembles
         if copy is None or not copy.is_stored or not is_on_bookies or record.is_on_no_bookie:
             return False
         return copy.at_ms + self.keep_seconds * 1000 <= now_ms

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from metadata.healing.marks import tell_lacking
+from metadata.healing.marks import mark_if_underreplicated
 from metadata.records.cold import removals
 from metadata.records.ledger_record import LedgerRecord
 
-from ..authorized import found_of
 from ..bookies.ensembles import first_fragment
 from ..cluster import Cluster
 from ..cold.errors import NotOffloaded
+from ..ledger_access import found_of
 from ..record_change import metadata_errors
 from .offload import change, remove_unneeded
 
@@ -26,7 +26,7 @@ async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
     Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, MetadataUnavailable.
     """
     record = (await found_of(cluster, ledger_id)).record
-    if record.is_in_object_store and record.names_no_bookie:
+    if record.is_in_object_store and record.has_no_ensembles:
         return await _place(cluster, record)
     if record.cold is not None and not any(one.lacking for one in record.fragments):
         return await _forget_copy(cluster, record)
@@ -37,11 +37,11 @@ async def _place(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
     chosen = (await first_fragment(cluster, record.shape)).ensemble
 
     def placed(now: LedgerRecord) -> LedgerRecord:
-        is_nowhere = now.is_in_object_store and now.names_no_bookie
+        is_nowhere = now.is_in_object_store and now.has_no_ensembles
         return now.recalled(chosen) if is_nowhere else now
 
     made = await change(cluster, record.ledger_id, placed)
-    await tell_lacking(cluster.marks, made)
+    await mark_if_underreplicated(cluster.marks, made)
     return made
 
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from bookie.wire import Columns
-from bookie.wire.columns import join
+from bookie.wire.columnar_entries import join
 from metadata.rate_limit import RateLimit
 from metadata.records.cold.cold_copy import ColdCopy
 from metadata.records.ledger_record import LedgerRecord

@@ -25,7 +25,7 @@ class HealthConfig(Protocol):
     def quarantine_seconds(self) -> float: ...
 
 
-class BookieHealth:
+class BookieFailureHistory:
     """A client's memory of failures. An avoided bookie is used only if there is no other.
 
     One failure counts against a bookie for `failed_bookie_seconds`; QUARANTINE_FAILURES of them within

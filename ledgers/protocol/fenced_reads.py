@@ -71,7 +71,7 @@ class Replica:
         return self.why_unreadable if self.covers(entry_id) else self.failure or "no answer yet"
 
 
-class Verdict(Enum):
+class EntryVerdict(Enum):
     """The conclusion that the answers so far permit about an entry."""
 
     OPEN = "more answers are needed"
@@ -101,16 +101,16 @@ class FencedReads:
         copies = (replica.entries.get(entry_id) for replica in self._write_set(entry_id))
         return next((copy for copy in copies if copy is not None), None)
 
-    def verdict(self, entry_id: int) -> Verdict:
+    def verdict(self, entry_id: int) -> EntryVerdict:
         if self.copy_of(entry_id) is not None:
-            return Verdict.PRESENT
+            return EntryVerdict.PRESENT
         residue = entry_id % self._striping.shape.ensemble_size
         quorum = self._striping.absent_quorums[residue]
         lacking = [p for p in quorum.voters if self.replicas[p].lacks(entry_id)]
         if quorum.outcome(lacking) is Outcome.WON:
-            return Verdict.ABSENT
+            return EntryVerdict.ABSENT
         is_heard = all(one.failure or one.covers(entry_id) for one in self._write_set(entry_id))
-        return Verdict.UNDECIDED if is_heard else Verdict.OPEN
+        return EntryVerdict.UNDECIDED if is_heard else EntryVerdict.OPEN
 
     def describe(self, entry_id: int) -> str:
         """The answer of each bookie that may have the entry, for an error message."""

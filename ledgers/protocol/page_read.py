@@ -23,7 +23,7 @@ from .striping import Striping
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class ReadReplica:
     """Read these entries from this position's bookie."""
 
     position: int
@@ -46,7 +46,7 @@ class PageFailed:
     is_absent: bool = False
 
 
-PageEffect = Ask | PageDone | PageFailed
+PageEffect = ReadReplica | PageDone | PageFailed
 
 
 class PageRead:
@@ -164,10 +164,10 @@ class PageRead:
         error = kind(self._ledger_id, self._first, self._answers)
         return [PageFailed(error, is_absent=self._lacking.issuperset(replicas))]
 
-    def _ask(self, position: int, last_entry: int) -> Ask:
+    def _ask(self, position: int, last_entry: int) -> ReadReplica:
         self._outstanding.add(position)
         self._asked.add(position)
-        return Ask(position, self._first, last_entry)
+        return ReadReplica(position, self._first, last_entry)
 
     # --- answers -----------------------------------------------------------------------------------
 

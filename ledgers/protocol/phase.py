@@ -8,7 +8,7 @@ from enum import Enum
 from metadata.records.ledger_record import LedgerRecord
 
 from ..errors import LedgerFenced, NotEnoughBookies
-from .effects import IN_ENSEMBLE
+from .ledger_effects import IN_ENSEMBLE
 
 
 class Phase(Enum):

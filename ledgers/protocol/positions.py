@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from metadata.records.ledger_record import BookieRef, Ensemble
 
-from .effects import OpenLane
+from .ledger_effects import OpenLane
 from .quorum import Outcome
 from .striping import Striping
 

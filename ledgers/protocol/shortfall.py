@@ -40,7 +40,7 @@ class Shortfall:
         self._striping = striping
         self._absent = frozenset(absent)
         self._lost: list[_Gap] = []  # gaps that stay, and are not in the record yet
-        self._telling: list[_Gap] = []  # gaps in flight when the record was last made
+        self._recorded_in_flight: list[_Gap] = []  # gaps in flight when the record was last made
         self._hoped: list[_Gap] = []  # gaps that are in the record, and may have been filled since
 
     def withdrawn(self, position: int, acked_through: int, confirmed_through: int) -> None:
@@ -51,7 +51,9 @@ class Shortfall:
         if gap is not None and not any(one.last_entry == gap.last_entry for one in hoped):
             self._lost.append(gap)
 
-    def told(self, record: LedgerRecord, acked: Mapping[int, int], confirmed_through: int) -> LedgerRecord:
+    def update_record(
+        self, record: LedgerRecord, acked: Mapping[int, int], confirmed_through: int
+    ) -> LedgerRecord:
         """Returns the record with all entries that may be lacking now, and without those that have arrived since.
 
         `acked`: the last entry that each position has acknowledged.
@@ -61,14 +63,14 @@ class Shortfall:
         for gap in self._hoped:  # entries that have not arrived are still in flight, and added again
             record = record.without_lacking(gap.position, gap.first_entry, gap.last_entry)
         gaps = (self._gap(n, through, confirmed_through) for n, through in acked.items())
-        self._telling = [gap for gap in gaps if gap is not None]
-        for gap in (*self._lost, *self._telling):
+        self._recorded_in_flight = [gap for gap in gaps if gap is not None]
+        for gap in (*self._lost, *self._recorded_in_flight):
             record = record.with_lacking(gap.position, gap.first_entry, gap.last_entry)
         return record
 
-    def stands(self) -> None:
-        """The record last returned by `told` is stored."""
-        self._lost, self._hoped, self._absent = [], self._telling, frozenset()
+    def record_stored(self) -> None:
+        """The record last returned by `update_record` is stored."""
+        self._lost, self._hoped, self._absent = [], self._recorded_in_flight, frozenset()
 
     def _gap(self, position: int, acked_through: int, confirmed_through: int) -> _Gap | None:
         held = self._striping.held_between(position, acked_through + 1, confirmed_through)

@@ -17,7 +17,7 @@ from ..cold.cold_reader import ColdReader
 from ..errors import LedgerError, MetadataUnavailable, MetadataWentBack, NoSuchLedger
 from ..integrity.digest import Digester
 from ..protocol.striping import Striping
-from ..record_change import check_not_older, lost_record
+from ..record_change import check_not_older, lost_record_error
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class LedgerView:
         try:
             found = await self.cluster.ledgers.read_again(self.record)
             if found is None:
-                raise await lost_record(self.cluster.ledgers, self.ledger_id)
+                raise await lost_record_error(self.cluster.ledgers, self.ledger_id)
         except MetadataError as error:
             raise self._unavailable("read the metadata of", error) from error
         check_not_older(f"the record of ledger {self.ledger_id}", found.version, known)

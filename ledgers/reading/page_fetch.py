@@ -9,8 +9,8 @@ from bookie.wire import Columns, ReadReply, ReadRequest
 from metadata.records.ledger_record import BookieRef, Fragment
 
 from ..errors import BookieUnavailable, EntryUnreadable, LedgerError, NoSuchEntry
-from ..protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
-from ..tasks import end_tasks, was_stopped
+from ..protocol.page_read import PageDone, PageEffect, PageFailed, PageRead, ReadReplica
+from ..tasks import end_tasks, was_suspended
 from .ledger_view import LedgerView
 
 ENTRIES_A_TURN = 2 * 1024
@@ -40,11 +40,11 @@ class PageFetcher:
         if metrics is None and traces is None:
             return await self._fetch(first_entry, last_entry, size)
         fetched: list[Columns] = []
-        with ExitStack() as told:
+        with ExitStack() as stack:
             if metrics is not None:
-                told.enter_context(metrics.reading(fetched))
+                stack.enter_context(metrics.reading(fetched))
             if traces is not None:
-                told.enter_context(traces.reading(self._view.ledger_id, first_entry, fetched))
+                stack.enter_context(traces.reading(self._view.ledger_id, first_entry, fetched))
             fetched.append(await self._fetch(first_entry, last_entry, size))
         return fetched[0]
 
@@ -66,7 +66,7 @@ class PageFetcher:
             try:
                 return await self._view.in_object_store().page(first_entry, last_entry, bytes_max)
             except EntryUnreadable:
-                if self._view.record.names_no_bookie:
+                if self._view.record.has_no_ensembles:
                     raise  # otherwise bookies may hold it again
         fragment = self._view.record.fragment_of(first_entry)
         last_there = self._view.last_entry_of_fragment(first_entry)
@@ -95,7 +95,7 @@ class PageFetcher:
                             return columns
                         case PageFailed():
                             raise self._error(effect)
-                        case Ask(position):
+                        case ReadReplica(position):
                             call = self._ask(fragment.ensemble[position], effect, bytes_max)
                             asked[asyncio.create_task(call)] = position
                 effects = await self._hear(machine, fragment, asked)
@@ -110,14 +110,16 @@ class PageFetcher:
         began = asyncio.get_running_loop().time()
         done, _ = await asyncio.wait(asked, timeout=patience_seconds, return_when=asyncio.FIRST_COMPLETED)
         if done:
-            return [effect for task in done for effect in self._tell(machine, asked.pop(task), task)]
-        if patience_seconds and was_stopped(began + patience_seconds):
+            return [effect for task in done for effect in self._pass_answer(machine, asked.pop(task), task)]
+        if patience_seconds and was_suspended(began + patience_seconds):
             return []
         for position in asked.values():
             self._view.cluster.note_slowness(fragment.ensemble[position])
         return machine.overdue()
 
-    def _tell(self, machine: PageRead, position: int, task: asyncio.Task[ReadReply]) -> list[PageEffect]:
+    def _pass_answer(
+        self, machine: PageRead, position: int, task: asyncio.Task[ReadReply]
+    ) -> list[PageEffect]:
         if task.cancelled():  # not by us: a client that is closed cancels its calls
             return machine.failed(position, "the connection was closed")
         match task.exception():
@@ -128,7 +130,7 @@ class PageFetcher:
             case error:
                 raise error
 
-    async def _ask(self, bookie: BookieRef, ask: Ask, bytes_max: int) -> ReadReply:
+    async def _ask(self, bookie: BookieRef, ask: ReadReplica, bytes_max: int) -> ReadReply:
         request = ReadRequest(
             bookie.incarnation,
             self._view.ledger_id,

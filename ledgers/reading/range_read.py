@@ -19,7 +19,7 @@ from metadata.records.ledger_record import BookieRef
 from ..tasks import end_tasks
 from .ledger_view import LedgerView
 from .page_fetch import PageFetcher
-from .scan_read import Scan, Scanner
+from .scan_read import Scanner, ScanRange
 
 WINDOW_ENTRIES_MAX = 64 * 1024
 """Limit of entries in one read-ahead window."""
@@ -61,7 +61,7 @@ class RangeRead:
         refused: set[BookieRef] = set()  # their scans returned none of the next entries
         while next_entry <= last_entry:
             began_at, width, scan = next_entry, self._window_entries(), None
-            if self._view.record.names_no_bookie:
+            if self._view.record.has_no_ensembles:
                 source = self._view.in_object_store().pages(next_entry, last_entry)
             elif (scan := self._scanner.scan_from(next_entry, last_entry, width, refused)) is None:
                 through = self._scanner.unscanned_through(next_entry, last_entry, width)
@@ -77,7 +77,7 @@ class RangeRead:
             elif scan is not None:
                 refused.add(scan.bookie)
 
-    async def _scanned(self, scan: Scan) -> AsyncGenerator[Columns, None]:
+    async def _scanned(self, scan: ScanRange) -> AsyncGenerator[Columns, None]:
         async with aclosing(self._scanner.pages(scan)) as pages:
             async for page in pages:
                 self._learn(page)

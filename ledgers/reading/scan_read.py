@@ -17,7 +17,7 @@ from metadata.records.ledger_record import BookieRef
 
 from ..bookie_client import CannotScan
 from ..errors import BookieUnavailable
-from ..tasks import end_tasks, was_stopped
+from ..tasks import end_tasks, was_suspended
 from .ledger_view import LedgerView
 
 SCAN_BYTES = 256 * 1024 * 1024
@@ -35,7 +35,7 @@ PATIENCE_TIMES_MAX = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Scan:
+class ScanRange:
     """A range to scan from one bookie."""
 
     bookie: BookieRef
@@ -64,7 +64,7 @@ class Scanner:
 
     def scan_from(
         self, first_entry: int, last_entry: int, page_entries: int, refused: Collection[BookieRef]
-    ) -> Scan | None:
+    ) -> ScanRange | None:
         """Plans the next scan, for pages of `page_entries`; None if it is not worthwhile, or no bookie is left."""
         if not self.may_scan:
             return None
@@ -78,7 +78,7 @@ class Scanner:
         unwanted = {*refused, *view.cluster.slow_or_failed_lately(), self._without}
         for bookie in (*ensemble[turn:], *ensemble[:turn]):
             if bookie not in unwanted:
-                return Scan(bookie, first_entry, min(last, first_entry + scan_entries - 1))
+                return ScanRange(bookie, first_entry, min(last, first_entry + scan_entries - 1))
         return None
 
     def unscanned_through(self, first_entry: int, last_entry: int, page_entries: int) -> int:
@@ -95,7 +95,7 @@ class Scanner:
             return through
         return min(last_entry, first_entry + page_entries * PAGES_UNSCANNED - 1)
 
-    async def pages(self, scan: Scan) -> AsyncGenerator[Columns, None]:
+    async def pages(self, scan: ScanRange) -> AsyncGenerator[Columns, None]:
         """Yields verified entries from the scan's first one on, in order and without a gap. May end before its last."""
         view, next_entry = self._view, scan.first_entry
         asked = scan.bookie.incarnation, view.ledger_id, scan.first_entry, scan.last_entry
@@ -103,17 +103,17 @@ class Scanner:
         request = ScanRequest(*asked, *sizes, view.credential(scan.bookie), view.identity)
         async with aclosing(view.cluster.bookies.scan(scan.bookie, request)) as replies:
             while next_entry <= scan.last_entry:
-                with self._told() as told:
+                with self._measure_page() as fetched:
                     page = await self._next(scan, replies, next_entry)
-                    told += [page] if page is not None else []
+                    fetched += [page] if page is not None else []
                 if page is None:
                     return
                 next_entry = page.last_entry + 1
                 yield page
-                del page, told  # do not hold it while waiting for the next one
+                del page, fetched  # do not hold it while waiting for the next one
 
     async def _next(
-        self, scan: Scan, replies: AsyncGenerator[ReadReply, None], first_entry: int
+        self, scan: ScanRange, replies: AsyncGenerator[ReadReply, None], first_entry: int
     ) -> Columns | None:
         """Waits for the next page; None if it is not a good one. Records failed and slow bookies."""
         coming = asyncio.ensure_future(anext(replies, None))
@@ -144,7 +144,7 @@ class Scanner:
             if done:
                 return True
             is_heard = self._view.cluster.bookies.heard_at(bookie) > began
-            if not is_heard and patience is not None and not was_stopped(began + patience):
+            if not is_heard and patience is not None and not was_suspended(began + patience):
                 return False
         return False
 
@@ -163,7 +163,7 @@ class Scanner:
         return last_entry if end is None else min(last_entry, end)
 
     @contextmanager
-    def _told(self) -> Iterator[list[Columns]]:
+    def _measure_page(self) -> Iterator[list[Columns]]:
         """Measures the page that the block puts into the list."""
         fetched: list[Columns] = []
         if self._view.cluster.metrics is None:

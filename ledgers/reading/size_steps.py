@@ -15,7 +15,7 @@ from ..cold.cold_reader import ColdReader
 from ..errors import BookieUnavailable, EntryUnreadable
 from ..integrity.digest import digester
 
-Ask = Callable[[BookieRef, HoldingsRequest], Awaitable[HoldingsReply]]
+AskHoldings = Callable[[BookieRef, HoldingsRequest], Awaitable[HoldingsReply]]
 """Asks one bookie. Raises BookieUnavailable."""
 
 
@@ -45,7 +45,7 @@ def measured_entries(
 class SizeSteps:
     """Asks the bookies. Bytes that no bookie reports count as spread evenly."""
 
-    def __init__(self, cluster: Cluster, ask: Ask, record: LedgerRecord, step_bytes: int) -> None:
+    def __init__(self, cluster: Cluster, ask: AskHoldings, record: LedgerRecord, step_bytes: int) -> None:
         self._cluster = cluster
         self._ask_bookie = ask
         self._record = record
@@ -103,12 +103,12 @@ class SizeSteps:
         self, fragment: Fragment, first: int, last: int, size_bytes: int | None
     ) -> list[SizeStep]:
         """Steps after `first`, ending with `size_bytes` if known; empty if no bookie answers."""
-        told = await self._ask(fragment.ensemble, first, last)
-        found = steps_of([run for runs in told for run in runs], first, last + 1)
+        answers = await self._ask(fragment.ensemble, first, last)
+        found = steps_of([run for runs in answers for run in runs], first, last + 1)
         if not found or not found[-1].bytes_before:
             return []
         shape = self._record.shape
-        copies = shape.write_quorum * len(told) / shape.ensemble_size
+        copies = shape.write_quorum * len(answers) / shape.ensemble_size
         scale = 1 / copies if size_bytes is None else size_bytes / found[-1].bytes_before
         return [SizeStep(step.entry_id, round(step.bytes_before * scale)) for step in found]
 

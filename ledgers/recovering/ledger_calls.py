@@ -21,10 +21,10 @@ from bookie.wire import (
 from bookie.wire.credentials import Purpose
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
-from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import BookieUnavailable
 from ..integrity.ledger_keys import LedgerKey
+from ..ledger_access import Keys
 from ..protocol.fenced_reads import Replica
 from .held_copies import Gap, HeldCopies
 
@@ -103,14 +103,14 @@ class Holders:
             self.silent[bookie.bookie_id] = error.why
             return
         if reply.status in (Status.OK, Status.NO_SUCH_LEDGER, Status.UNKNOWN):
-            self._hear(reply.last_add_confirmed)
+            self._note_lac(reply.last_add_confirmed)
             self._heard(bookie, reply)
         else:
             self._refused(bookie, reply, status_text(reply))
 
-    def _hear(self, told: LacStatement | None) -> None:
-        if told is not None and not self.record.is_closed and self._digester.is_valid_lac(told):
-            self.proven_through = max(self.proven_through, told.last_entry)
+    def _note_lac(self, statement: LacStatement | None) -> None:
+        if statement is not None and not self.record.is_closed and self._digester.is_valid_lac(statement):
+            self.proven_through = max(self.proven_through, statement.last_entry)
 
     def _heard(self, bookie: BookieRef, reply: LacReply) -> None:
         """Hook for subclasses that need more of the bookie's answer. Raises LedgerError."""
@@ -146,4 +146,4 @@ class Holders:
         if replica.failure:
             self._refused(bookie, reply, replica.failure + further)
         else:
-            self._hear(reply.last_add_confirmed)
+            self._note_lac(reply.last_add_confirmed)

@@ -16,10 +16,10 @@ from contextlib import aclosing
 from bookie.wire import LacReply, ReadReply, Status
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
-from ..authorized import Keys
 from ..cluster import Cluster
 from ..errors import LedgerError, LedgerRecoveryFailed, Unauthorized
-from ..protocol.fenced_reads import FencedReads, Verdict
+from ..ledger_access import Keys
+from ..protocol.fenced_reads import EntryVerdict, FencedReads
 from ..protocol.fencing import OLDER, Fencing
 from ..protocol.quorum import Outcome
 from ..protocol.striping import Striping
@@ -65,7 +65,7 @@ class Survivors(Holders):
         self.behind = f"entry {last + 1}: {reads.describe(last + 1)}"
         self.is_provable = (
             self._fencing.outcome() is Outcome.WON
-            and reads.verdict(last + 1) is Verdict.ABSENT
+            and reads.verdict(last + 1) is EntryVerdict.ABSENT
             and last >= self.proven_through
             and not self.record.also_at
         )

@@ -155,7 +155,7 @@ class AdvancedWriteHandle:
             raise LedgerClosed(self.ledger_id, "this writer was closed")
         self._early[entry_id] = (payload, future)
         self._early_bytes += len(payload) + ENTRY_OVERHEAD_BYTES
-        self._send_what_is_due()
+        self._send_due_entries()
 
     def _writer_moved(self) -> None:
         if self._writer.has_ended:  # closed with its client, too
@@ -192,7 +192,7 @@ class AdvancedWriteHandle:
         if entry_id < self._next or entry_id in self._early:
             raise DuplicateEntry(self.ledger_id, entry_id)
 
-    def _send_what_is_due(self) -> None:
+    def _send_due_entries(self) -> None:
         while self._next in self._early:
             payload, future = self._early[self._next]
             self._writer.submit(

@@ -28,7 +28,7 @@ one. Cancelled ones stay cancelled."""
 
 
 @dataclass(slots=True)
-class _Run:
+class _FutureRun:
     """Futures of consecutive entries, the first of them with this id. They are not stored as pairs: a process with
     thousands of entries in flight spends more on collecting that many objects as garbage than on all other work of an
     append."""
@@ -48,7 +48,7 @@ class AppendFutures:
 
     def __init__(self, first: int = 0) -> None:
         """`first`: the id of the first entry that will be taken in."""
-        self._runs: deque[_Run] = deque()  # a batch has one future, with its last id
+        self._runs: deque[_FutureRun] = deque()  # a batch has one future, with its last id
         self.last_run: list[AppendFuture] = []
         """Futures of the next entries, one for each: a caller that takes in one entry adds its future directly."""
         self._counted_through = first - 1  # the last entry before that run
@@ -82,7 +82,7 @@ class AppendFutures:
         self._end_run()
         self._counted_through += entries
         if future is not None:
-            self._runs.append(_Run(self._counted_through, [future]))
+            self._runs.append(_FutureRun(self._counted_through, [future]))
 
     def append_each(self, entries: int, futures: Sequence[AppendFuture]) -> None:
         """Adds the futures of the next `entries` entries, one for each; or none, if no caller waits."""
@@ -95,7 +95,7 @@ class AppendFutures:
     def _end_run(self) -> None:
         """Drops the references to the futures: a completed one keeps its writer alive."""
         if self.last_run:
-            self._runs.append(_Run(self._counted_through + 1, self.last_run))
+            self._runs.append(_FutureRun(self._counted_through + 1, self.last_run))
             self._counted_through += len(self.last_run)
             self.last_run = []
 

@@ -24,8 +24,8 @@ from ..errors import AppendTimeout, LedgerClosed, LedgerError
 from ..integrity.digest import Digester
 from ..integrity.encryption import Cipher, entry_bytes_max
 from ..integrity.ledger_keys import LedgerKey
-from ..protocol.append import AppendPipeline
-from ..protocol.effects import (
+from ..protocol.append_pipeline import AppendPipeline
+from ..protocol.ledger_effects import (
     Accept,
     AppendEffect,
     ChangeRecord,
@@ -42,11 +42,11 @@ from ..record_change import RecordVersion
 from ..tasks import Tasks
 from .append_backlog import AppendBacklog
 from .append_futures import AppendFuture, AppendFutures, complete_and
+from .base_writer import Writer
 from .checked_batch import CheckedBatch, checked
 from .idle_lac import IdleLac
 from .progress_timeout import ProgressClock
 from .quorum_watch import QuorumWatch, why_writing_waits
-from .writer import Writer
 
 
 class PipelineShell(Writer):
@@ -86,7 +86,7 @@ class PipelineShell(Writer):
         self._will_take = False
         self._room = asyncio.Event()
         self._room_bytes = 0  # may be taken in before pending bytes are counted again
-        self._is_close_told = False
+        self._is_close_audited = False
         self._idle_lac = IdleLac(
             cluster.idle_lacs,
             lambda: self.last_add_confirmed,
@@ -117,7 +117,7 @@ class PipelineShell(Writer):
     def what(self) -> str:
         return f"ledger {self.ledger_id}"
 
-    def tell_confirmed(self) -> None:
+    def send_lac(self) -> None:
         if not self.has_ended and self.last_add_confirmed >= 0:
             self._lanes.send_lac()
 
@@ -162,7 +162,7 @@ class PipelineShell(Writer):
             self._take_soon()
         self._answers.append(future)
         if self._room_bytes <= 0:
-            self._send_what_is_enough()
+            self._send_full_frames()
 
     def submit_each(
         self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture], head: bytes = b""
@@ -171,13 +171,13 @@ class PipelineShell(Writer):
         without."""
         self._take_in(payloads, size_bytes, head)
         self._answers.append_each(len(payloads), futures)
-        self._send_what_is_enough()
+        self._send_full_frames()
 
     def submit_batch(self, batch: CheckedBatch, future: AppendFuture | None) -> int:
         """Takes entries in as `submit` does, all or none; returns the first id."""
         self._take_in(batch.payloads, batch.size_bytes)
         self._answers.append(future, len(batch.payloads))
-        self._send_what_is_enough()
+        self._send_full_frames()
         return self._answers.next_entry - len(batch.payloads)
 
     def _take_in(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
@@ -195,7 +195,7 @@ class PipelineShell(Writer):
         self._cluster.turn.take(self._take_waiting_or_end)
 
     async def _until_room(self) -> None:
-        self._send_what_is_enough()
+        self._send_full_frames()
         while self.is_full:
             self._room.clear()
             await self._room.wait()
@@ -208,7 +208,7 @@ class PipelineShell(Writer):
         free = self.pending_bytes_max - self.pending_bytes
         self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)
 
-    def _send_what_is_enough(self) -> None:
+    def _send_full_frames(self) -> None:
         """Sends entries that fill a frame without waiting for the end of the iteration."""
         if self._waiting.room_bytes <= 0:
             self._take_waiting_or_end()
@@ -261,11 +261,11 @@ class PipelineShell(Writer):
 
     def lane_caught_up(self, lane: int) -> None:
         self._perform(self._machine.lane_behind(lane, ""))
-        self._tell_of_room()
+        self._notify_waiters()
 
     def lane_failed(self, lane: int, why: str) -> None:
         self._perform(self._machine.lane_failed(lane, why))
-        self._tell_of_room()
+        self._notify_waiters()
 
     def refused(self, lane: int, error: LedgerError) -> None:
         self._perform(self._machine.refused(lane, error))
@@ -289,7 +289,7 @@ class PipelineShell(Writer):
                 case OpenLane():
                     self._lanes.open(effect)
                     self._quorum.look()
-                    self._tell_of_room()
+                    self._notify_waiters()
                 case CloseLane():
                     self._lanes.close(effect)
                 case FindReplacements():
@@ -306,9 +306,9 @@ class PipelineShell(Writer):
         for observer in self._observers:
             observer.answered(last_entry)
         self._clock.progressed()
-        self._tell_of_room()
+        self._notify_waiters()
 
-    def _tell_of_room(self) -> None:
+    def _notify_waiters(self) -> None:
         self._room.set()
         self.on_progress()
 
@@ -344,7 +344,7 @@ class PipelineShell(Writer):
         for observer in self._observers:
             observer.ended(failure)
         self._clock.progressed()
-        self._tell_of_room()
+        self._notify_waiters()
 
     def _background_failed(self, error: BaseException) -> None:
         """Ends the writer after a bug or a broken record; never for protocol failures."""

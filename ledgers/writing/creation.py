@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.backup import hold
 from metadata.errors import KeyExists
 from metadata.records.ledger_ids import retired_end
@@ -40,7 +40,7 @@ async def create_record(
     metadata, MetadataError; the latter is MetadataRestored for a backup that is not accepted.
     """
     if why := cluster.why_not_created():
-        tell(Act.REFUSED, f"create: {why}", who=cluster.who)
+        record_audit(Act.REFUSED, f"create: {why}", who=cluster.who)
         raise NotAllowed(why)
     custom_metadata = _custom_metadata(cluster, new, encryption_key)
     shape, first = new.shape, await _ensemble(cluster, new.shape)
@@ -104,7 +104,7 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
         # Now, not before: a tombstone is deleted only after that number was raised. No client has used this ledger yet.
         await cluster.ledgers.delete(created)
         raise LedgerExists(record.ledger_id)
-    tell(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
+    record_audit(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
     if record.fragments[0].lacking:
         _warn_of_absent(cluster, record)
     return created
@@ -112,14 +112,14 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
 
 def _warn_of_absent(cluster: Cluster, record: LedgerRecord) -> None:
     """Logs a warning, at intervals: while a bookie is away every new ledger may be without it."""
-    untold = cluster.begun_without.untold(asyncio.get_running_loop().time())
-    if untold is None:
+    suppressed = cluster.begun_without.admit(asyncio.get_running_loop().time())
+    if suppressed is None:
         return
     first = record.fragments[0]
     log.warning(
         "ledger %d begins without %s, which does not answer or takes no entries now%s",
         record.ledger_id,
         " and ".join(f"bookie {first.ensemble[lack.position]}" for lack in first.lacking),
-        f" ({untold} more ledgers before it were not logged)" if untold else "",
+        f" ({suppressed} more ledgers before it were not logged)" if suppressed else "",
         extra={"ledger": record.ledger_id},
     )

@@ -18,24 +18,24 @@ class IdleLac:
         later: SharedTimer,
         last_add_confirmed: Callable[[], int],
         is_idle: Callable[[], bool],
-        tell: Callable[[], object],
+        send_lac: Callable[[], object],
     ) -> None:
         self._later = later
         self._last_add_confirmed = last_add_confirmed
         self._is_idle = is_idle
-        self._tell = tell
-        self._told = self._seen = -1
+        self._send_lac = send_lac
+        self._sent_through = self._seen = -1
         self._is_waiting = False
         self._has_stopped = False
 
     def confirmed(self) -> None:
         """Called when more entries were confirmed."""
-        if not self._is_waiting and self._is_idle() and self._told < self._last_add_confirmed():
+        if not self._is_waiting and self._is_idle() and self._sent_through < self._last_add_confirmed():
             self._wait()
 
     def has_joined(self) -> None:
         """Called when a bookie joined that may not know the LAC."""
-        self._told = -1
+        self._sent_through = -1
         self.confirmed()
 
     def stop(self) -> None:
@@ -53,5 +53,5 @@ class IdleLac:
         if self._seen != self._last_add_confirmed():  # it is busy, and idle only at this moment
             self._wait()
             return
-        self._told = self._seen
-        self._tell()
+        self._sent_through = self._seen
+        self._send_lac()

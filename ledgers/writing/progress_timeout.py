@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from ..tasks import was_stopped
+from ..tasks import was_suspended
 
 
 class ProgressClock:
@@ -43,7 +43,7 @@ class ProgressClock:
         self._timer = None
         if not self._waits():
             return
-        if was_stopped(self._due):
+        if was_suspended(self._due):
             self.progressed()
         left = self._progress_at + self._seconds_max - self._loop.time()
         if left <= 0:

@@ -10,21 +10,21 @@ from contextvars import ContextVar
 
 log = logging.getLogger(__name__)
 
-SAY_AFTER_SECONDS = 1.0
+WARN_AFTER_SECONDS = 1.0
 
 _is_within_one: ContextVar[bool] = ContextVar("is_within_one", default=False)
 
 
 @contextmanager
-def told_when_long(what: Callable[[], str]) -> Iterator[None]:
-    """Logs once the reason why the block waits, if it takes longer than SAY_AFTER_SECONDS. Within an event loop.
+def warn_when_slow(what: Callable[[], str]) -> Iterator[None]:
+    """Logs once the reason why the block waits, if it takes longer than WARN_AFTER_SECONDS. Within an event loop.
 
     Inside another such block it logs nothing: the outer block's text uses the caller's words.
     """
     if _is_within_one.get():
         yield
         return
-    timer = asyncio.get_running_loop().call_later(SAY_AFTER_SECONDS, lambda: log.warning("%s", what()))
+    timer = asyncio.get_running_loop().call_later(WARN_AFTER_SECONDS, lambda: log.warning("%s", what()))
     _is_within_one.set(True)
     try:
         yield

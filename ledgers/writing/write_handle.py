@@ -9,7 +9,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
-from metadata.audit import DONE, Act, tell
+from metadata.audit import DONE, Act, record_audit
 from metadata.errors import MetadataError
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
@@ -19,7 +19,7 @@ from ..errors import LedgerClosed, LedgerError, LedgerFenced, WriterFull
 from ..protocol.phase import is_closed_at
 from .append_shell import PipelineShell
 from .checked_batch import CheckedBatch
-from .slow_wait_warning import told_when_long, why_closing_waits
+from .slow_wait_warning import warn_when_slow, why_closing_waits
 
 log = logging.getLogger(__name__)
 
@@ -169,22 +169,22 @@ class WriteHandle(PipelineShell):
         """
         self.check_process()
         self._closing, self._room_bytes = True, 0
-        with told_when_long(self._why_closing_waits):
+        with warn_when_slow(self._why_closing_waits):
             with suppress(LedgerError):  # the error that ended the writer is raised below
                 await (self.force() if self._deferred_sync else self.flush())
             self._perform(self._machine.close())  # closes once, however often it is called
             error = await asyncio.shield(self._finished)
-        self._tell_of_close(error)
+        self._audit_close(error)
         await self._let_go()
         if error is not None and not await self._was_closed_by_others(error):
             raise error
 
-    def _tell_of_close(self, error: LedgerError | None) -> None:
-        if not self._is_close_told:
-            self._is_close_told = True
+    def _audit_close(self, error: LedgerError | None) -> None:
+        if not self._is_close_audited:
+            self._is_close_audited = True
             last = self.last_add_confirmed
             outcome = DONE if error is None else str(error)
-            tell(Act.CLOSE, outcome, who=self._cluster.who, ledger_id=self.ledger_id, last_entry=last)
+            record_audit(Act.CLOSE, outcome, who=self._cluster.who, ledger_id=self.ledger_id, last_entry=last)
 
     def _why_closing_waits(self) -> str:
         unconfirmed = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries

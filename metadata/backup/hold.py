@@ -15,7 +15,7 @@ from ..errors import BadRecord, MetadataRestored, StoreRefused
 from ..records import directory_generations
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
-from ..records.unreadable import parsed, skip
+from ..records.record_decoding import parse_record, skip
 from ..store import MetadataStore, Versioned, list_all
 
 FORMAT_VERSION = 1
@@ -120,7 +120,7 @@ async def read(store: MetadataStore) -> Restored | None:
 
 
 def _decoded(found: Versioned) -> Restored:
-    message = parsed(pb.Restored, keys.RESTORED, found.value, FORMAT_VERSION)
+    message = parse_record(pb.Restored, keys.RESTORED, found.value, FORMAT_VERSION)
     return Restored(
         message.backup_ms,
         message.restored_ms,
@@ -218,7 +218,7 @@ async def accepted(store: MetadataStore) -> Accepted | None:
     found = await store.get(keys.ACCEPTED)
     if found is None:
         return None
-    message = parsed(pb.Restored, keys.ACCEPTED, found.value, FORMAT_VERSION)
+    message = parse_record(pb.Restored, keys.ACCEPTED, found.value, FORMAT_VERSION)
     return Accepted(
         message.nonce, frozenset(BookieRef(one.bookie_id, one.incarnation) for one in message.heard)
     )
@@ -271,12 +271,12 @@ async def may_be_older(store: MetadataStore) -> bool:
     return False
 
 
-async def tell(store: MetadataStore, misfits: Misfits) -> None:
+async def publish_misfits(store: MetadataStore, misfits: Misfits) -> None:
     """Writes the bookie's findings, replacing those for an earlier restore. Raises MetadataError."""
     await settled_writes.put(store, keys.misfits(misfits.bookie.bookie_id), _encode(misfits))
 
 
-async def told(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:
+async def read_misfits(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:
     """Reads the bookies' findings for this restore, by name; skips undecodable ones. Raises MetadataError."""
     found = {}
     async for item in list_all(store, keys.MISFITS):
@@ -310,7 +310,7 @@ def _encode(misfits: Misfits) -> bytes:
 
 
 def _decode(key: str, value: bytes) -> Misfits:
-    message = parsed(pb.Misfits, key, value, FORMAT_VERSION)
+    message = parse_record(pb.Misfits, key, value, FORMAT_VERSION)
     return Misfits(
         BookieRef(key.removeprefix(keys.MISFITS), message.incarnation),
         message.restored_nonce,

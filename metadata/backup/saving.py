@@ -14,7 +14,7 @@ from typing import Protocol
 from .. import keys
 from ..errors import BackupUnusable
 from ..store import MetadataStore, list_all
-from .file import BackupWriter, Item
+from .backup_file import BackupWriter, Item
 
 NAMING_LEDGERS = (
     keys.JOURNALS,

@@ -29,15 +29,15 @@ UNLESS_WELL = frozenset({Verdict.AMISS, Verdict.UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact. `told` states what is true while the verdict is WELL. `by` and `age`: who measures it, and the maximum
-    age of a measurement.
+    """A fact. `description` states what is true while the verdict is WELL. `by` and `age`: who measures it, and the
+    maximum age of a measurement.
 
     `not_ready`: verdicts for which clients should not use the daemon. `not_whole`: verdicts for which the cluster is
     not whole, or not known to be. `alerts`: the alerts of docs/running/alerts.yaml that watch it.
     """
 
     name: str
-    told: str
+    description: str
     by: str
     age: str
     not_ready: frozenset[Verdict] = NEVER
@@ -78,7 +78,7 @@ def of_store(seen: StoreHealth | None, *, age_seconds: float = 0.0) -> Finding:
     """The metadata store's finding, from its last reported health; None if it did not answer."""
     if seen is None:
         return METADATA.unknown("the metadata has not reported its health")
-    if not seen.is_told:
+    if not seen.is_reported:
         return METADATA.unknown("no member of the metadata store reports its health")
     return METADATA.found(seen.refuses, age_seconds=age_seconds)
 

@@ -20,18 +20,18 @@ log = logging.getLogger(__name__)
 
 async def watch_health(store: CountingStore) -> NoReturn:
     """Keeps `store.health_seen` up to date until cancelled; logs when the store starts and stops refusing changes."""
-    told = ""
+    logged = ""
     while True:
         try:
             refuses = (await store.health()).refuses
         except MetadataError as error:
             log.log(weight(error), "the metadata does not report its health: %s", error)
         else:
-            if refuses and not told:
+            if refuses and not logged:
                 log.error("%s", refuses)
-            elif told and not refuses:
+            elif logged and not refuses:
                 log.warning("the metadata takes changes again")
-            told = refuses
+            logged = refuses
         await asyncio.sleep(LOOK_SECONDS)
 
 

@@ -32,7 +32,7 @@ class Outage:
     def __init__(self) -> None:
         self._has_answered = False
         self._began: float | None = None
-        self._told = 0.0
+        self._logged_at = 0.0
         self._calls = 0
         self._answered_at = -math.inf
 
@@ -47,10 +47,10 @@ class Outage:
         now = time.monotonic()
         self._calls += 1
         if self._began is None:
-            self._began = self._told = now
+            self._began = self._logged_at = now
             log.warning("the metadata does not answer, and is asked again until it does: %s", error)
-        elif now - self._told >= AGAIN_SECONDS:
-            self._told = now
+        elif now - self._logged_at >= AGAIN_SECONDS:
+            self._logged_at = now
             log.warning(
                 "the metadata has not answered for %.0f s, in %d calls: %s",
                 now - self._began,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import grpc
 
-from ..secret_file import tell_at_hangup
+from ..secret_file import reload_at_hangup
 from .config import EtcdConfig
 from .errors import Effect, EtcdRefused, FailureVerdict, MemberRefused, NotSent, PasswordRefused, verdict_on
 
@@ -36,10 +36,10 @@ class Authentication:
         self._in_file = config.read_password()
         self._accepted: str | None = None
         self._refusal: _Refusal | None = None
-        self._told: str | None = None
+        self._last_logged: str | None = None
         self._token: str | None = None
         self._asking = asyncio.Lock()
-        tell_at_hangup(self)
+        reload_at_hangup(self)
 
     async def token(self, ask: Ask, endpoint: str) -> str:
         """Returns the token; requests one if there is none.
@@ -77,7 +77,7 @@ class Authentication:
         try:
             found = self._config.read_password()
         except (OSError, ValueError) as error:
-            self._tell(f"the password for etcd cannot be read again: {error}; keeping the previous one")
+            self._log_once(f"the password for etcd cannot be read again: {error}; keeping the previous one")
             return
         if found != self._in_file:
             log.info("the password for etcd was read again from %s", self._config.password_file)
@@ -96,21 +96,21 @@ class Authentication:
             details = f"{error.details()}; {self._what_to_do()}"
             self._refusal = _Refusal(time.monotonic() + REFUSED_PAUSE_SECONDS, error.code(), details)
             if self._accepted is not None:
-                self._tell(f"etcd refuses the password: {details}")
+                self._log_once(f"etcd refuses the password: {details}")
             return None
 
     def _took(self, password: str) -> None:
         if self._accepted is not None and password != self._accepted:
             log.warning("etcd takes the new password of user %s", self._config.user)
         if password == self._in_file:
-            self._told = None
+            self._last_logged = None
         self._accepted, self._refusal = password, None
 
-    def _tell(self, line: str) -> None:
+    def _log_once(self, line: str) -> None:
         """Logs the line, unless it repeats the last one."""
-        if line != self._told:
+        if line != self._last_logged:
             log.warning("%s", line)
-            self._told = line
+            self._last_logged = line
 
     def _what_to_do(self) -> str:
         return (

@@ -96,13 +96,13 @@ Attempt = Callable[[grpc.aio.Channel, Metadata, float], Awaitable[T]]
 """One try of a call on one channel, with this metadata, within these seconds."""
 
 
-class Request(Protocol):
+class EtcdRequest(Protocol):
     """Part of the interface of protobuf message classes."""
 
     def SerializeToString(self) -> bytes: ...  # noqa: N802 — protobuf's name
 
 
-def unary(method: str, request: Request, parse: Callable[[bytes], T]) -> Attempt[T]:
+def unary(method: str, request: EtcdRequest, parse: Callable[[bytes], T]) -> Attempt[T]:
     """An attempt at one unary call. `method` is its path."""
 
     async def attempt(channel: grpc.aio.Channel, metadata: Metadata, seconds: float) -> T:
@@ -135,7 +135,7 @@ class EtcdChannels:
         """
         self.check_open()
         try:
-            return await _Run(self, effect, self._config.timeout).run(attempt)
+            return await _RetriedCall(self, effect, self._config.timeout).run(attempt)
         except grpc.aio.UsageError:  # gRPC's error for a channel that was closed meanwhile
             self.check_open()
             raise
@@ -249,7 +249,7 @@ def _new_channel(endpoint: str, credentials: grpc.ChannelCredentials | None) -> 
     return _Channel(grpc.aio.secure_channel(endpoint, credentials, options=CHANNEL_OPTIONS), credentials)
 
 
-class _Run:
+class _RetriedCall:
     """Retries one call over the endpoints until its deadline."""
 
     def __init__(self, channels: EtcdChannels, effect: Effect, seconds: float) -> None:

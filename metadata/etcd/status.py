@@ -43,7 +43,7 @@ async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds:
     members, versions, size = {}, set(), 0
     alarms: set[str] = set()
     for endpoint, reply in zip(endpoints, replies, strict=True):
-        members[endpoint] = reply if isinstance(reply, str) else _told(reply)
+        members[endpoint] = reply if isinstance(reply, str) else _describe_member(reply)
         if not isinstance(reply, str):
             versions.add(reply.version)
             size = max(size, reply.dbSize)
@@ -51,8 +51,8 @@ async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds:
     _check_not_too_old(versions)
     doubts = {why_unsafe(found) for found in versions} - {""}
     refuses = "; ".join(_ALARMS.get(one, f"etcd has the alarm {one}") for one in sorted(alarms))
-    doubt, is_told = "; ".join(sorted(doubts)), bool(versions)
-    return StoreHealth("etcd", ", ".join(sorted(versions)), size, members, doubt, refuses, is_told)
+    doubt, is_reported = "; ".join(sorted(doubts)), bool(versions)
+    return StoreHealth("etcd", ", ".join(sorted(versions)), size, members, doubt, refuses, is_reported)
 
 
 async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.StatusResponse | str:
@@ -71,7 +71,7 @@ async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.St
         return str(error)
 
 
-def _told(reply: pb.StatusResponse) -> str:
+def _describe_member(reply: pb.StatusResponse) -> str:
     voter = "leader" if reply.leader == reply.header.member_id else "follower"
     role = "learner" if reply.isLearner else voter
     return f"{role}, {'; '.join(reply.errors)}" if reply.errors else role

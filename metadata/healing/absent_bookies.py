@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..records import records_pb2 as pb
-from ..records.unreadable import parsed, skip
+from ..records.record_decoding import parse_record, skip
 from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1
@@ -74,5 +74,5 @@ def _encode(absence: Absence) -> bytes:
 
 
 def _decode(key: str, value: bytes) -> Absence:
-    message = parsed(pb.Absence, key, value, FORMAT_VERSION, "absence")
+    message = parse_record(pb.Absence, key, value, FORMAT_VERSION, "absence")
     return Absence(key.removeprefix(keys.ABSENT), message.incarnation, message.since_ms, message.absent_ms)

@@ -17,7 +17,7 @@ from ..records.cluster import Cookie
 from ..records.ledger_ids import count_beyond
 from ..records.ledger_record import BookieRef, Tombstone
 from ..records.ledger_store import LedgerStore
-from ..records.unreadable import parsed, skip
+from ..records.record_decoding import parse_record, skip
 from ..store import MetadataStore, Versioned, list_all
 
 FORMAT_VERSION = 1
@@ -36,18 +36,18 @@ async def note(store: MetadataStore, bookie: BookieRef, revision: int) -> None:
 
 async def passed_by_all(store: MetadataStore) -> int:
     """The revision up to which every bookie has dropped deleted ledgers; 0 if one has not reported."""
-    told = {item.key.removeprefix(keys.COLLECTED): item async for item in list_all(store, keys.COLLECTED)}
-    passed = [_passed(item, told) async for item in list_all(store, keys.COOKIES)]
+    reports = {item.key.removeprefix(keys.COLLECTED): item async for item in list_all(store, keys.COLLECTED)}
+    passed = [_passed(item, reports) async for item in list_all(store, keys.COOKIES)]
     return min(passed, default=0)
 
 
-def _passed(cookie: Versioned, told: dict[str, Versioned]) -> int:
-    found = told.get(cookie.key.removeprefix(keys.COOKIES))
+def _passed(cookie: Versioned, reports: dict[str, Versioned]) -> int:
+    found = reports.get(cookie.key.removeprefix(keys.COOKIES))
     if found is None:
         return 0
     try:
         incarnation = Cookie.decode(cookie.key, cookie.value).incarnation
-        message = parsed(pb.Collected, found.key, found.value, FORMAT_VERSION)
+        message = parse_record(pb.Collected, found.key, found.value, FORMAT_VERSION)
     except BadRecord as error:
         skip(error)
         return 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
-from ..records.unreadable import parsed
+from ..records.record_decoding import parse_record
 from ..store import MetadataStore
 
 FORMAT_VERSION = 1
@@ -55,7 +55,7 @@ async def read(store: MetadataStore, key: str) -> LeaseLock | None:
 
 def decode(key: str, value: bytes) -> LeaseLock:
     """Decodes a holder. Raises BadRecord."""
-    message = parsed(pb.Holder, key, value, FORMAT_VERSION, "holder")
+    message = parse_record(pb.Holder, key, value, FORMAT_VERSION, "holder")
     bookie = BookieRef(message.bookie_id, message.incarnation)
     unreachable = {
         name: Unreachable(message.called_at.get(name, ""), why) for name, why in message.unreachable.items()

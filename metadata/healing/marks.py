@@ -15,7 +15,7 @@ from .. import keys, settled_writes
 from ..errors import BadRecord, MetadataError
 from ..records import records_pb2 as pb
 from ..records.ledger_record import LedgerRecord
-from ..records.unreadable import parsed, skip
+from ..records.record_decoding import parse_record, skip
 from ..store import MetadataStore, list_all
 
 log = logging.getLogger(__name__)
@@ -68,8 +68,10 @@ class Marks:
 
     async def failed(self, ledger_id: int, why: str) -> None:
         """Counts a failed try. A ledger without a mark stays without."""
-        told = why[:TEXT_CHARACTERS_MAX]
-        await self._change(ledger_id, lambda mark: mark and replace(mark, tries=mark.tries + 1, why_not=told))
+        reason = why[:TEXT_CHARACTERS_MAX]
+        await self._change(
+            ledger_id, lambda mark: mark and replace(mark, tries=mark.tries + 1, why_not=reason)
+        )
 
     async def remove(self, ledger_id: int) -> None:
         """Removes the mark, because the ledger needs nothing. A mark that has just changed is checked again later."""
@@ -96,13 +98,13 @@ def _encode(mark: Mark) -> bytes:
 
 
 def _decode(key: str, value: bytes) -> Mark:
-    message = parsed(pb.UnderReplicated, key, value, FORMAT_VERSION, "mark")
+    message = parse_record(pb.UnderReplicated, key, value, FORMAT_VERSION, "mark")
     return Mark(
         keys.ledger_id_of(key), message.since_ms, tuple(message.reasons), message.tries, message.why_not
     )
 
 
-async def tell_lacking(marks: Marks, record: LedgerRecord) -> None:
+async def mark_if_underreplicated(marks: Marks, record: LedgerRecord) -> None:
     """Marks a ledger under-replicated if its record states that copies lack entries (rule W6), or that a bookie has to
     fence it.
 

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..records import records_pb2 as pb
-from ..records.unreadable import skip
+from ..records.record_decoding import skip
 from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1

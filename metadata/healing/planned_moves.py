@@ -14,7 +14,7 @@ from .. import keys, settled_writes
 from ..errors import BadRecord
 from ..records import records_pb2 as pb
 from ..records.ledger_record import BookieRef
-from ..records.unreadable import skip
+from ..records.record_decoding import skip
 from ..store import MetadataStore, list_all
 
 FORMAT_VERSION = 1

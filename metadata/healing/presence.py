@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from ..errors import StoreRefused
-from ..records import cluster, decommissioned
+from ..records import cluster, decommissioned_bookies
 from ..records.cluster import find_bookie
 from ..records.ledger_record import BookieRef
 from ..store import MetadataStore
@@ -97,7 +97,7 @@ async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
 
 
 async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
-    gone = await _if_allowed(decommissioned.read(store, bookie.incarnation))
+    gone = await _if_allowed(decommissioned_bookies.read(store, bookie.incarnation))
     if gone is not None:
         return Whereabouts(bookie, Presence.LOST, f"it was decommissioned at {gone.at}")
     why = (

@@ -10,8 +10,8 @@ from ..errors import BadRecord, KeyExists
 from ..store import MetadataStore, list_all
 from . import records_pb2 as pb
 from . import registration
+from .record_decoding import parse_record, skip
 from .registration import Registration
-from .unreadable import parsed, skip
 
 FORMAT_VERSION = 1
 
@@ -58,7 +58,7 @@ class Cookie:
 
     @classmethod
     def decode(cls, where: str, value: bytes) -> Cookie:
-        message = parsed(pb.Cookie, where, value, FORMAT_VERSION, "cookie")
+        message = parse_record(pb.Cookie, where, value, FORMAT_VERSION, "cookie")
         return cls(message.cluster_id, message.bookie_id, message.incarnation, tuple(message.predecessors))
 
 
@@ -74,7 +74,7 @@ async def cluster_id(store: MetadataStore, *, create: bool = False) -> str | Non
     return (
         None
         if found is None
-        else parsed(pb.Layout, keys.LAYOUT, found.value, FORMAT_VERSION, "layout").cluster_id
+        else parse_record(pb.Layout, keys.LAYOUT, found.value, FORMAT_VERSION, "layout").cluster_id
     )
 
 

@@ -11,8 +11,8 @@ from ..store import MetadataStore, Versioned, list_all
 from . import records_pb2 as pb
 from .cluster import list_bookies
 from .ledger_record import BookieRef
+from .record_decoding import parse_record, skip
 from .registration import Registration, of_message, to_message
-from .unreadable import parsed, skip
 
 FORMAT_VERSION = 1
 
@@ -75,7 +75,7 @@ async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple
 
 def life_in(found: Versioned, incarnation: str) -> Life:
     """This incarnation's generation under the key; Life() for another's. Raises BadRecord."""
-    message = parsed(pb.Life, found.key, found.value, FORMAT_VERSION)
+    message = parse_record(pb.Life, found.key, found.value, FORMAT_VERSION)
     if message.incarnation != incarnation:
         return Life()
     return Life(
@@ -96,7 +96,7 @@ async def _lives(store: MetadataStore) -> AsyncIterator[tuple[BookieRef, pb.Life
     """The records of all bookies, and the version of each key. Raises MetadataError."""
     async for item in list_all(store, keys.LIVES):
         try:
-            message = parsed(pb.Life, item.key, item.value, FORMAT_VERSION)
+            message = parse_record(pb.Life, item.key, item.value, FORMAT_VERSION)
         except BadRecord as error:
             skip(error)
         else:
@@ -105,8 +105,8 @@ async def _lives(store: MetadataStore) -> AsyncIterator[tuple[BookieRef, pb.Life
 
 async def last_registrations(store: MetadataStore) -> dict[BookieRef, Registration]:
     """The last registration of each bookie, including absent ones. Raises MetadataError."""
-    told = [_last_of(message) async for _, message, _ in _lives(store)]
-    return {last.bookie: last for last in told if last is not None}
+    found = [_last_of(message) async for _, message, _ in _lives(store)]
+    return {last.bookie: last for last in found if last is not None}
 
 
 async def last_renewed(store: MetadataStore) -> dict[str, int]:
@@ -127,6 +127,6 @@ async def time_ms(store: MetadataStore) -> int:
     do not report their time, or none lives. Raises MetadataError.
     """
     alive = {one.bookie for one in await list_bookies(store)}
-    told = [message.at_ms async for one, message, _ in _lives(store) if one in alive]
-    told = [0] * (len(alive) - len(told)) + sorted(told)
-    return told[(len(told) - 1) // 2] if told else 0
+    times = [message.at_ms async for one, message, _ in _lives(store) if one in alive]
+    times = [0] * (len(alive) - len(times)) + sorted(times)
+    return times[(len(times) - 1) // 2] if times else 0

@@ -176,7 +176,7 @@ class LedgerRecord:
         return self.is_in_object_store and all(len(f.lacking) == len(f.ensemble) for f in self.fragments)
 
     @property
-    def names_no_bookie(self) -> bool:
+    def has_no_ensembles(self) -> bool:
         """Whether bookies are to keep nothing of the ledger (rule O2)."""
         return not any(fragment.ensemble for fragment in self.fragments)
 

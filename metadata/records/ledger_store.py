@@ -13,7 +13,7 @@ from ..store import PAGE_KEYS_MAX, EventKind, MetadataStore, list_all
 from . import ledger_codec
 from .cold import removals
 from .ledger_record import LedgerRecord, Tombstone
-from .unreadable import OnUnreadable, skip
+from .record_decoding import OnUnreadable, skip
 
 SPREAD_MAX = 4
 """`look_up` lists the range of the given ledgers if it contains at most this multiple of their number."""

@@ -22,7 +22,7 @@ class Registration:
     With `heals` off it copies nothing, and other bookies do. Disk sizes are updated when they have changed by much. 0
     and "" come from programs that did not report them.
 
-    `reading_key`: the public key that authenticates it as a bookie when it copies ledgers with a password. `amiss`:
+    `reading_key`: the public key that authenticates it as a bookie when it copies ledgers with a password. `problems`:
     problems that only it can measure, by the name of the fact (`metadata/counting/facts`).
     """
 
@@ -36,7 +36,7 @@ class Registration:
     version: str = ""
     heals: bool = True
     reading_key: bytes = b""
-    amiss: Mapping[str, str] = field(default_factory=dict, hash=False)
+    problems: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def key(self) -> str:
@@ -45,7 +45,7 @@ class Registration:
     @property
     def outline(self) -> Registration:
         """The part that is useful to people while the bookie is absent."""
-        return replace(self, session=b"", reading_key=b"", amiss={})
+        return replace(self, session=b"", reading_key=b"", problems={})
 
     def encode(self) -> bytes:
         return to_message(self).SerializeToString(deterministic=True)
@@ -65,7 +65,7 @@ def to_message(one: Registration) -> pb.Registration:
         version=one.version,
         takes_no_copies=not one.heals,
         reading_key=one.reading_key,
-        amiss=one.amiss,
+        amiss=one.problems,
     )
 
 
@@ -81,7 +81,7 @@ def of_message(message: pb.Registration) -> Registration:
         version=message.version,
         heals=not message.takes_no_copies,
         reading_key=message.reading_key,
-        amiss=dict(message.amiss),
+        problems=dict(message.amiss),
     )
 
 

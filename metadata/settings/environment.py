@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
-from .tunable import Tunable, taken, tunables_of
+from .tunable import Tunable, convert_value, tunables_of
 
 PREFIX = "BOOKLEDGER"
 
@@ -30,15 +30,15 @@ def from_environment(kind: type, table: str) -> dict[str, Any]:
         variable = variable_of(table, name)
         if text := os.environ.get(variable):
             try:
-                found[name] = taken(name, one, _value(name, one, text))
+                found[name] = convert_value(name, one, _value(name, one, text))
             except ValueError as error:
                 raise BadVariable(f"{variable}: {error}") from None
     return found
 
 
 def _value(name: str, one: Tunable, text: str) -> Any:
-    """Converts the text to the setting's type. Text that is no flag or choice is left as it is, and `taken` refuses
-    it."""
+    """Converts the text to the setting's type. Text that is no flag or choice is left as it is, and `convert_value`
+    refuses it."""
     if one.kind is bool:
         return _flag(text)
     if issubclass(one.kind, Enum | str):

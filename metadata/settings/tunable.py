@@ -26,23 +26,23 @@ SECONDS_MAX = 1e9
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """Description, type and range of a setting. `told`: its meaning and the trade-off. The range is for numbers."""
+    """Type, range and `description` (meaning and trade-off) of a setting. The range is for numbers."""
 
-    told: str
+    description: str
     kind: type
     least: float
     most: float
 
 
 def tunable(
-    default: Any, told: str, least: float = 0, most: float = COUNT_MAX, *, kind: type | None = None
+    default: Any, description: str, least: float = 0, most: float = COUNT_MAX, *, kind: type | None = None
 ) -> Any:
     """A dataclass field that can be set. `kind`: its type, if the default, such as None, does not imply it."""
-    one = Tunable(told, kind or type(default), least, most)
+    one = Tunable(description, kind or type(default), least, most)
     return field(default=default, metadata={_TUNABLE: one})
 
 
-def set_elsewhere(default: Any, where: str) -> Any:
+def set_by_option(default: Any, where: str) -> Any:
     """A field that a command's option sets; `where` names the option, as in a settings file."""
     return field(default=default, metadata={_ELSEWHERE: where})
 
@@ -76,7 +76,7 @@ def unit_of(name: str, one: Tunable) -> str:
     return next((unit for part, unit in UNITS if part in name), "")
 
 
-def taken(name: str, one: Tunable, value: Any) -> Any:
+def convert_value(name: str, one: Tunable, value: Any) -> Any:
     """Converts and checks a value for its field. Raises ValueError for a wrong type, or a value out of range."""
     if issubclass(one.kind, Enum):
         known = {each.value: each for each in one.kind}
@@ -91,27 +91,27 @@ def taken(name: str, one: Tunable, value: Any) -> Any:
     if not is_number or (one.kind is int and not isinstance(value, int)):
         raise ValueError(f"{name} is {'a whole number' if one.kind is int else 'a number'}, not {value!r}")
     if not one.least <= value <= one.most:
-        raise ValueError(f"{name} is {value}; it may be from {ranged(name, one)}")
+        raise ValueError(f"{name} is {value}; it may be from {format_range(name, one)}")
     return float(value) if one.kind is float else value
 
 
-def ranged(name: str, one: Tunable) -> str:
+def format_range(name: str, one: Tunable) -> str:
     """The range, for people."""
-    told = _bytes_told if "bytes" in name else _told
-    return f"{told(one.least)} to {told(one.most)}"
+    format_value = _format_bytes if "bytes" in name else _format_number
+    return f"{format_value(one.least)} to {format_value(one.most)}"
 
 
-def shown(value: Any) -> Any:
+def to_toml(value: Any) -> Any:
     """A value in the form that a settings file has."""
     return value.value if isinstance(value, Enum) else value
 
 
-def _bytes_told(number: float) -> str:
+def _format_bytes(number: float) -> str:
     for power, unit in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")):
         if isinstance(number, int) and number >= 2**power and not number % 2**power:
             return f"{number} ({number >> power} {unit})"
-    return _told(number)
+    return _format_number(number)
 
 
-def _told(number: float) -> str:
+def _format_number(number: float) -> str:
     return str(int(number)) if number == int(number) else f"{number:g}"

@@ -19,7 +19,7 @@ from urllib.parse import quote
 
 from ..errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
 from .file_lock import FileLock
-from .uri import uri_of
+from .sqlite_uri import uri_of
 
 # Fork safety of SQLite: no fork during a transaction, and the child closes inherited connections.
 #

@@ -18,7 +18,7 @@ from ..errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from ..fork_safety.fork_guard import ForkGuard
 from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 from .clock import LeaseClock
-from .file import SqliteFile
+from .sqlite_file import SqliteFile
 
 # Notices changes that other processes make to a metadata file, and leases that expire, for all watches of a store.
 

@@ -11,9 +11,9 @@ from typing import Protocol
 from ..batch import Batch
 from ..edits import EditLogError, check_batch
 from ..errors import SegmentUnreadable
+from .acceptor_ledgers import AcceptorLedgers, BatchInFlight, NewSegment
 from .edits_cache import cut
-from .programs.effects import Copied, CopySegment
-from .segment_ledgers import Appended, NewSegment, SegmentLedgers
+from .programs.acceptor_effects import Copied, CopySegment
 
 BATCHES_UNDER_WAY_MAX = 64
 """Batches of a copy in flight to disk; the ledger's writer bounds their bytes."""
@@ -42,7 +42,7 @@ class SegmentReader(Protocol):
 
 
 async def copy_segment(
-    source: SegmentReader, ledgers: SegmentLedgers, wanted: CopySegment, pace: Pace | None = None
+    source: SegmentReader, ledgers: AcceptorLedgers, wanted: CopySegment, pace: Pace | None = None
 ) -> Copied:
     """Copies exactly the wanted txids into a new closed ledger. If it fails, no ledger remains."""
     content = await source.read_segment(wanted.start_txid, wanted.start_txid)
@@ -61,13 +61,13 @@ async def copy_segment(
 
 async def _copy_batches(
     content: SegmentContent,
-    ledgers: SegmentLedgers,
+    ledgers: AcceptorLedgers,
     ledger_id: int,
     wanted: CopySegment,
     pace: Pace | None = None,
 ) -> None:
     next_txid = wanted.start_txid
-    under_way: deque[Appended] = deque()
+    under_way: deque[BatchInFlight] = deque()
     async with aclosing(content.batches) as batches:
         async for batch in batches:
             if next_txid > wanted.end_txid:

@@ -15,14 +15,14 @@ from ..edits import EditLogError, check_batch
 from ..error_translation import as_unavailable
 from ..errors import BadRequest, JournalError, JournalUnavailable, StaleEpoch
 from ..requests import BatchDone, SendEdits
+from .acceptor_ledgers import AcceptorLedgers
+from .acceptor_metrics import AcceptorMetrics
 from .edits_cache import EditsCache
-from .metrics import AcceptorMetrics
-from .programs.effects import Program
-from .programs.memory import Memory, OpenSegment
-from .programs.segments import admit_edits, admits_from_memory
-from .segment_ledgers import SegmentLedgers
+from .programs.acceptor_effects import Program
+from .programs.acceptor_memory import CurrentSegment, Memory
+from .programs.segment_programs import admit_edits, admits_from_memory
 
-Run = Callable[[Program[OpenSegment | None]], Awaitable[OpenSegment | None]]
+Run = Callable[[Program[CurrentSegment | None]], Awaitable[CurrentSegment | None]]
 
 
 class Turns:
@@ -53,7 +53,7 @@ class EditsIntake:
     def __init__(
         self,
         memory: Memory,
-        ledgers: SegmentLedgers,
+        ledgers: AcceptorLedgers,
         cache: EditsCache,
         metrics: AcceptorMetrics,
         config: JournalConfig,
@@ -105,7 +105,7 @@ class EditsIntake:
             appended.add_done_callback(partial(self._over, batch, segment, loop.time(), done))
         return True
 
-    def _take(self, request: SendEdits, segment: OpenSegment) -> tuple[Batch, asyncio.Future[int]]:
+    def _take(self, request: SendEdits, segment: CurrentSegment) -> tuple[Batch, asyncio.Future[int]]:
         for effect in admit_edits(self._memory, request):
             raise AssertionError(f"{effect} was requested, though memory had everything")
         batch = self._checked(request)
@@ -117,7 +117,12 @@ class EditsIntake:
         return batch, appended
 
     def _over(
-        self, batch: Batch, segment: OpenSegment, began: float, done: BatchDone, appended: asyncio.Future[int]
+        self,
+        batch: Batch,
+        segment: CurrentSegment,
+        began: float,
+        done: BatchDone,
+        appended: asyncio.Future[int],
     ) -> None:
         try:
             appended.result()
@@ -129,7 +134,7 @@ class EditsIntake:
             self._on_disk(batch, segment, began)
             done(None)
 
-    def _on_disk(self, batch: Batch, segment: OpenSegment, began: float) -> None:
+    def _on_disk(self, batch: Batch, segment: CurrentSegment, began: float) -> None:
         segment.durable_txid = max(segment.durable_txid, batch.last_txid)
         self._cache.store(batch, segment.layout_version)
         took = asyncio.get_running_loop().time() - began
@@ -152,7 +157,7 @@ class EditsIntake:
             request.info.epoch,
         )
 
-    def _aborted(self, segment: OpenSegment, error: JournalUnavailable) -> JournalError:
+    def _aborted(self, segment: CurrentSegment, error: JournalUnavailable) -> JournalError:
         """The segment accepts no more batches here. A fence means that the journal was promised to another writer."""
         if self._memory.open is segment:
             self._memory.open = None

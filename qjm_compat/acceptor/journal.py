@@ -26,33 +26,39 @@ from ..errors import (
     SegmentUnreadable,
 )
 from ..requests import BatchDone, GetJournaledEdits, JournaledEdits, R, RemoteEditLog, Request, SendEdits
+from .acceptor_ledgers import AcceptorLedgers, NewSegment
+from .acceptor_metrics import AcceptorMetrics
 from .copying import Pace, SegmentContent, SegmentReader, checked_part, copy_segment
 from .edits_cache import EditsCache, cut
 from .intake import EditsIntake, Turns
-from .metrics import AcceptorMetrics
 from .outage_retry import AWAY_SECONDS_MAX, OutageRetry
-from .programs import transitions
-from .programs.effects import (
+from .programs import state_transitions
+from .programs.acceptor_effects import (
     Copied,
     CopySegment,
+    CreateLedger,
     DeleteFinalized,
     DropLedger,
     Effect,
     EndLedger,
     ListFinalized,
     LookAtLedger,
-    NewLedger,
     Program,
     PutFinalized,
     ReadFinalized,
     ReadState,
     SwapState,
 )
+from .programs.acceptor_memory import CurrentSegment, Memory
+from .programs.edit_log_manifest import place_of
 from .programs.machine import CONCURRENT, RESETS, program
-from .programs.manifest import place_of
-from .programs.memory import Memory, OpenSegment
-from .programs.syncing import SegmentsHeld, Taken, make_room_for_another, segments_held, take_finalized
-from .segment_ledgers import NewSegment, SegmentLedgers
+from .programs.sync_programs import (
+    SegmentsHeld,
+    SyncOutcome,
+    make_room_for_another,
+    segments_held,
+    take_finalized,
+)
 
 TAIL_BYTES_MAX = 8 * 1024 * 1024
 """The most bytes of edits that an acceptor gives a follower at a time; it always gives at least one batch."""
@@ -82,7 +88,7 @@ class Journal:
         self.metrics = AcceptorMetrics()
         self._config = config
         self._store = JournalStore(store, journal_id, name)
-        self._ledgers = SegmentLedgers(client, journal_id, name, config, lambda: self._memory.state)
+        self._ledgers = AcceptorLedgers(client, journal_id, name, config, lambda: self._memory.state)
         self._peers = peers
         self._memory = Memory(journal_id)
         self._cache = EditsCache(config.edits_cache_bytes_max)
@@ -124,7 +130,7 @@ class Journal:
 
     @property
     def open_segments(self) -> list[tuple[int, int]]:
-        """See `SegmentLedgers.open_segments`."""
+        """See `AcceptorLedgers.open_segments`."""
         return self._ledgers.open_segments
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
@@ -215,7 +221,7 @@ class Journal:
             async for batch in batches:
                 yield batch
 
-    def _latest_at_hand(self, mine: OpenSegment, next_txid: int) -> Batch | None:
+    def _latest_at_hand(self, mine: CurrentSegment, next_txid: int) -> Batch | None:
         count = mine.durable_txid - next_txid + 1
         try:
             edits = self._cache.retrieve(next_txid, count, sys.maxsize)
@@ -240,7 +246,7 @@ class Journal:
             found = await self._store.read_state()
             if found is None:
                 return None
-            segment = transitions.segment_at(found.state, start_txid)
+            segment = state_transitions.segment_at(found.state, start_txid)
             if segment is not None:
                 return segment
             record = await self._store.read_segment(start_txid)
@@ -254,7 +260,7 @@ class Journal:
         return await self._run(segments_held(self._memory))
 
     async def make_room_for_another(self, epochs_above: int) -> SegmentsHeld:
-        """See `programs.syncing.make_room_for_another`. Raises StaleEpoch, JournalUnavailable."""
+        """See `programs.sync_programs.make_room_for_another`. Raises StaleEpoch, JournalUnavailable."""
         async with self._turns.next():
             return await self._run(make_room_for_another(self._memory, epochs_above))
 
@@ -270,14 +276,14 @@ class Journal:
         source: SegmentReader,
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
-    ) -> Taken:
+    ) -> SyncOutcome:
         """Finalizes a segment here that another acceptor has finalized, and copies it from there if necessary.
 
         A writer's calls continue meanwhile. `is_wanted` is called after the copy, because the segment may have been
         purged. Raises RuleViolated if the contents here contradict the segment, SegmentUnreadable, JournalUnavailable.
         """
         taken = await self._take(wanted, None)
-        if taken is not Taken.LACKING:
+        if taken is not SyncOutcome.LACKING:
             return taken
         name = getattr(source, "name", "the other acceptor")
         effect = CopySegment(name, wanted.start_txid, wanted.end_txid, wanted.writer_epoch)
@@ -289,10 +295,10 @@ class Journal:
             raise
         if is_still_wanted:
             taken = await self._take(wanted, copy)
-            self.metrics.edit_logs_synced += taken is Taken.COPIED
+            self.metrics.edit_logs_synced += taken is SyncOutcome.COPIED
             return taken
         await self._ledgers.drop(copy.ledger_id)
-        return Taken.PURGED
+        return SyncOutcome.PURGED
 
     async def _copied(self, source: SegmentReader, wanted: CopySegment, pace: Pace) -> Copied:
         try:
@@ -304,7 +310,7 @@ class Journal:
                 f"allow more bytes per second"
             ) from error
 
-    async def _take(self, wanted: RemoteEditLog, copy: Copied | None) -> Taken:
+    async def _take(self, wanted: RemoteEditLog, copy: Copied | None) -> SyncOutcome:
         async with self._turns.next():
             return await self._run(take_finalized(self._memory, wanted, copy))
 
@@ -340,7 +346,7 @@ class Journal:
                     return tuple([found async for found in self._store.list_segments()])
                 case DeleteFinalized(found):
                     return await self._store.delete_segment(found)
-                case NewLedger(start_txid, writer_epoch, layout_version):
+                case CreateLedger(start_txid, writer_epoch, layout_version):
                     return await self._ledgers.create(NewSegment(start_txid, layout_version, writer_epoch))
                 case EndLedger(ledger_id):
                     return await self._ledgers.end(ledger_id)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from ..errors import JournalUnavailable
 from ..requests import BatchDone, R, RemoteEditLog, Request, SendEdits
 from .copying import Pace, SegmentContent, SegmentReader
-from .programs.syncing import SegmentsHeld, Taken
+from .programs.sync_programs import SegmentsHeld, SyncOutcome
 
 
 class AbsentAcceptor:
@@ -47,7 +47,7 @@ class AbsentAcceptor:
         source: SegmentReader,  # noqa: ARG002
         pace: Pace,  # noqa: ARG002
         is_wanted: Callable[[], Awaitable[bool]],  # noqa: ARG002
-    ) -> Taken:
+    ) -> SyncOutcome:
         raise self._unavailable()
 
     async def close(self) -> None:

@@ -13,8 +13,8 @@ from enum import IntEnum
 from typing import Any
 from xml.etree.ElementTree import Element, SubElement
 
-from .fields.access import AclChange, AclEntry, Permission, permissions_text
 from .fields.blocks import Block
+from .fields.permissions import AclChange, AclEntry, Permission, permissions_text
 from .fields.xattrs import XAttr, XAttrChange
 from .op import EditOp, layout_of
 from .ops.cache import CacheDirective, CachePool

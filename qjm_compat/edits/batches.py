@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache
 
 from .errors import BrokenFrame
-from .frames import Buffer, follow, frame_at
+from .op_frames import Buffer, follow, frame_at
 
 OPS_TOGETHER_MIN = 200
 """At least this many ops are checked together; fewer take less time one by one."""

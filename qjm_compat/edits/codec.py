@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 
 from .errors import BrokenFrame, BrokenOp
-from .frames import HEADER_BYTES, OP_BYTES_MIN, Buffer, decode_header, encode_frame, frame_at
 from .op import NEWEST_LAYOUT, EditOp, check_absent, layout_of
+from .op_frames import HEADER_BYTES, OP_BYTES_MIN, Buffer, decode_header, encode_frame, frame_at
 from .scan import scan_segment
 
 _BODY_AT = 13

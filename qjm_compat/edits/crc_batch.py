@@ -17,7 +17,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
-from .frames import OP_BYTES_MAX, OP_BYTES_MIN, TERMINATOR
+from .op_frames import OP_BYTES_MAX, OP_BYTES_MIN, TERMINATOR
 
 Places = npt.NDArray[np.intp]
 

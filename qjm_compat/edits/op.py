@@ -21,7 +21,7 @@ from typing import Any, ClassVar, TypeVar, dataclass_transform
 from .errors import BrokenOp, UnknownLayout, UnknownOp
 from .fields.encoders import encoder_of
 from .fields.field_types import I32, FieldType, ShortBytes, fields_of
-from .frames import OLDEST_LAYOUT
+from .op_frames import OLDEST_LAYOUT
 
 NEWEST_LAYOUT = -67
 """The newest layout whose fields are known."""

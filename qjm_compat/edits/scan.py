@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 
 from .errors import BrokenFrame, BrokenHeader
-from .frames import (
+from .op_frames import (
     HEADER_BYTES,
     INVALID_TXID,
     OP_BYTES_MAX,

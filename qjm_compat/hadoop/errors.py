@@ -7,7 +7,7 @@ from ..errors import BadRequest, JournalError
 _IPC = "org.apache.hadoop.ipc."
 
 
-class BadFrame(JournalError):
+class BadRpcFrame(JournalError):
     """Bytes that are not a frame: the connection is unusable."""
 
 
@@ -23,7 +23,7 @@ class VersionMismatch(JournalError):
     java_class = _IPC + "RPC$VersionMismatch"
 
 
-class BadMessage(BadRequest):
+class BadRpcMessage(BadRequest):
     """A message that lacks a field, or cannot be decoded."""
 
     java_class = "com.google.protobuf.UninitializedMessageException"

@@ -14,7 +14,7 @@ from functools import partial
 
 from ..errors import JournalError
 from ..requests import SendEdits
-from .effects import Acceptors, Need
+from .proposer_effects import Acceptors, Need
 from .quorum_call import PAUSE_SHARE_MIN, STEP_SECONDS_MAX, WARN_AT, collected
 
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ STEP_SECONDS_MIN = 0.01
 
 
 @dataclass(slots=True, eq=False)
-class _Batch:
+class _InFlightBatch:
     request: SendEdits
     calls: Sequence[asyncio.Future[None]]
     sent_at: float
@@ -47,14 +47,14 @@ class BatchesUnderWay:
         self._seconds_max = seconds_max
         self._on_committed = on_committed
         self._loop = asyncio.get_running_loop()
-        self._batches: deque[_Batch] = deque()
+        self._batches: deque[_InFlightBatch] = deque()
         self._clock: asyncio.TimerHandle | None = None
         self._due = 0.0
 
     def add(self, request: SendEdits, calls: Sequence[asyncio.Future[None]]) -> asyncio.Future[int]:
         """A future that gets the last txid when a majority has the batch on disk, or else QuorumFailed or
         QuorumTimeout."""
-        batch = _Batch(request, calls, self._loop.time(), self._loop.create_future())
+        batch = _InFlightBatch(request, calls, self._loop.time(), self._loop.create_future())
         self._forget_settled()
         self._batches.append(batch)
         for call in calls:
@@ -68,7 +68,7 @@ class BatchesUnderWay:
         if self._clock is not None:
             self._clock.cancel()
 
-    def _heard(self, batch: _Batch, call: asyncio.Future[None]) -> None:
+    def _heard(self, batch: _InFlightBatch, call: asyncio.Future[None]) -> None:
         is_stored = not call.cancelled() and call.exception() is None
         batch.stored += is_stored
         batch.failed += not is_stored
@@ -80,7 +80,7 @@ class BatchesUnderWay:
         elif len(batch.calls) - batch.failed < self._quorum.needed:
             self._fail(batch)
 
-    def _fail(self, batch: _Batch) -> None:
+    def _fail(self, batch: _InFlightBatch) -> None:
         try:
             self._acceptors.check(batch.what, collected(batch.calls), Need.MAJORITY, self._seconds_max)
         except JournalError as error:
@@ -116,7 +116,7 @@ class BatchesUnderWay:
             for batch in self._batches:
                 batch.sent_at += late
 
-    def _is_in_time(self, batch: _Batch) -> bool:
+    def _is_in_time(self, batch: _InFlightBatch) -> bool:
         waited = self._loop.time() - batch.sent_at
         if batch.warned < len(WARN_AT) and waited >= WARN_AT[batch.warned] * self._seconds_max:
             batch.warned += 1

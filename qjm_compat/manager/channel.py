@@ -28,7 +28,7 @@ QUEUED_CALLS_MAX = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class SendCall:
     """Make the call now, after all earlier ones."""
 
     call: int
@@ -43,11 +43,11 @@ class Fail:
     error: JournalError
 
 
-ChannelEffect: TypeAlias = Send | Fail
+ChannelEffect: TypeAlias = SendCall | Fail
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _QueuedCall:
     call: int
     request: Request[Any]
     size: int
@@ -66,8 +66,8 @@ class Channel:
         self._config = config
         self._serial = 0
         self._calls = 0
-        self._waiting: deque[_Waiting] = deque()
-        self._under_way: dict[int, _Waiting] = {}
+        self._waiting: deque[_QueuedCall] = deque()
+        self._under_way: dict[int, _QueuedCall] = {}
         self._batches_under_way = 0
         self._heartbeat_at = float("-inf")
 
@@ -102,7 +102,7 @@ class Channel:
         refusal = self._refusal(request, size)
         if refusal is not None:
             return call, [Fail(call, refusal)]
-        self._waiting.append(_Waiting(call, request, size))
+        self._waiting.append(_QueuedCall(call, request, size))
         self.queued_bytes += size
         return call, self._pump(now)
 
@@ -134,7 +134,7 @@ class Channel:
             )
         return None
 
-    def _over(self, call: int) -> _Waiting:
+    def _over(self, call: int) -> _QueuedCall:
         done = self._under_way.pop(call)
         self.queued_bytes -= done.size
         self._batches_under_way -= isinstance(done.request, SendEdits)
@@ -153,7 +153,7 @@ class Channel:
             else:
                 self._under_way[head.call] = head
                 self._batches_under_way += isinstance(head.request, SendEdits)
-                effects.append(Send(head.call, self._numbered(head.request)))
+                effects.append(SendCall(head.call, self._numbered(head.request)))
         return effects
 
     def _may_send(self, request: Request[Any]) -> bool:
@@ -174,9 +174,9 @@ class Channel:
             return []
         self._heartbeat_at = now
         self._calls += 1
-        beat = _Waiting(self._calls, Heartbeat(), 0)
+        beat = _QueuedCall(self._calls, Heartbeat(), 0)
         self._under_way[beat.call] = beat
-        return [Send(beat.call, self._numbered(beat.request))]
+        return [SendCall(beat.call, self._numbered(beat.request))]
 
     def _numbered(self, request: Request[Any]) -> Request[Any]:
         if not isinstance(request, WriterRequest):

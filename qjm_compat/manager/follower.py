@@ -13,9 +13,9 @@ from ..config import JournalConfig
 from ..edits import EditOp
 from ..errors import EditsMissing, EditsNotCached, JournalError, NewerTxid, QuorumFailed, QuorumTimeout
 from ..requests import GetJournaledEdits, JournaledEdits
-from .effects import Answers, Need
 from .input_stream import EditLogInputStream, decoded
 from .loggers import LoggerSet
+from .proposer_effects import Answers, Need
 from .quorum_call import collected, wait_for
 from .segments_seen import durable_edits
 

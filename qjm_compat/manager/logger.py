@@ -15,7 +15,7 @@ from ..config import JournalConfig
 from ..errors import JournalError, JournalUnavailable
 from ..quantiles import Latencies, percentiles
 from ..requests import Acceptor, GetEditLogManifest, GetJournaledEdits, GetStorageInfo, R, Request, SendEdits
-from .channel import Channel, ChannelEffect, Fail, Send
+from .channel import Channel, ChannelEffect, Fail, SendCall
 
 
 class LoggerMetrics:
@@ -138,9 +138,9 @@ class Logger:
             return  # a call that ends late starts none of those queued after it
         for effect in effects:
             match effect:
-                case Send(call, SendEdits() as request) if self._begin(call, request):
+                case SendCall(call, SendEdits() as request) if self._begin(call, request):
                     pass
-                case Send(call, request):
+                case SendCall(call, request):
                     self._tasks.start(self._make(call, request))
                 case Fail(call, error):
                     self._end(call, lambda answer, error=error: answer.set_exception(error))  # type: ignore[misc]

@@ -12,8 +12,8 @@ from metadata.fork_safety.fork_guard import ForkGuard
 from ..config import JournalConfig
 from ..requests import Acceptor, R, Request, SendEdits
 from .batches_under_way import BatchesUnderWay
-from .effects import Acceptors, Answers, Ask, Need, Program, SetEpoch
 from .logger import Logger
+from .proposer_effects import Acceptors, Answers, CallAcceptors, Need, Program, SetEpoch
 from .quorum_call import wait_for
 
 
@@ -33,7 +33,7 @@ class LoggerSet:
             effect = next(steps)
             while True:
                 match effect:
-                    case Ask(what, request, need, seconds_max, every_answer):
+                    case CallAcceptors(what, request, need, seconds_max, every_answer):
                         calls = self.calls(request)
                         effect = steps.send(
                             await wait_for(what, calls, need, seconds_max, every_answer=every_answer)

@@ -8,7 +8,7 @@ from .. import requests
 from ..config import JournalConfig
 from ..errors import BadJournalState, BadRequest, RuleViolated
 from ..requests import NamespaceInfo, PrepareReply, R, Request, SegmentState
-from .effects import Acceptors, Need, Program, SetEpoch
+from .proposer_effects import Acceptors, Need, Program, SetEpoch
 
 
 def best_source(replies: Mapping[int, PrepareReply]) -> int:

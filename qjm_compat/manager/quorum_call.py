@@ -9,7 +9,7 @@ from typing import Any
 
 from ledgers.protocol.quorum import Outcome
 
-from .effects import Answers, Need, T
+from .proposer_effects import Answers, Need, T
 
 log = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from ledgers.protocol.quorum import Quorum
 
 from ..errors import EditsMissing, RuleViolated
 from ..requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditLog
-from .effects import Acceptors, Need, Program
+from .proposer_effects import Acceptors, Need, Program
 
 LOOKS_MAX = 3
 """The number of times that manifests are requested if those of a majority have a gap between segments."""
@@ -28,7 +28,7 @@ class TxidRange(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class SegmentCopy:
     """One acceptor's copy of a segment."""
 
     acceptor: int
@@ -42,7 +42,7 @@ class SegmentSeen:
     first_txid: int
     last_txid: int
     in_progress: bool
-    copies: tuple[Copy, ...]
+    copies: tuple[SegmentCopy, ...]
 
 
 def readable_segments(
@@ -94,10 +94,10 @@ def segments_seen(
 
     Raises RuleViolated if two finalized copies differ in length.
     """
-    groups: dict[int, list[Copy]] = defaultdict(list)
+    groups: dict[int, list[SegmentCopy]] = defaultdict(list)
     for number, manifest in sorted(manifests.items()):
         for log in manifest.logs:
-            groups[log.start_txid].append(Copy(number, log))
+            groups[log.start_txid].append(SegmentCopy(number, log))
     seen: list[SegmentSeen] = []
     end = 0
     for start in sorted(groups):
@@ -108,7 +108,9 @@ def segments_seen(
     return seen
 
 
-def _of_group(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: bool) -> SegmentSeen | None:
+def _of_group(
+    start: int, copies: list[SegmentCopy], quorum: Quorum, *, only_durable: bool
+) -> SegmentSeen | None:
     final = [copy for copy in copies if not copy.log.in_progress]
     if final:
         ends = {copy.log.end_txid for copy in final}
@@ -118,14 +120,16 @@ def _of_group(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: b
     return _in_progress(start, copies, quorum, only_durable=only_durable)
 
 
-def _in_progress(start: int, copies: list[Copy], quorum: Quorum, *, only_durable: bool) -> SegmentSeen | None:
+def _in_progress(
+    start: int, copies: list[SegmentCopy], quorum: Quorum, *, only_durable: bool
+) -> SegmentSeen | None:
     """Counts copies together only if one writer wrote them, because others may hold other edits under the same txids.
 
     A writer's copy at one acceptor does not count together with one that a recovery accepted elsewhere, nor do the
     copies that two recoveries accepted: until one of them has its own quorum, a later recovery may still choose a
     shorter end.
     """
-    votes: dict[tuple[int, int], list[Copy]] = defaultdict(list)
+    votes: dict[tuple[int, int], list[SegmentCopy]] = defaultdict(list)
     for copy in copies:
         votes[copy.log.writer_epoch, copy.log.accepted_in_epoch].append(copy)
     epoch = max(writer for writer, _ in votes)
@@ -139,11 +143,11 @@ def _in_progress(start: int, copies: list[Copy], quorum: Quorum, *, only_durable
     return SegmentSeen(start, last, True, tuple(longest_first))
 
 
-def _durable(copies: Sequence[Copy], quorum: Quorum) -> int:
+def _durable(copies: Sequence[SegmentCopy], quorum: Quorum) -> int:
     """The last txid of the copies that a quorum has, or that their writer reported as committed."""
     marks = {copy.acceptor: copy.log.end_txid for copy in copies}
-    told = max(copy.log.committed_txid or 0 for copy in copies)
-    durable = max(told, quorum.mark({voter: marks.get(voter, 0) for voter in quorum.voters}))
+    committed = max(copy.log.committed_txid or 0 for copy in copies)
+    durable = max(committed, quorum.mark({voter: marks.get(voter, 0) for voter in quorum.voters}))
     return min(durable, max(marks.values()))
 
 

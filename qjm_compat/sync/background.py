@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from ..errors import JournalError
 from .syncer import JournalSyncer, Synced
 
-SAY_SECONDS_MIN = 600.0
+WARNING_SECONDS_MIN = 600.0
 """The least time between two warnings about one journal."""
 
-PROBLEMS_TOLD_MAX = 3
+PROBLEMS_LOGGED_MAX = 3
 """The number of problems logged per round; `journal fsck` prints all."""
 
 CLOSE_SECONDS_MAX = 5.0
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 class BackgroundSync:
     """Looks every `seconds` for finalized segments that acceptors lack, and copies them. Belongs to its event loop.
 
-    Failures are logged at most once per SAY_SECONDS_MIN for each journal, and retried in the next round.
+    Failures are logged at most once per WARNING_SECONDS_MIN for each journal, and retried in the next round.
     """
 
     def __init__(self, seconds: float, syncers: Syncers) -> None:
         self._seconds = seconds
         self._syncers = syncers
         self._task: asyncio.Task[None] | None = None
-        self._told_at: dict[str, float] = {}
+        self._warned_at: dict[str, float] = {}
 
     def start(self) -> None:
         """Starts the rounds, once. The first round runs after `seconds`."""
@@ -53,13 +53,13 @@ class BackgroundSync:
             await asyncio.sleep(self._seconds)
             try:
                 for journal_id, syncer in (await self._syncers()).items():
-                    self._tell(journal_id, await syncer.round())
+                    self._log_round(journal_id, await syncer.round())
             except JournalError as error:
                 self._warn("", f"journals cannot be synced: {error}")
             except Exception:  # writers continue; the log has the traceback
                 log.exception("a round of syncing journals failed")
 
-    def _tell(self, journal_id: str, done: Synced) -> None:
+    def _log_round(self, journal_id: str, done: Synced) -> None:
         if done.copied or done.finalized:
             log.info(
                 "journal %s: %d segments (%d bytes) copied to acceptors that lacked them, %d finalized",
@@ -69,13 +69,13 @@ class BackgroundSync:
                 done.finalized,
             )
         if done.problems:
-            told = "; ".join(done.problems[:PROBLEMS_TOLD_MAX])
-            more = len(done.problems) - PROBLEMS_TOLD_MAX
+            problems = "; ".join(done.problems[:PROBLEMS_LOGGED_MAX])
+            more = len(done.problems) - PROBLEMS_LOGGED_MAX
             also = f"; and {more} more" if more > 0 else ""
-            self._warn(journal_id, f"journal {journal_id} is not up to date everywhere: {told}{also}")
+            self._warn(journal_id, f"journal {journal_id} is not up to date everywhere: {problems}{also}")
 
     def _warn(self, journal_id: str, what: str) -> None:
         now = asyncio.get_running_loop().time()
-        if now >= self._told_at.get(journal_id, -SAY_SECONDS_MIN) + SAY_SECONDS_MIN:
-            self._told_at[journal_id] = now
+        if now >= self._warned_at.get(journal_id, -WARNING_SECONDS_MIN) + WARNING_SECONDS_MIN:
+            self._warned_at[journal_id] = now
             log.warning("%s", what)

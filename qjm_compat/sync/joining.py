@@ -21,8 +21,8 @@ argument, for n acceptors with majorities of m:
   by starting it itself, after a recovery by a majority that could tell found nothing there. A later segment does not
   lift this. The majority that finalized the earlier one may consist of the predecessor and one holder that received
   the request only after the new one had joined.
-- One after the other: an acceptor that cannot tell yet does not count as one that knows (`_check_can_tell`). If too few
-  would remain that know, nothing is done, and the message asks the operator to sync first.
+- One after the other: an acceptor that cannot tell yet does not count as one that knows (`_check_segment_in_progress`).
+  If too few would remain that know, nothing is done, and the message asks the operator to sync first.
 
 No check here can detect a predecessor that was only cut off, and still serves writers that name it at its old place.
 The runbook in docs/journals.md requires that it is stopped first.
@@ -35,7 +35,7 @@ from collections.abc import Mapping, Sequence
 from ledgers.protocol.quorum import majority
 from metadata.records.journal_record import JournalStorage
 
-from ..acceptor.programs.syncing import SegmentsHeld
+from ..acceptor.programs.sync_programs import SegmentsHeld
 from ..errors import BadJournalState
 from ..requests import Format, NamespaceInfo
 from .plan import finalized_groups, span
@@ -56,7 +56,7 @@ def format_to_join(journal_id: str, held: Held, joining: Sequence[str], given: N
     _check_enough(journal_id, held, joining)
     _check_no_rollback(held, joining)
     _check_finalized(held, joining)
-    _check_can_tell(held, joining)
+    _check_segment_in_progress(held, joining)
     return Format(
         NamespaceInfo.of(storage),
         promised_epoch=max(one.last_promised_epoch for one in held.values()),
@@ -72,8 +72,8 @@ def epochs_above(held: Held) -> int:
 def _agreed(journal_id: str, held: Held, given: NamespaceInfo) -> JournalStorage:
     different = {one.storage for one in held.values()}
     if len(different) > 1:
-        told = "; ".join(f"{name}: {one.storage}" for name, one in held.items())
-        raise BadJournalState(f"nothing was done: the acceptors are of different namespaces: {told}")
+        storages = "; ".join(f"{name}: {one.storage}" for name, one in held.items())
+        raise BadJournalState(f"nothing was done: the acceptors are of different namespaces: {storages}")
     storage = different.pop()
     if (storage.namespace_id, storage.cluster_id) != (given.namespace_id, given.cluster_id):
         raise BadJournalState(
@@ -87,15 +87,15 @@ def _check_enough(journal_id: str, held: Held, joining: Sequence[str]) -> None:
     """Every majority that ever existed must have a member among the remaining acceptors."""
     if len(held) >= needed_of(len(held) + len(joining)):
         return
-    told = (
+    reason = (
         f"nothing was done: {_who(held)} journal {journal_id}, and none of {', '.join(joining)}: edits that a "
         f"majority acknowledged may be lost, and the new acceptors would not know it. "
     )
     if all(one.is_new for one in held.values()):
-        raise BadJournalState(f"{told}If this journal was never written to, --force formats it everywhere")
+        raise BadJournalState(f"{reason}If this journal was never written to, --force formats it everywhere")
     raise BadJournalState(
-        f"{told}`bookledger journal export` exports the remaining edits, with --acceptor only for those that have it; "
-        f"import them into a new journal"
+        f"{reason}`bookledger journal export` exports the remaining edits, with --acceptor only for those "
+        "that have it; import them into a new journal"
     )
 
 
@@ -125,7 +125,7 @@ def _check_finalized(held: Held, joining: Sequence[str]) -> None:
             )
 
 
-def _check_can_tell(held: Held, joining: Sequence[str]) -> None:
+def _check_segment_in_progress(held: Held, joining: Sequence[str]) -> None:
     """Recovering a segment in progress needs a majority of acceptors that know which edits were written to it."""
     behind = [name for name, one in held.items() if one.behind]
     acceptors = tuple(range(len(held) + len(joining)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from ..acceptor.programs.syncing import SegmentsHeld, are_of_two
+from ..acceptor.programs.sync_programs import SegmentsHeld, are_of_two
 from ..requests import RemoteEditLog
 
 Held = Mapping[str, SegmentsHeld]
@@ -54,8 +54,8 @@ class SyncGroup:
 def plan(held: Held, targets: Collection[str]) -> SyncPlan:
     """The steps after which each of the `targets` has every finalized segment, the oldest first."""
     if len({one.storage for one in held.values()}) > 1:
-        told = "; ".join(f"{name}: {one.storage}" for name, one in held.items())
-        return SyncPlan(violations=(f"the acceptors are of different namespaces: {told}",))
+        storages = "; ".join(f"{name}: {one.storage}" for name, one in held.items())
+        return SyncPlan(violations=(f"the acceptors are of different namespaces: {storages}",))
     groups, violations = finalized_groups(held)
     steps: list[SyncStep] = []
     waits: list[str] = []
@@ -119,12 +119,14 @@ def _violations(groups: list[SyncGroup]) -> list[str]:
         logs = list(group.copies.values())
         if any(log.end_txid != logs[0].end_txid for log in logs) or _of_two_writers(logs):
             group.is_sound = False
-            found.append(f"segment {group.log.start_txid} is finalized differently: {_told(group)}")
+            found.append(
+                f"segment {group.log.start_txid} is finalized differently: {_describe_copies(group)}"
+            )
         if widest is not None and widest.end_txid >= group.log.start_txid:
             widest.is_sound = group.is_sound = False
             found.append(
                 f"segment {group.log.start_txid} begins inside segment {widest.log.start_txid}: "
-                f"{_told(widest)}; {_told(group)}"
+                f"{_describe_copies(widest)}; {_describe_copies(group)}"
             )
         if widest is None or group.end_txid > widest.end_txid:
             widest = group
@@ -136,7 +138,7 @@ def _of_two_writers(logs: list[RemoteEditLog]) -> bool:
     return any(are_of_two(epoch, known[0]) for epoch in known)
 
 
-def _told(group: SyncGroup) -> str:
+def _describe_copies(group: SyncGroup) -> str:
     return ", ".join(
         f"{name} has {span(log)} of epoch {log.writer_epoch}" for name, log in group.copies.items()
     )

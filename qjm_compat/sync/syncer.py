@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ..acceptor.copying import Pace, SegmentContent, SegmentReader
-from ..acceptor.programs.syncing import SegmentsHeld, Taken
+from ..acceptor.programs.sync_programs import SegmentsHeld, SyncOutcome
 from ..batch import Batch
 from ..errors import JournalError, JournalNotFormatted, RuleViolated, SegmentUnreadable
 from ..requests import RemoteEditLog
@@ -55,7 +55,7 @@ class SyncedAcceptor(Protocol):
         source: SegmentReader,
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
-    ) -> Taken:
+    ) -> SyncOutcome:
         """Raises JournalError; an error of reading the source is SegmentUnreadable."""
         ...
 
@@ -149,7 +149,7 @@ class JournalSyncer:
         while done.left_open and loop.time() < deadline:
             await asyncio.sleep(OPEN_POLL_SECONDS)
             done = done.followed_by(await self.round())
-        done.waits += [f"{step} waits: {Taken.OPEN.value}" for step in done.left_open]
+        done.waits += [f"{step} waits: {SyncOutcome.OPEN.value}" for step in done.left_open]
         return done
 
     async def _look(self, done: Synced) -> Mapping[str, SegmentsHeld]:
@@ -187,18 +187,18 @@ class JournalSyncer:
         if said:
             done.problems.append(f"{step} could not be copied: {'; '.join(said)}")
 
-    async def _taken(self, step: SyncStep, source: str, done: Synced) -> Taken:
+    async def _taken(self, step: SyncStep, source: str, done: Synced) -> SyncOutcome:
         async def pace(size: int) -> None:
             await self._pace(size)
             self._on_bytes(size)
             copied[0] += size
 
         copied = [0]
-        reader = _Source(self._acceptors[source])
+        reader = _SourceAcceptor(self._acceptors[source])
         taken = await self._acceptors[step.target].take_finalized(
             step.log, reader, pace, lambda: self._is_wanted(step.log)
         )
-        if taken is Taken.COPIED:
+        if taken is SyncOutcome.COPIED:
             done.bytes += copied[0]
         return taken
 
@@ -211,7 +211,7 @@ class JournalSyncer:
         return log.end_txid >= floor
 
 
-class _Source:
+class _SourceAcceptor:
     """An acceptor to read from. Raises its failures as SegmentUnreadable, to distinguish them from the target's."""
 
     def __init__(self, acceptor: SyncedAcceptor) -> None:
@@ -225,10 +225,10 @@ class _Source:
             content = await self._acceptor.read_segment(start_txid, from_txid, in_progress_ok=in_progress_ok)
         except JournalError as error:
             raise SegmentUnreadable(str(error)) from error
-        return replace(content, batches=_told_apart(content.batches))
+        return replace(content, batches=_wrap_read_errors(content.batches))
 
 
-async def _told_apart(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Batch, None]:
+async def _wrap_read_errors(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Batch, None]:
     async with aclosing(batches):
         try:
             async for batch in batches:
@@ -237,13 +237,13 @@ async def _told_apart(batches: AsyncGenerator[Batch, None]) -> AsyncGenerator[Ba
             raise SegmentUnreadable(str(error)) from error
 
 
-def _count(step: SyncStep, taken: Taken, done: Synced) -> None:
-    if taken is Taken.COPIED:
+def _count(step: SyncStep, taken: SyncOutcome, done: Synced) -> None:
+    if taken is SyncOutcome.COPIED:
         done.copied += 1
         done.ops += step.log.end_txid - step.log.start_txid + 1
-    elif taken is Taken.FINALIZED:
+    elif taken is SyncOutcome.FINALIZED:
         done.finalized += 1
-    elif taken is Taken.NOT_VOUCHED:
+    elif taken is SyncOutcome.NOT_VOUCHED:
         done.waits.append(f"{step} waits: {taken.value}")
-    elif taken is Taken.OPEN:
+    elif taken is SyncOutcome.OPEN:
         done.left_open.append(step)

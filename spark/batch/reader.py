@@ -11,14 +11,14 @@ from ledgers import LedgerClient
 from ..planning.journal_segments import finalized_segments
 from ..planning.options import LedgerOptions
 from ..planning.partition import PlannedReader
-from ..planning.ranges import EntryRange
+from ..planning.ranges import LedgerRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class LedgerReader(PlannedReader[LedgerOptions, EntryRange]):
-    def _tasks(self, uri: str) -> Sequence[tuple[EntryRange, ...]]:
+class LedgerReader(PlannedReader[LedgerOptions, LedgerRange]):
+    def _tasks(self, uri: str) -> Sequence[tuple[LedgerRange, ...]]:
         options = self._options
         selection = options.selection
         if options.journal is not None:
@@ -28,7 +28,7 @@ class LedgerReader(PlannedReader[LedgerOptions, EntryRange]):
             extents = selection.resolve(client, self._access.password)
         return asyncio.run(options.tasks(uri, extents))
 
-    def _record_batches(self, ranges: Sequence[EntryRange]) -> Iterator[pa.RecordBatch]:
-        from ..executors.reading import record_batches
+    def _record_batches(self, ranges: Sequence[LedgerRange]) -> Iterator[pa.RecordBatch]:
+        from ..executors.range_reader import record_batches
 
         return record_batches(self._access, ranges, self._names)

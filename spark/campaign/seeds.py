@@ -73,18 +73,20 @@ class _Runner:
 
     def __init__(self, layer: Any, seeds: range) -> None:
         context = get_context("fork")  # children inherit the imported layer
-        self._told, tells = context.Pipe(duplex=False)
-        self._process = context.Process(target=_run_all, args=(layer, seeds, tells, os.getpid()), daemon=True)
+        self._outcomes, sender = context.Pipe(duplex=False)
+        self._process = context.Process(
+            target=_run_all, args=(layer, seeds, sender, os.getpid()), daemon=True
+        )
         self._process.start()
-        tells.close()  # otherwise the child's exit would go unnoticed
+        sender.close()  # otherwise the child's exit would go unnoticed
         self.is_alive = True
 
     def outcome_of(self, seed: int, seconds_max: float) -> SeedOutcome:
         """Returns the outcome of this seed, the next in sequence. Kills the child if it gives none in time."""
         began = time.monotonic()
         try:
-            if self._told.poll(seconds_max):
-                outcome = self._told.recv()
+            if self._outcomes.poll(seconds_max):
+                outcome = self._outcomes.recv()
                 assert isinstance(outcome, SeedOutcome) and outcome.seed == seed
                 return outcome
             violation = f"gave no outcome within {seconds_max:g} seconds"
@@ -114,7 +116,7 @@ class _Runner:
 
     def __exit__(self, *_: object) -> None:
         self.end()
-        self._told.close()
+        self._outcomes.close()
 
 
 def _how(exit_code: int | None) -> str:
@@ -125,13 +127,13 @@ def _how(exit_code: int | None) -> str:
     return f"with exit code {exit_code}"
 
 
-def _run_all(layer: Any, seeds: range, tells: Connection, parent: int) -> None:
+def _run_all(layer: Any, seeds: range, sender: Connection, parent: int) -> None:
     """The child's main function. The child dies with the worker, even if a seed hangs."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return
     for seed in seeds:
-        tells.send(_run(layer, seed))
+        sender.send(_run(layer, seed))
 
 
 def _run(layer: Any, seed: int) -> SeedOutcome:

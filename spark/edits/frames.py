@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from qjm_compat.edits import EditLogError, EditOp, frame_at, iter_ops
-from qjm_compat.edits.frames import Buffer
+from qjm_compat.edits.op_frames import Buffer
 
 SLICE_BYTES = 1024 * 1024
 """Bytes of edits turned into Python objects and columns at a time. Small edits take about 25 times as much memory.

@@ -12,14 +12,14 @@ from ledgers import LedgerError, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle
 from qjm_compat.batch import Assembler, Batch, header_of
 from qjm_compat.edits import EditLogError, slice_batch
-from qjm_compat.edits.frames import Buffer
+from qjm_compat.edits.op_frames import Buffer
 from qjm_compat.errors import JournalError
 
-from ..credentials import Access
-from ..executors.opening import open_closed, planned
-from ..executors.reading import joined
+from ..executor_access import ExecutorAccess
+from ..executors.planned_ledgers import open_closed, planned
+from ..executors.range_reader import joined
 from ..executors.task_client import read_with_client
-from ..planning.ranges import EntryRange
+from ..planning.ranges import LedgerRange
 from .columns import EditColumns
 from .frames import slices
 
@@ -30,13 +30,13 @@ class SegmentRange:
 
     segment_txid: int
     layout_version: int
-    entries: EntryRange
+    entries: LedgerRange
     first_txid: int
     last_txid: int
 
 
 def record_batches(
-    access: Access, ranges: Sequence[SegmentRange], names: Sequence[str]
+    access: ExecutorAccess, ranges: Sequence[SegmentRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yields every edit of the ranges once, in order. Digests and frame checksums are verified.
 

@@ -16,9 +16,9 @@ from pyspark.sql.types import StructType
 
 from ledgers import LedgerClient, LedgerError, NoSuchLedger
 
-from ..planning.journal_segments import Segment, finalized_segments
+from ..planning.journal_segments import JournalSegment, finalized_segments
 from ..planning.partition import PlannedReader
-from ..planning.ranges import EntryRange
+from ..planning.ranges import LedgerRange
 from ..planning.selection import Extent, Selection
 from .fields import COLUMNS
 from .options import EditsOptions
@@ -67,7 +67,7 @@ class EditsReader(PlannedReader[EditsOptions, "SegmentRange"]):
 
         return record_batches(self._access, ranges, self._names)
 
-    def _extents(self, uri: str, segments: Sequence[Segment]) -> list[Extent]:
+    def _extents(self, uri: str, segments: Sequence[JournalSegment]) -> list[Extent]:
         ledgers = Selection().of_ledgers(segment.ledger_id for segment in segments)
         try:
             with LedgerClient(uri) as client:
@@ -82,7 +82,7 @@ class EditsReader(PlannedReader[EditsOptions, "SegmentRange"]):
 
 
 def segment_ranges(
-    segments: Sequence[Segment], task: Sequence[EntryRange], options: EditsOptions
+    segments: Sequence[JournalSegment], task: Sequence[LedgerRange], options: EditsOptions
 ) -> tuple[SegmentRange, ...]:
     """The parts of the journal that a task over the segments' ledgers reads."""
     from .reading import SegmentRange

@@ -18,7 +18,7 @@ from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.loop_thread import LoopThread, PageSource
 
-from ..credentials import Access
+from ..executor_access import ExecutorAccess
 
 # Memory settings that a worker makes once, because Spark runs many tasks in it, one after another.
 #
@@ -59,7 +59,9 @@ CONFIG = ClientConfig(page_bytes=PAGE_BYTES, read_ahead_pages=4, read_ahead_byte
 T = TypeVar("T")
 
 
-def read_with_client(access: Access, read: Callable[[LedgerClient], AsyncGenerator[T, None]]) -> Iterator[T]:
+def read_with_client(
+    access: ExecutorAccess, read: Callable[[LedgerClient], AsyncGenerator[T, None]]
+) -> Iterator[T]:
     """Yields from `read` with a client, which it always closes at the end."""
     thread = _loop_of(os.getpid())
     with access.uri() as uri:

@@ -51,20 +51,20 @@ TIME_BYTES = 8
 Numbers = npt.NDArray[np.int64]
 
 
-class Times(NamedTuple):
+class TimeRange(NamedTuple):
     """Selects records of a segment by time of appending, in microseconds: from the first time, and before the last."""
 
     start_us: int | None = None
     stop_us: int | None = None
 
 
-ALL_TIMES = Times()
+ALL_TIMES = TimeRange()
 
 
 class LogColumns:
     """Builds record batches of the selected columns from the pages of one segment."""
 
-    def __init__(self, log: str, segment_start: int, times: Times, names: Sequence[str]) -> None:
+    def __init__(self, log: str, segment_start: int, times: TimeRange, names: Sequence[str]) -> None:
         self.schema = pa.schema([(name, TYPES[name][1]) for name in names])
         self._log = log
         self._segment_start = segment_start

@@ -16,7 +16,7 @@ from ..planning.options import (
     truth,
 )
 from ..planning.selection import BadSelection
-from .columns import DEFAULT_COLUMNS, TYPES, Times
+from .columns import DEFAULT_COLUMNS, TYPES, TimeRange
 
 EARLIEST, LATEST = "earliest", "latest"
 
@@ -48,7 +48,7 @@ class LogOptions(StreamOptions):
     start_position: int | None
     starts_at_end: bool
     stop_position: int | None
-    times: Times
+    times: TimeRange
     records_max: int | None
     """The most records of one batch of a stream; None for no limit."""
 
@@ -74,7 +74,7 @@ class LogOptions(StreamOptions):
             start_position=None if start in (EARLIEST, LATEST) else _position(given, "startingPosition"),
             starts_at_end=start == LATEST,
             stop_position=_position(given, "endingPosition") if "endingposition" in given else None,
-            times=Times(_time_us(given, "startingTime"), _time_us(given, "endingTime")),
+            times=TimeRange(_time_us(given, "startingTime"), _time_us(given, "endingTime")),
             records_max=number(given, "maxrecordspertrigger", 1) if "maxrecordspertrigger" in given else None,
             fails_on_data_loss=truth(given, "failOnDataLoss") if "failondataloss" in given else None,
         )

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from ledgers.aio import LedgerClient, ReadHandle
 
-from ..credentials import Access
-from ..executors.opening import open_planned
-from ..executors.reading import PageColumns, read_ranges
-from ..planning.ranges import EntryRange
+from ..executor_access import ExecutorAccess
+from ..executors.planned_ledgers import open_planned
+from ..executors.range_reader import PageColumns, read_ranges
+from ..planning.ranges import LedgerRange
 from .columns import LogColumns
-from .parts import LogRange
+from .segment_parts import LogRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class _OfSegment:
     names: Sequence[str]
 
     @property
-    def entries(self) -> EntryRange:
+    def entries(self) -> LedgerRange:
         return self.wanted.entries
 
     async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
@@ -37,7 +37,7 @@ class _OfSegment:
 
 
 def record_batches(
-    access: Access, ranges: Sequence[LogRange], names: Sequence[str]
+    access: ExecutorAccess, ranges: Sequence[LogRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
     """Yields every record of the ranges once, in order. Digests are verified; see `read_ranges`.
 

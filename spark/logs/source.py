@@ -18,7 +18,7 @@ from ledgers import LedgerError
 from ..planning.partition import PlannedReader
 from ..stream.old_pyspark import NoStreams, has_no_streams
 from .options import LogOptions
-from .parts import LogRange, extents_of, gone_told, parts_of_batch, tasks_of
+from .segment_parts import LogRange, describe_deleted, extents_of, parts_of_batch, tasks_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,8 +34,8 @@ class LogDataSource(DataSource):
     def schema(self) -> str:
         return LogOptions.of(self.options).schema
 
-    def reader(self, schema: StructType) -> LogReader:
-        return LogReader(LogOptions.of(self.options).for_batch(), schema)
+    def reader(self, schema: StructType) -> LogBatchReader:
+        return LogBatchReader(LogOptions.of(self.options).for_batch(), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         if has_no_streams():
@@ -45,7 +45,7 @@ class LogDataSource(DataSource):
         return LogStream(LogOptions.of(self.options).for_stream(), schema)
 
 
-class LogReader(PlannedReader[LogOptions, LogRange]):
+class LogBatchReader(PlannedReader[LogOptions, LogRange]):
     def _tasks(self, uri: str) -> Sequence[tuple[LogRange, ...]]:
         return asyncio.run(self._plan(uri))
 
@@ -53,7 +53,7 @@ class LogReader(PlannedReader[LogOptions, LogRange]):
         parts = await parts_of_batch(uri, self._options, self._access.password)
         extents, gone = await extents_of(uri, parts, self._access.password)
         if gone:
-            raise LedgerError(f"{gone_told(gone)}; load it again to read the remaining records")
+            raise LedgerError(f"{describe_deleted(gone)}; load it again to read the remaining records")
         return await tasks_of(uri, self._options, extents, parts)
 
     def _record_batches(self, ranges: Sequence[LogRange]) -> Iterator[pa.RecordBatch]:

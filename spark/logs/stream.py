@@ -20,14 +20,14 @@ from ledgers import LedgerError
 from ledgers.aio import LedgerClient, Log
 
 from ..planning.partition import TaskPartition
-from ..stream.stream import MetadataStream
+from ..stream.metadata_stream import MetadataStream
 from .options import EPOCH, LogOptions
-from .parts import (
+from .segment_parts import (
     LogRange,
     Part,
+    describe_deleted,
     extents_of,
     for_all,
-    gone_told,
     names_of,
     parts_between,
     tasks_of,
@@ -210,7 +210,7 @@ class LogStream(MetadataStream):
                 "older copy; begin again with a new checkpointLocation, or from a position that is known to exist"
             )
         if start < now.first_position:
-            self._go_on_without(lost_told(name, start, now.first_position))
+            self._go_on_without(describe_truncated(name, start, now.first_position))
         return max(start, now.first_position)
 
     def _stops(
@@ -235,7 +235,7 @@ class LogStream(MetadataStream):
             parts = [part for found in await for_all(parts_of, wanted) for part in found]
         extents, gone = await extents_of(uri, parts, self._access.password)
         if gone:
-            self._go_on_without(gone_told(gone))
+            self._go_on_without(describe_deleted(gone))
         tasks = await tasks_of(uri, self._options, extents, parts)
         return [TaskPartition(ranges) for ranges in tasks]
 
@@ -245,10 +245,12 @@ class LogStream(MetadataStream):
         if record.identity.hex() != batch.identity:
             raise LedgerError(f"log {log.name} is not the log for which this batch was planned")
         if batch.start < record.first_position:
-            self._go_on_without(lost_told(log.name, batch.start, min(batch.stop, record.first_position)))
+            self._go_on_without(
+                describe_truncated(log.name, batch.start, min(batch.stop, record.first_position))
+            )
         start = max(batch.start, record.first_position)
         return parts_between(log.name, segments, start, batch.stop) if start < batch.stop else []
 
 
-def lost_told(log: str, start: int, stop: int) -> str:
+def describe_truncated(log: str, start: int, stop: int) -> str:
     return f"positions {start} to {stop - 1} of log {log} were truncated before the stream had read them"

@@ -20,7 +20,7 @@ LOOKS_MAX = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Segment:
+class JournalSegment:
     """Transactions `start_txid` … `end_txid`, and the closed ledger that holds exactly these."""
 
     start_txid: int
@@ -39,7 +39,7 @@ async def finalized_segments(
     to_txid: int = TXID_MAX,
     *,
     needs_start: bool = False,
-) -> list[Segment]:
+) -> list[JournalSegment]:
     """Segments that contain any of `from_txid` … `to_txid`, in order.
 
     If several acceptors have copies of a segment, takes the first whose ledger exists. Raises LedgerError if no
@@ -62,9 +62,9 @@ async def finalized_segments(
 
 async def _copies(
     store: MetadataStore, journal_id: str, acceptors: Sequence[str]
-) -> dict[int, list[Segment]]:
+) -> dict[int, list[JournalSegment]]:
     """The acceptors' segments, by first txid. Skips an acceptor that does not have the journal."""
-    copies: dict[int, list[Segment]] = {}
+    copies: dict[int, list[JournalSegment]] = {}
     is_there = False
     for acceptor in acceptors:
         found = await _finalized(JournalStore(store, journal_id, acceptor))
@@ -92,7 +92,7 @@ async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
     )
 
 
-async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
+async def _readable(store: MetadataStore, copies: Sequence[JournalSegment]) -> JournalSegment:
     """The first of these whose ledger exists. If none exists, the first one: its read error explains the loss."""
     for one in copies if len(copies) > 1 else ():
         if await LedgerStore(store).read(one.ledger_id) is not None:
@@ -100,7 +100,7 @@ async def _readable(store: MetadataStore, copies: Sequence[Segment]) -> Segment:
     return copies[0]
 
 
-def _check_start(journal_id: str, segments: Sequence[Segment], from_txid: int) -> None:
+def _check_start(journal_id: str, segments: Sequence[JournalSegment], from_txid: int) -> None:
     """Refuses a start that was purged or is not written yet, because it must not pass for an empty range."""
     if not segments:
         raise LedgerError(f"journal {journal_id} has no finalized edits, but txid {from_txid} was requested")
@@ -117,7 +117,7 @@ def _check_start(journal_id: str, segments: Sequence[Segment], from_txid: int) -
         )
 
 
-def _check_whole(journal_id: str, segments: Sequence[Segment]) -> None:
+def _check_whole(journal_id: str, segments: Sequence[JournalSegment]) -> None:
     for one, following in zip(segments, segments[1:], strict=False):
         if following.start_txid != one.end_txid + 1:
             raise LedgerError(
@@ -142,8 +142,8 @@ async def was_dropped(
     )
 
 
-def _segment(record: FinalizedSegment, acceptor: str) -> Segment:
-    return Segment(
+def _segment(record: FinalizedSegment, acceptor: str) -> JournalSegment:
+    return JournalSegment(
         record.start_txid,
         record.end_txid,
         record.ledger_id,

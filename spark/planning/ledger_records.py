@@ -10,7 +10,7 @@ from metadata.backup import hold
 from metadata.errors import MetadataRestored
 from metadata.records.ledger_record import Tombstone
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.unreadable import refuse
+from metadata.records.record_decoding import refuse
 from metadata.store import MetadataStore
 
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pyspark.sql.types import StructType
 
-from ..columns import DEFAULT_COLUMNS, TYPES
-from ..credentials import Access, access_of
+from ..entry_columns import DEFAULT_COLUMNS, TYPES
+from ..executor_access import ExecutorAccess, access_of
 from .journal_segments import DEFAULT_ACCEPTOR
-from .ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT, EntryRange
+from .ranges import PARTITION_BYTES_DEFAULT, PARTITIONS_MIN_DEFAULT, LedgerRange
 from .selection import BadSelection, Extent, Selection, parse_ledgers
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ ASKED_AT_ONCE_MAX = 16
 
 async def equal_tasks(
     uri: str, extents: Sequence[Extent], partition_bytes: int, partitions_min: int
-) -> list[tuple[EntryRange, ...]]:
+) -> list[tuple[LedgerRange, ...]]:
     """Partitions like `plan`, with sizes from the bookies; if bookies report none, bytes count as evenly spread."""
     task = task_bytes(extents, partition_bytes, partitions_min)
     large = [i for i, extent in enumerate(extents) if _cost(extent) * SHARE_MEASURED > task]
@@ -98,7 +98,7 @@ class ReadOptions(ABC):
             "partitions_min": number(given, "partitions_min", PARTITIONS_MIN_DEFAULT),
         }
 
-    def access(self) -> Access:
+    def access(self) -> ExecutorAccess:
         """Reads the files named in the options."""
         return access_of(self.metadata_uri, self.password_file, self.key_file)
 
@@ -106,7 +106,7 @@ class ReadOptions(ABC):
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
         """The columns of a schema. Raises BadSelection if one is unknown or has the wrong type."""
 
-    async def tasks(self, uri: str, extents: Sequence[Extent]) -> list[tuple[EntryRange, ...]]:
+    async def tasks(self, uri: str, extents: Sequence[Extent]) -> list[tuple[LedgerRange, ...]]:
         """Tasks of equal bytes over these extents."""
         return await equal_tasks(uri, extents, self.partition_bytes, self.partitions_min)
 

@@ -22,7 +22,7 @@ LEDGER_OVERHEAD_BYTES = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class EntryRange:
+class LedgerRange:
     """Entries `first_entry` … `last_entry` of one closed ledger."""
 
     ledger_id: int
@@ -40,14 +40,14 @@ def plan(
     extents: Sequence[Extent],
     partition_bytes: int = PARTITION_BYTES_DEFAULT,
     partitions_min: int = PARTITIONS_MIN_DEFAULT,
-) -> list[tuple[EntryRange, ...]]:
+) -> list[tuple[LedgerRange, ...]]:
     """Tasks of equal cost, of about `partition_bytes`, smaller to reach `partitions_min`.
 
     Each entry is in exactly one range; the ranges are in order of ledger and entry, across tasks too. No task costs
     more than `task_bytes` and one entry; the next task gets the part that one leaves unused.
     """
     share = _share(extents, partition_bytes, partitions_min)
-    tasks: list[list[EntryRange]] = []
+    tasks: list[list[LedgerRange]] = []
     left = 0
     for extent in extents:
         first, last = extent.first_entry, _last(extent)
@@ -57,7 +57,7 @@ def plan(
                 tasks.append([])
                 left = room = max(0, left) + share
             end = _end_of_piece(extent, first, last, room)
-            tasks[-1].append(EntryRange(extent.record.ledger_id, first, end))
+            tasks[-1].append(LedgerRange(extent.record.ledger_id, first, end))
             left = room - cost_of(extent, first, end)
             first = end + 1
     return [tuple(task) for task in tasks]

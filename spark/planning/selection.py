@@ -38,13 +38,13 @@ class Omissions:
             self._open_others += 1
 
     def __str__(self) -> str:
-        told = []
+        omitted = []
         if self._open:
             more = f" and {self._open_others} more" if self._open_others else ""
-            told.append(f"ledgers that are open: {', '.join(map(str, self._open))}{more}")
+            omitted.append(f"ledgers that are open: {', '.join(map(str, self._open))}{more}")
         if self._of_logs:
-            told.append(f'{self._of_logs} ledgers of logs, which format("log") reads')
-        return "omitted are " + ", and ".join(told)
+            omitted.append(f'{self._of_logs} ledgers of logs, which format("log") reads')
+        return "omitted are " + ", and ".join(omitted)
 
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ class Selection:
 
     def _called(self, one: IdRange) -> str:
         """The message that a range is empty."""
-        which = f" with custom metadata {self._custom_told}" if self.custom else ""
+        which = f" with custom metadata {self._custom_description}" if self.custom else ""
         if one is EVERY_LEDGER:
             return f"there is no {'closed ledger outside of logs' if self.is_no_choice else f'ledger{which}'}"
         if one.last_entry is None:
@@ -147,7 +147,7 @@ class Selection:
         return f"no ledger{which} has any of the entries {one}"
 
     @property
-    def _custom_told(self) -> str:
+    def _custom_description(self) -> str:
         return ", ".join(f"{name}={value.decode(errors='replace')}" for name, value in self.custom.items())
 
     def extents(self, record: LedgerRecord) -> list[Extent]:

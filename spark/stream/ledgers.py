@@ -18,16 +18,16 @@ from metadata.records.cluster import revision_of
 from metadata.records.ledger_ids import counted_end, retired_end
 from metadata.records.ledger_record import Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from metadata.records.unreadable import refuse
+from metadata.records.record_decoding import refuse
 
 from ..planning.options import LedgerOptions
 from ..planning.partition import TaskPartition
-from ..planning.ranges import EntryRange
+from ..planning.ranges import LedgerRange
 from ..planning.selection import Selection
 from .gaps import Gaps, KnownId
-from .losses import Seen, losses, lost_told, retired_told, uncertain_told, went_back_told
+from .losses import Seen, describe_lost, describe_retired, describe_rollback, describe_uncertain, losses
+from .metadata_stream import LedgerStream, how_many_fit
 from .offsets import NO_REVISION, OPEN_AHEAD_MAX, LedgersOffset
-from .stream import LedgerStream, how_many_fit
 
 log = logging.getLogger(__name__)
 
@@ -132,7 +132,7 @@ class ClosedLedgersStream(LedgerStream):
         if listing is None:
             return start
         listing.are_gone({*self._options.selection.named, *self._seen.selected, *offset.unread})
-        self._tell_of_retired(listing, offset)
+        self._warn_of_retired(listing, offset)
         has_lost = self._judge(listing, offset)
         missing = self._missing(listing, offset)
         unread = {i for i in listing.closed.keys() | listing.open if not offset.has(i)}
@@ -144,7 +144,7 @@ class ClosedLedgersStream(LedgerStream):
         after = replace(offset, batch=()).after(taken, unsettled.difference(taken), listing.end)
         return after.judged(listing.revision, unread.difference(taken) if self._by_custom else ()).to_json()
 
-    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition[EntryRange]]:
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[TaskPartition[LedgerRange]]:
         offset = LedgersOffset.from_json(end, self._chosen)
         return self._tasks(offset.batch) if start != end else []
 
@@ -152,7 +152,7 @@ class ClosedLedgersStream(LedgerStream):
         """Whether anything was lost that the stream may skip. Raises LedgerError if it may not skip losses."""
         seen_revision = max(offset.revision, self._seen.revision)
         if went_back := listing.revision < seen_revision:
-            self._go_on_without(went_back_told(listing.revision, seen_revision))
+            self._go_on_without(describe_rollback(listing.revision, seen_revision))
         found = losses(
             listing.deleted.items(),
             offset,
@@ -162,9 +162,9 @@ class ClosedLedgersStream(LedgerStream):
             by_custom=self._by_custom,
         )
         if found.lost:
-            self._go_on_without(lost_told(found.lost))
+            self._go_on_without(describe_lost(found.lost))
         if found.uncertain:
-            log.warning("%s", uncertain_told(found.uncertain))
+            log.warning("%s", describe_uncertain(found.uncertain))
         self._seen = listing.seen
         return went_back or bool(found.lost)
 
@@ -172,7 +172,7 @@ class ClosedLedgersStream(LedgerStream):
     def _by_custom(self) -> bool:
         return bool(self._options.selection.custom)
 
-    def _tell_of_retired(self, listing: LedgerListing, offset: LedgersOffset) -> None:
+    def _warn_of_retired(self, listing: LedgerListing, offset: LedgersOffset) -> None:
         """Warns that the stream was stopped for too long: ids used and retired meanwhile look as if they were never
         used."""
         if self._has_looked or offset.revision == NO_REVISION:
@@ -180,7 +180,7 @@ class ClosedLedgersStream(LedgerStream):
         there, names = {one.ledger_id for one in listing.known}, self._options.selection.names
         gone = [i for i in range(listing.first_ledger, listing.retired_end) if names(i) and i not in there]
         if unknown := [i for i in gone if i not in listing.deleted and not offset.has(i)]:
-            log.warning("%s", retired_told(unknown))
+            log.warning("%s", describe_retired(unknown))
 
     def _missing(self, listing: LedgerListing, offset: LedgersOffset) -> set[int]:
         """The first id that may still become a ledger, if there is one."""

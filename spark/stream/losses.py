@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from .offsets import NO_REVISION, LedgersOffset, to_ranges
 
-TOLD_CHARS_MAX = 400
+IDS_CHARS_MAX = 400
 """The most characters of ids in a message; the message always states their number."""
 
 GO_ON = (
@@ -64,18 +64,18 @@ def losses(
     return Losses(tuple(lost), tuple(uncertain))
 
 
-def lost_told(ledger_ids: Collection[int]) -> str:
+def describe_lost(ledger_ids: Collection[int]) -> str:
     return f"{_called(ledger_ids)} deleted before the stream had read {_them(ledger_ids)}"
 
 
-def uncertain_told(ledger_ids: Collection[int]) -> str:
+def describe_uncertain(ledger_ids: Collection[int]) -> str:
     return (
         f"{_called(ledger_ids)} deleted, and it is unknown whether the stream should have read "
         f"{_them(ledger_ids)}: a ledger's custom metadata is deleted with it"
     )
 
 
-def retired_told(ledger_ids: Collection[int]) -> str:
+def describe_retired(ledger_ids: Collection[int]) -> str:
     ids, them = _ids(ledger_ids), _them(ledger_ids)
     return (
         f"{'id' if len(ledger_ids) == 1 else 'ids'} {ids}: it is unknown whether there were ledgers that were "
@@ -83,7 +83,7 @@ def retired_told(ledger_ids: Collection[int]) -> str:
     )
 
 
-def went_back_told(revision: int, seen_revision: int) -> str:
+def describe_rollback(revision: int, seen_revision: int) -> str:
     return (
         f"the metadata is at revision {revision}, but this stream has seen it at {seen_revision}: it went back to an "
         "older copy, and it is unknown whether ledgers were deleted before the stream had read them"
@@ -100,6 +100,6 @@ def _them(ledger_ids: Collection[int]) -> str:
 
 def _ids(ledger_ids: Collection[int]) -> str:
     text = to_ranges(ledger_ids)
-    if len(text) <= TOLD_CHARS_MAX:
+    if len(text) <= IDS_CHARS_MAX:
         return text
-    return f"{text[:TOLD_CHARS_MAX].rpartition(',')[0]},… ({len(ledger_ids)} in all)"
+    return f"{text[:IDS_CHARS_MAX].rpartition(',')[0]},… ({len(ledger_ids)} in all)"

@@ -9,7 +9,7 @@ import pytest
 
 from bookie.serving.directory import format_directory
 from bookie.storage.bookie import Bookie
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from tests.bookie.bookies import bookie_on
 from tests.bookie.logs import INCARNATION
 

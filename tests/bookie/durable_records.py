@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bookie.log import segments
+from bookie.log import segment_files
 from bookie.log.format import (
     ALIGNMENT,
     RECORD_MAGIC_BYTES,
     SEGMENT_HEADER,
     BadRecordBytes,
-    Record,
+    BookieLogRecord,
     RecordHeader,
     decode_record,
     position_of,
@@ -27,9 +27,9 @@ class DurableRecords:
 
     def __init__(self, disk: SimulatedDisk) -> None:
         self._disk = disk
-        self._seen: dict[str, tuple[bytes, list[tuple[int, Record]]]] = {}
+        self._seen: dict[str, tuple[bytes, list[tuple[int, BookieLogRecord]]]] = {}
 
-    def __iter__(self) -> Iterator[tuple[int, Record]]:
+    def __iter__(self) -> Iterator[tuple[int, BookieLogRecord]]:
         """(position, record), in the order of the log."""
         files = self._disk.durable_contents()
         for name in sorted(files):
@@ -39,7 +39,7 @@ class DurableRecords:
             yield from seen[1]
 
 
-def known_to_be_synced(disk: SimulatedDisk) -> list[tuple[int, Record]]:
+def known_to_be_synced(disk: SimulatedDisk) -> list[tuple[int, BookieLogRecord]]:
     """The records that some later one says were on disk: damage to the others nobody can tell from a torn tail (B2)."""
     found = [
         one for name, content in sorted(disk.durable_contents().items()) for one in _found_in(name, content)
@@ -48,13 +48,13 @@ def known_to_be_synced(disk: SimulatedDisk) -> list[tuple[int, Record]]:
     return [(position, record) for position, _, record in found if position < synced]
 
 
-def records_in(name: str, content: bytes) -> Iterator[tuple[int, Record]]:
+def records_in(name: str, content: bytes) -> Iterator[tuple[int, BookieLogRecord]]:
     """Every whole record of a segment file with its position, also those behind unreadable places."""
     for position, _, record in _found_in(name, content):
         yield position, record
 
 
-def _found_in(name: str, content: bytes) -> Iterator[tuple[int, RecordHeader, Record]]:
+def _found_in(name: str, content: bytes) -> Iterator[tuple[int, RecordHeader, BookieLogRecord]]:
     segment, offset = int(name.split(".")[0], 16), SEGMENT_HEADER.size
     view = memoryview(content)
     while (offset := _next_magic(content, offset)) >= 0:
@@ -67,10 +67,10 @@ def _found_in(name: str, content: bytes) -> Iterator[tuple[int, RecordHeader, Re
             offset += header.record_bytes
 
 
-def is_durable(disk: SimulatedDisk, record: Record, position: int, size: int) -> bool:
+def is_durable(disk: SimulatedDisk, record: BookieLogRecord, position: int, size: int) -> bool:
     """Whether this record stands at this place whatever crash may come."""
     segment, offset = position >> 32, position & 0xFFFFFFFF
-    content = disk.durable_bytes(segments.name_of(segment), offset, offset + size)
+    content = disk.durable_bytes(segment_files.name_of(segment), offset, offset + size)
     try:
         return decode_record(content, position=position)[1] == record
     except BadRecordBytes:

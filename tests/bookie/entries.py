@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from crc32c import crc32c
 
-from bookie.wire.columns import Columns
+from bookie.wire.columnar_entries import Columns
 from bookie.wire.messages import Frame, LacStatement
 
 Entry = tuple[int, bytes, bytes]

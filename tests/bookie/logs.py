@@ -12,24 +12,24 @@ import pytest
 from bookie.disk.disk import Disk
 from bookie.disk.reserve import Reserve
 from bookie.log import appender as appender_module
-from bookie.log import writer as writer_module
-from bookie.log.format import Record, RecordKind
-from bookie.log.records import Found
-from bookie.log.replay import replay
-from bookie.log.writer import LogWriter, Written
+from bookie.log import group_commit as writer_module
+from bookie.log.format import BookieLogRecord, RecordKind
+from bookie.log.group_commit import BookieLogWriter, Written
+from bookie.log.log_replay import replay
+from bookie.log.record_reader import Found
 from tests.bookie.entries import frame_of
 
 INCARNATION = "5f0e8e6c-66b0-4f3e-9d0c-2b1f6f0d8a11"
 WAIT_SECONDS_MAX = 20.0
 
 
-def record_of(ledger_id: int, entry_ids: Iterable[int], payload_bytes: int = 20) -> Record:
+def record_of(ledger_id: int, entry_ids: Iterable[int], payload_bytes: int = 20) -> BookieLogRecord:
     frame = frame_of(ledger_id, entry_ids, payload_bytes=payload_bytes, lac=-1)
-    return Record(RecordKind.ENTRIES, ledger_id, frame.columns, frame.last_add_confirmed)
+    return BookieLogRecord(RecordKind.ENTRIES, ledger_id, frame.columns, frame.last_add_confirmed)
 
 
-def fence_of(ledger_id: int) -> Record:
-    return Record(RecordKind.FENCE, ledger_id)
+def fence_of(ledger_id: int) -> BookieLogRecord:
+    return BookieLogRecord(RecordKind.FENCE, ledger_id)
 
 
 @dataclass
@@ -39,13 +39,13 @@ class Reports:
     durable: list[Written] = field(default_factory=list)
     groups: list[int] = field(default_factory=list)
     written: list[Written] = field(default_factory=list)
-    refused: list[Record] = field(default_factory=list)
+    refused: list[BookieLogRecord] = field(default_factory=list)
     failures: list[Exception] = field(default_factory=list)
     next_position: int = 0
     changed: threading.Condition = field(default_factory=threading.Condition)
 
     @property
-    def acknowledged(self) -> list[Record]:
+    def acknowledged(self) -> list[BookieLogRecord]:
         return [written.record for written in self.durable]
 
     def on_durable(self, written: Sequence[Written], next_position: int) -> None:
@@ -60,7 +60,7 @@ class Reports:
             self.written += written
             self.changed.notify_all()
 
-    def on_refused(self, refused: Sequence[tuple[object, Record]], error: OSError) -> None:
+    def on_refused(self, refused: Sequence[tuple[object, BookieLogRecord]], error: OSError) -> None:
         with self.changed:
             self.refused += [record for _, record in refused]
             self.changed.notify_all()
@@ -85,9 +85,9 @@ class Reports:
 
 def writer_on(
     disk: Disk, segment: int = 0, incarnation: str = INCARNATION, reserve: Reserve | None = None
-) -> tuple[LogWriter, Reports]:
+) -> tuple[BookieLogWriter, Reports]:
     reports = Reports()
-    writer = LogWriter(
+    writer = BookieLogWriter(
         disk,
         incarnation,
         segment,
@@ -103,7 +103,7 @@ def writer_on(
 @contextmanager
 def writing(
     disk: Disk, segment: int = 0, reserve: Reserve | None = None
-) -> Iterator[tuple[LogWriter, Reports]]:
+) -> Iterator[tuple[BookieLogWriter, Reports]]:
     """A writer that has begun, and is stopped in the end."""
     writer, reports = writer_on(disk, segment, reserve=reserve)
     writer.start()
@@ -113,7 +113,7 @@ def writing(
         writer.stop()
 
 
-def write_each(disk: Disk, records: Sequence[Record]) -> None:
+def write_each(disk: Disk, records: Sequence[BookieLogRecord]) -> None:
     """Each record is a group of its own, so each says that those before it were on disk."""
     with writing(disk) as (writer, reports):
         for n, record in enumerate(records, 1):
@@ -122,7 +122,7 @@ def write_each(disk: Disk, records: Sequence[Record]) -> None:
 
 
 def write_all(
-    disk: Disk, records: Sequence[Record], segment: int = 0, reserve: Reserve | None = None
+    disk: Disk, records: Sequence[BookieLogRecord], segment: int = 0, reserve: Reserve | None = None
 ) -> Reports:
     """Submits everything, then writes it: groups are as full as they may be, the same each time."""
     writer, reports = writer_on(disk, segment, reserve=reserve)
@@ -137,7 +137,7 @@ def found_in(disk: Disk, from_position: int = 0) -> list[Found]:
     return list(replay(disk, INCARNATION, from_position))
 
 
-def records_in(disk: Disk, from_position: int = 0) -> list[Record]:
+def records_in(disk: Disk, from_position: int = 0) -> list[BookieLogRecord]:
     return [found.record for found in found_in(disk, from_position)]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from crc32c import crc32c
 from hypothesis import strategies as st
 
-from bookie.wire.columns import Columns
+from bookie.wire.columnar_entries import Columns
 from bookie.wire.messages import (
     NO_CREDENTIAL,
     PROOF_BYTES,
@@ -80,7 +80,7 @@ frames = st.builds(
     identities,
     notes,
 )
-told = frames.map(
+note_frames = frames.map(
     lambda frame: Frame(
         frame.ledger_id,
         recovery=frame.recovery,
@@ -94,7 +94,7 @@ append_requests = st.builds(
     text,
     st.integers(0, 2**64 - 3),
     st.lists(frames, max_size=3).map(tuple),
-    st.lists(told, max_size=3).map(tuple),
+    st.lists(note_frames, max_size=3).map(tuple),
 )
 append_replies = st.builds(AppendReply, st.lists(st.builds(Ack, u64, statuses, text), max_size=3).map(tuple))
 read_requests = st.builds(

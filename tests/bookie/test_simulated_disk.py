@@ -7,13 +7,13 @@ from random import Random
 
 import pytest
 
-from bookie.log import segments
+from bookie.log import segment_files
 from bookie.log.format import position_of, record_bytes
 from tests.bookie.durable_records import DurableRecords, is_durable
 from tests.bookie.logs import found_in, record_of, write_all
 from tests.bookie.simulated_disk import Loss, SimulatedDisk
 
-FIRST = segments.name_of(0)
+FIRST = segment_files.name_of(0)
 RECORDS = [record_of(1, [n]) for n in range(4)]
 RECORD_BYTES = record_bytes(RECORDS[0])
 PLACES = [position_of(0, 64 + n * RECORD_BYTES) for n in range(4)]

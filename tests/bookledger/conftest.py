@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from bookledger.cli.main import main
-from metadata.settings.file import COMMON
+from metadata.settings.settings_file import COMMON
 
 from .typed_commands import Run
 

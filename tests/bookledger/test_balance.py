@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.upkeep.healing.view import ClusterView
+from bookie.upkeep.healing.cluster_view import ClusterView
 from bookledger.cluster.balance import TOLERANCE, Balance, Plan
 from metadata import placement
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape

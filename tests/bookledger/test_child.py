@@ -39,7 +39,7 @@ def test_a_word_to_a_child_that_is_gone_is_told_with_its_last_words() -> None:
     child = Child(["-c", "import os, sys; os.close(0); sys.exit('no more')"], name="it")
     with pytest.raises(ChildFailed, match=r"^it: no more$"):
         while True:
-            child.tell("word")
+            child.send("word")
 
 
 PARENT = """

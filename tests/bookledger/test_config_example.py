@@ -10,7 +10,7 @@ import pytest
 
 from bookledger.cli.config.group import DAEMONS
 from bookledger.cli.config.sections import SECTIONS
-from metadata.settings.tunable import defaults_of, shown, tunables_of
+from metadata.settings.tunable import defaults_of, to_toml, tunables_of
 from tests.support.command_line import bookledger, succeeds
 
 SETTING = re.compile(r"^#([\w-]+ = [^<].*)$", re.MULTILINE)
@@ -42,7 +42,7 @@ def test_all_that_can_be_set_is_in_it_at_its_default(example: str) -> None:
         for field in tunables_of(section.kind()):
             assert f"#{field} = " in example
             if defaults[field] is not None:
-                assert found[name][field] == shown(defaults[field])
+                assert found[name][field] == to_toml(defaults[field])
     assert found["bookie"]["run"]["lease-seconds"] == 10.0
     for path in DAEMONS:
         assert f"[{'.'.join(path)}]" in example

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.messages.exit_codes import MEANINGS, ExitCode
-from bookledger.cli.messages.interruption import told_when_stopped
+from bookledger.cli.messages.interruption import advise_when_stopped
 from tests.support.command_line import bookledger
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,7 @@ def test_a_wrong_uri_of_the_environment_is_told_with_the_variable(monkeypatch: p
 def test_how_to_go_on_is_said_when_work_is_stopped_and_only_then(
     end: BaseException, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises((SystemExit, ValueError)) as raised, told_when_stopped(lambda: "3 of 7 are done"):
+    with pytest.raises((SystemExit, ValueError)) as raised, advise_when_stopped(lambda: "3 of 7 are done"):
         raise end
     if isinstance(end, KeyboardInterrupt):
         assert raised.value.args == (ExitCode.INTERRUPTED,)
@@ -87,6 +87,6 @@ def test_how_to_go_on_is_said_when_work_is_stopped_and_only_then(
 
 
 def test_nothing_is_said_of_work_that_ends_by_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    with told_when_stopped(lambda: "never asked"):
+    with advise_when_stopped(lambda: "never asked"):
         pass
     assert capsys.readouterr() == ("", "")

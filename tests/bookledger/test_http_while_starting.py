@@ -14,7 +14,7 @@ import pytest
 from bookie.storage.replaying import replay_log
 from bookledger.admin.bookies import STARTING, Bookies
 from bookledger.admin.http.server import serving_http
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from tests.bookie.serving.served import formatted, serve_until
 
 HANG_SECONDS_MAX = 60.0

@@ -12,7 +12,7 @@ import pytest
 
 from bookledger.cli.child import Child
 from bookledger.cli.processes import BOOKLEDGER, BookieProcess, started
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 
 TOLD = {"PYTHONPROFILEIMPORTTIME": "1"}
 """Python tells on stderr what it imports."""
@@ -69,7 +69,7 @@ def test_a_journal_node_imports_no_tool_and_nothing_that_stores_entries(bookie: 
     metadata = uri_of(bookie.directory.with_name("metadata.db"))
     ports = ("--rpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
     modules = imported_by(bookie, "journal", "serve", "--metadata", metadata, "--name", "jn1", *ports)
-    assert "qjm_compat.hadoop.daemon" in modules
+    assert "qjm_compat.hadoop.journal_node_daemon" in modules
     assert of_kind(TOOLS, modules) == []
     assert of_kind(BOOKIES_STORAGE, modules) == []
 

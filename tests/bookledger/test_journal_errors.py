@@ -9,7 +9,7 @@ import pytest
 import qjm_compat.hadoop.errors
 import qjm_compat.transfer.errors
 from bookledger.cli import main as command_line
-from bookledger.cli.messages.journal_errors import MEANINGS, journal_error_told, outage_told
+from bookledger.cli.messages.journal_errors import MEANINGS, describe_journal_error, describe_outage
 from metadata.errors import StoreUnavailable
 from qjm_compat.error_translation import metadata_errors
 from qjm_compat.errors import (
@@ -44,7 +44,7 @@ def test_every_error_of_a_journal_ends_with_hadoops_name_for_it(
         command_line.main([])
     said = capsys.readouterr().err
     assert ended.value.code == 1
-    assert said == f"bookledger: {journal_error_told(error)}\n"
+    assert said == f"bookledger: {describe_journal_error(error)}\n"
     name = error.java_class.rpartition(".")[2]
     assert said.endswith(f" ({name})\n") and not HADOOP_SAYS.search(said.removesuffix("\n"))
 
@@ -53,7 +53,7 @@ def test_every_error_of_a_journal_ends_with_hadoops_name_for_it(
 def test_what_an_error_means_stands_in_front_and_what_was_said_behind(kind: type[JournalError]) -> None:
     error = example_of(kind)
     assert isinstance(error, JournalError)
-    told = journal_error_told(error)
+    told = describe_journal_error(error)
     assert told.startswith(f"{MEANINGS[kind]}: ")
     if not isinstance(error, QuorumFailed):
         assert str(error) in told, "what operators search logs for is still there"
@@ -70,7 +70,7 @@ def test_of_a_quorum_every_acceptor_is_told_with_hadoops_names() -> None:
         "jn2": JournalOutOfSync("Can't write, no segment open ; journal id: ns1"),
         "jn3": OSError("connection refused"),
     }
-    assert journal_error_told(QuorumFailed("startLogSegment(5)", 2, 3, said)) == (
+    assert describe_journal_error(QuorumFailed("startLogSegment(5)", 2, 3, said)) == (
         "too few acceptors succeeded: startLogSegment(5); "
         f"jn1: {MEANINGS[JournalNotFormatted]}: Journal ns1 not formatted ; journal id: ns1 "
         "(JournalNotFormattedException); "
@@ -81,7 +81,7 @@ def test_of_a_quorum_every_acceptor_is_told_with_hadoops_names() -> None:
 
 
 def test_of_a_quorum_that_kept_silent_it_is_told_who() -> None:
-    told = journal_error_told(QuorumTimeout("newEpoch(2)", 1.5, "jn1, jn2", {}))
+    told = describe_journal_error(QuorumTimeout("newEpoch(2)", 1.5, "jn1, jn2", {}))
     assert "1500 ms" in told and "jn1, jn2" in told and told.endswith(" (IOException)")
 
 
@@ -94,24 +94,24 @@ def unavailable(said: str) -> JournalUnavailable:
 def test_of_an_outage_only_the_cause_is_told_and_no_acceptor_where_there_is_one() -> None:
     etcd = "etcd did not answer within 5 s: 127.0.0.1:23790: Stream removed"
     alone = QuorumFailed("getJournaledEdits", 1, 1, {"main": unavailable(etcd)})
-    assert outage_told(alone, is_alone=True) == outage_told(unavailable(etcd), is_alone=True) == etcd
+    assert describe_outage(alone, is_alone=True) == describe_outage(unavailable(etcd), is_alone=True) == etcd
     said = {
         "a": unavailable(etcd),
         "b": JournalUnavailable("ledger 2 could not be read: b3: it did not answer"),
         "c": unavailable(etcd),
     }
-    assert outage_told(QuorumFailed("getJournaledEdits", 2, 3, said), is_alone=False) == (
+    assert describe_outage(QuorumFailed("getJournaledEdits", 2, 3, said), is_alone=False) == (
         f"a, c: {etcd}; b: ledger 2 could not be read: b3: it did not answer"
     )
     silent = QuorumTimeout("getJournaledEdits", 1.5, "a, b", {"c": unavailable(etcd)})
-    assert outage_told(silent, is_alone=False) == journal_error_told(silent), "it says who is silent"
+    assert describe_outage(silent, is_alone=False) == describe_journal_error(silent), "it says who is silent"
 
 
 def test_what_came_from_a_journal_node_is_told_so_too() -> None:
     package = "org.apache.hadoop.hdfs.qjournal.protocol."
     error = error_named(f"{package}JournalOutOfSyncException", "Writer out of sync")
-    assert journal_error_told(error) == (
+    assert describe_journal_error(error) == (
         f"{MEANINGS[JournalOutOfSync]}: Writer out of sync (JournalOutOfSyncException)"
     )
     unknown = error_named("org.example.OddException", "it is odd")
-    assert journal_error_told(unknown) == "it is odd (OddException)"
+    assert describe_journal_error(unknown) == "it is odd (OddException)"

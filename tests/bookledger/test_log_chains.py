@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bookledger.cluster.log_chains import BrokenSegment, broken_segments
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs.log_ledgers import SegmentOf

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from bookledger.admin.logs import JsonFormatter
+from bookledger.admin.log_formats import JsonFormatter
 from bookledger.cli.main import main
 from bookledger.cli.processes import BookieProcess, started
 from ledgers import LedgerClient
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 
 
 def formatted(message: str, *arguments: object, **given: Any) -> dict[str, Any]:

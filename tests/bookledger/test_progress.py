@@ -18,11 +18,11 @@ import click
 import pytest
 
 from bookie.upkeep.healing.auditor import Auditor
-from bookie.upkeep.healing.view import look
-from bookie.upkeep.peers import NoPeers
+from bookie.upkeep.healing.cluster_view import look
+from bookie.upkeep.repair_client import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.cli import output
-from bookledger.cli.output import Progress
+from bookledger.cli.output import ProgressBar
 from bookledger.cluster.survey import survey
 from metadata import open_store
 from tests.support.made_clusters import BOOKIES, a_cluster_in_memory
@@ -82,10 +82,10 @@ def test_a_bar_tells_the_rate_and_the_time_left_where_the_end_is_known(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "80")
     for of, rate in (("bytes", "/s"), ("keys", "keys/s")):
-        with Progress("restoring", 1000, of=of) as bar:
+        with ProgressBar("restoring", 1000, of=of) as bar:
             bar(1)
         assert "left" in capfd.readouterr().err
-        with Progress("restoring", None, of=of) as bar:
+        with ProgressBar("restoring", None, of=of) as bar:
             until(partial(_is_drawn, bar, capfd, rate))
 
 
@@ -93,11 +93,11 @@ def test_mostly_quick_work_has_a_bar_only_where_it_is_not_quick_also_where_it_ha
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with Progress("looking", None, of="ledgers", is_mostly_quick=True) as bar:
+    with ProgressBar("looking", None, of="ledgers", is_mostly_quick=True) as bar:
         bar(1)
     assert capfd.readouterr() == ("", "")
     monkeypatch.setattr(output, "QUICK_SECONDS", 0.01)
-    with Progress("looking", None, of="ledgers", is_mostly_quick=True):
+    with ProgressBar("looking", None, of="ledgers", is_mostly_quick=True):
         until(lambda: "looking" in capfd.readouterr().err)
 
 
@@ -106,14 +106,14 @@ def test_a_bar_has_all_that_is_done_though_it_is_told_of_many_small_steps_at_onc
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setattr(output, "REDRAWN_SECONDS", 0.2)
-    with Progress("looking", 1_000_000, of="ledgers") as bar:
+    with ProgressBar("looking", 1_000_000, of="ledgers") as bar:
         for _ in range(999):
             bar(1)
         until(lambda: _is_shown(bar, capfd))
     assert bar.done > 999
 
 
-def _is_shown(bar: Progress, capfd: pytest.CaptureFixture[str]) -> bool:
+def _is_shown(bar: ProgressBar, capfd: pytest.CaptureFixture[str]) -> bool:
     """Once it has been told again, all steps that were too close to each other are in it."""
     bar(1)
     counts = re.findall(r"(\d+)/1000000", capfd.readouterr().err)
@@ -181,18 +181,18 @@ def test_what_is_printed_beside_a_bar_goes_where_standard_output_goes(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with Progress("salvaging", 10):
+    with ProgressBar("salvaging", 10):
         click.echo("missing: entry 7")
     told = capfd.readouterr()
     assert told.out == "missing: entry 7\n"
     assert "salvaging" in told.err and "missing" not in told.err
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    with Progress("reading", 10, prints=True):
+    with ProgressBar("reading", 10, prints=True):
         click.echo("0\tan entry")
     assert capfd.readouterr() == ("0\tan entry\n", ""), "no bar between the lines"
 
 
-def _is_drawn(bar: Progress, capfd: pytest.CaptureFixture[str], rate: str) -> bool:
+def _is_drawn(bar: ProgressBar, capfd: pytest.CaptureFixture[str], rate: str) -> bool:
     bar(1)
     told = capfd.readouterr().err
     assert "left" not in told
@@ -210,7 +210,7 @@ def test_in_a_pipe_there_is_none_even_if_stdout_is_a_terminal(uri: str, tmp_path
 
 
 def test_what_is_done_is_counted_without_a_terminal_too(capfd: pytest.CaptureFixture[str]) -> None:
-    with Progress("restoring", 10, of="keys") as bar:
+    with ProgressBar("restoring", 10, of="keys") as bar:
         bar(3)
         bar(4)
     assert bar.done == 7

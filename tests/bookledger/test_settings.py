@@ -13,7 +13,7 @@ from bookledger.cli.config.sections import SECTIONS
 from bookledger.cli.main import _GROUPS
 from bookledger.cli.processes import BookieProcess, started
 from metadata.settings.tunable import tunables_of
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.bookledger.typed_commands import Run, file_of
 from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import free_port

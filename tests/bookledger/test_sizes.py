@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookledger.cli import output
-from bookledger.cli.messages.sizes import UNITS, bytes_told, counts_bytes
+from bookledger.cli.messages.sizes import UNITS, counts_bytes, format_bytes
 
 CLI = Path(output.__file__).parent
 
@@ -31,12 +31,12 @@ CLI = Path(output.__file__).parent
     ],
 )
 def test_a_count_is_told_human_and_exact(count: int, told: str) -> None:
-    assert bytes_told(count) == told
+    assert format_bytes(count) == told
 
 
 @given(st.integers(0, 2**64))
 def test_what_is_exact_is_the_count_and_what_is_human_is_near_it(count: int) -> None:
-    told = re.fullmatch(r"(?:([\d.]+) (\w+) \()?([\d,]+) bytes?\)?", bytes_told(count))
+    told = re.fullmatch(r"(?:([\d.]+) (\w+) \()?([\d,]+) bytes?\)?", format_bytes(count))
     assert told is not None
     human, unit, exact = told.groups()
     assert int(exact.replace(",", "")) == count

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 import pytest
 
 from bookie.upkeep.healing.auditor import Auditor
-from bookie.upkeep.healing.ledger_counts import BookieHolding, Condition, Copy, LedgerCounts
-from bookie.upkeep.healing.view import ClusterView
-from bookie.upkeep.peers import NoPeers
+from bookie.upkeep.healing.cluster_view import ClusterView
+from bookie.upkeep.healing.ledger_counts import BookieHolding, Condition, FragmentCopy, LedgerCounts
+from bookie.upkeep.repair_client import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.admin.api.census import Counted
 from bookledger.cluster import health
@@ -96,7 +96,10 @@ def test_a_lost_bookie_is_told_from_one_that_is_away(
 ) -> None:
     seen = survey((True, True), {**FORMATTED, **formatted}, orders)
     fragment = Fragment(0, (BK1, BK3))
-    seen.amiss[7] = [Copy(fragment, 4, 1, Condition.LOST), Copy(fragment, 4, 0, Condition.LACKING)]
+    seen.bad_copies_by_ledger[7] = [
+        FragmentCopy(fragment, 4, 1, Condition.LOST),
+        FragmentCopy(fragment, 4, 0, Condition.LACKING),
+    ]
     assert seen.lost_of(7) == lost
     assert seen.lost_of(8) == []
 
@@ -137,7 +140,7 @@ async def test_an_audit_counts_what_a_survey_counts() -> None:
 async def counted_by_the_auditor(store: MetadataStore) -> Auditor:
     auditor = Auditor(store, BK1, UpkeepConfig(lost_bookie_seconds=0), time.time, NoPeers())
     assert await auditor._is_elected()
-    await auditor._tell_office(await auditor.look_once())
+    await auditor._publish_office(await auditor.look_once())
     return auditor
 
 
@@ -149,10 +152,10 @@ async def test_what_the_auditor_has_counted_is_told_of_very_many_ledgers(
         await LedgerStore(store).create(record)
     auditor = await counted_by_the_auditor(store)
     listed = await survey_of(store, wait_ms=0, may_be_counted=True)
-    assert listed is not None and not listed.counted_seconds_ago and 2 in listed.amiss
+    assert listed is not None and not listed.counted_seconds_ago and 2 in listed.bad_copies_by_ledger
     monkeypatch.setattr(surveys, "COUNTED_LEDGERS_MIN", 3)
     counted = await survey_of(store, wait_ms=0, may_be_counted=True)
-    assert counted is not None and counted.counted_seconds_ago and not counted.amiss
+    assert counted is not None and counted.counted_seconds_ago and not counted.bad_copies_by_ledger
     for field in fields(LedgerCounts):
         assert getattr(counted, field.name) == getattr(listed, field.name), field.name
     assert health.why_not_whole(health.of_survey(counted)) == health.why_not_whole(health.of_survey(listed))

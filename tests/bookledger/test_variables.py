@@ -20,9 +20,9 @@ from bookledger.cli.processes import BookieProcess, started
 from ledgers import ClientConfig
 from metadata import BadSettings
 from metadata.settings.environment import PREFIX, BadVariable, from_environment, variable_of
-from metadata.settings.file import COMMON
-from metadata.settings.tunable import defaults_of, shown, tunables_of
-from metadata.sqlite.uri import uri_of
+from metadata.settings.settings_file import COMMON
+from metadata.settings.tunable import defaults_of, to_toml, tunables_of
+from metadata.sqlite.sqlite_uri import uri_of
 from qjm_compat.config import JournalConfig
 from tests.bookledger.typed_commands import Run, file_of
 from tests.support.command_line import bookledger
@@ -121,7 +121,7 @@ def test_every_setting_is_taken_from_its_variable(table: str, monkeypatch: pytes
             wanted[name] = value
         else:
             wanted[name] = one.kind(one.least if value != one.least else one.most)
-        text = str(shown(wanted[name]))
+        text = str(to_toml(wanted[name]))
         monkeypatch.setenv(variable_of(table, name), text.lower() if one.kind is bool else text)
     assert from_environment(kind, table) == wanted
 

@@ -62,7 +62,7 @@ async def may_lose_a_disk(uri: str) -> bool:
         seen = await look(uri)
     except MetadataError:
         return False
-    return seen is not None and not seen.amiss
+    return seen is not None and not seen.bad_copies_by_ledger
 
 
 async def play(

@@ -21,7 +21,7 @@ from metadata.errors import (
     StoreUnavailable,
     VersionConflict,
 )
-from metadata.memory import MemoryData
+from metadata.memory_store import MemoryData
 from metadata.store import EventKind, Lease, MetadataStore, WatchEvent, list_all
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from pathlib import Path
 from bookledger.cli.processes import BOOKLEDGER, Child, started
 from ledgers import LedgerClient, Retention, WriteHandle
 from ledgers.blocking.log import LogWriter
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support import browser as chromium
 from tests.support.browser import Chrome, browser, look_as
 from tests.support.console import console

@@ -8,20 +8,20 @@ from pathlib import Path
 
 from prometheus_client import Metric
 
-from bookie.serving.metrics import METRICS as BOOKIE_STATE
-from bookie.storage.counting.metrics import METRICS as BOOKIE
-from bookie.upkeep.logs.metrics import LOGS
-from bookie.upkeep.metrics import AUDIT, UPKEEP
+from bookie.serving.serving_metrics import METRICS as BOOKIE_STATE
+from bookie.storage.counting.storage_metrics import METRICS as BOOKIE
+from bookie.upkeep.logs.auditor_log_metrics import LOGS
+from bookie.upkeep.upkeep_metrics import AUDIT, UPKEEP
 from bookledger.admin.health_metrics import METRICS as HEALTH
 from bookledger.admin.http.server import METRICS as HTTP
 from bookledger.admin.loop_lag import METRICS as EVENT_LOOP
-from bookledger.admin.offloading import OFFLOADER
+from bookledger.admin.offloader_health import OFFLOADER
 from bookledger.admin.process_metrics import process_registry
-from ledgers.observing.declared import METRICS as CLIENT
-from metadata.counting.declared import Declaration, MetricTable
+from ledgers.observing.client_metric_declarations import METRICS as CLIENT
 from metadata.counting.facts import FACTS, Fact, Verdict
-from metadata.counting.metrics import METRICS as METADATA
-from qjm_compat.acceptor.metrics import AcceptorMetrics
+from metadata.counting.metric_declarations import Declaration, MetricTable
+from metadata.counting.store_metrics import METRICS as METADATA
+from qjm_compat.acceptor.acceptor_metrics import AcceptorMetrics
 from qjm_compat.config import JournalConfig
 from qjm_compat.hadoop.pages.beans import METRICS as JOURNAL_NODE
 from qjm_compat.manager.channel import Channel
@@ -121,7 +121,14 @@ def _facts() -> str:
 
 def _fact(one: Fact) -> str:
     alerts = ", ".join(one.alerts)
-    cells = (f"`{one.name}`", one.told, one.by, one.age, _verdicts(one.not_ready), _verdicts(one.not_whole))
+    cells = (
+        f"`{one.name}`",
+        one.description,
+        one.by,
+        one.age,
+        _verdicts(one.not_ready),
+        _verdicts(one.not_whole),
+    )
     return re.sub(" +", " ", f"| {' | '.join((*cells, alerts))} |")
 
 
@@ -136,7 +143,7 @@ def _table(table: MetricTable) -> str:
 def _row(one: Declaration) -> str:
     labels = ", ".join(f"`{label}`" for label in one.labels)
     theirs = " + ".join(f"`{name}`" for name in one.bookkeeper.split(" + ") if name)
-    cells = (f"`{one.name}`", one.kind, one.unit, labels, one.told, theirs)
+    cells = (f"`{one.name}`", one.kind, one.unit, labels, one.description, theirs)
     return re.sub(" +", " ", f"| {' | '.join(cells)} |")
 
 

@@ -17,7 +17,7 @@ import yaml
 
 from bookledger.cli.bookie.group import bookie as bookie_commands
 from bookledger.cli.processes import BookieProcess, started
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.command_line import bookledger
 from tests.support.http import HttpBookie
 from tests.support.waiting import until

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from metadata.counting.declared import PREFIX, Declaration, MetricKind
+from metadata.counting.metric_declarations import PREFIX, Declaration, MetricKind
 from tests.docs.metrics_document import DOCUMENT, LABELS_OF_BOOKIES, TABLES, document
 from tests.support import prometheus
 from tests.support.exposition_rules import families, violations
@@ -49,7 +49,7 @@ def test_a_metric_has_the_type_the_help_and_the_labels_that_are_declared(
     assert shown
     for family in shown:
         declared = DECLARED[family.name]
-        assert (family.type, family.documentation) == (_type(declared), declared.told)
+        assert (family.type, family.documentation) == (_type(declared), declared.description)
         for sample in family.samples:
             labels = set(sample.labels) - {LABELS_OF_BOOKIES, "le"}
             assert labels == set(declared.labels), sample
@@ -109,7 +109,7 @@ def test_each_metric_is_declared_once_in_one_sentence_under_our_prefix() -> None
     assert not [name for name, times in names.items() if times > 1]
     for one in DECLARED.values():
         assert one.name.startswith(f"{PREFIX}_")
-        assert re.fullmatch(r"[A-Z0-9][^.|]*\.", one.told), one.told
+        assert re.fullmatch(r"[A-Z0-9][^.|]*\.", one.description), one.description
 
 
 def test_bookkeepers_metrics_are_named_once_each() -> None:

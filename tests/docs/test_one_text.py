@@ -13,7 +13,7 @@ import ledgers
 import qjm_compat
 from ledgers import aio
 from ledgers.blocking.sets.log_set import LogSetWriter
-from ledgers.blocking.twin_calls import Face, PagedIterator
+from ledgers.blocking.twin_calls import BlockingFacade, PagedIterator
 from ledgers.logs.sets import log_set, set_writer
 from qjm_compat import aio as journals
 from qjm_compat.manager import input_stream, output_stream
@@ -70,7 +70,7 @@ def is_of_the_product(one: type) -> bool:
 
 def test_every_blocking_class_is_compared_with_its_twin() -> None:
     faces = set[type]()
-    left: list[type] = [Face]
+    left: list[type] = [BlockingFacade]
     while left:
         derived: list[type] = type.__subclasses__(left.pop())
         below = list(filter(is_of_the_product, derived))

@@ -9,7 +9,15 @@ from pathlib import Path
 import pytest
 
 from bookledger.cli.config.sections import SECTIONS
-from metadata.settings.tunable import Tunable, defaults_of, elsewhere_of, ranged, shown, tunables_of, unit_of
+from metadata.settings.tunable import (
+    Tunable,
+    defaults_of,
+    elsewhere_of,
+    format_range,
+    to_toml,
+    tunables_of,
+    unit_of,
+)
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "settings.md"
@@ -23,11 +31,12 @@ def tables() -> str:
 
 def table(name: str) -> Iterator[str]:
     kind = SECTIONS[name].kind()
-    yield f"`[{name}]`: {SECTIONS[name].told}.\n"
+    yield f"`[{name}]`: {SECTIONS[name].description}.\n"
     yield "| setting | default | range | what it is |"
     yield "|---|---|---|---|"
     for field, one in tunables_of(kind).items():
-        yield f"| `{field}` | {default(one, shown(defaults_of(kind)[field]))} | {bounds(field, one)} | {one.told} |"
+        value = default(one, to_toml(defaults_of(kind)[field]))
+        yield f"| `{field}` | {value} | {bounds(field, one)} | {one.description} |"
 
 
 def default(one: Tunable, value: object) -> str:
@@ -42,8 +51,8 @@ def bounds(name: str, one: Tunable) -> str:
     unit = unit_of(name, one)
     if one.kind not in (int, float):
         return unit
-    short = re.sub(r"\d+ \(([^)]+)\)", r"\1", ranged(name, one))
-    return f"{short} {unit if short == ranged(name, one) else unit.removeprefix('bytes')}".replace(
+    short = re.sub(r"\d+ \(([^)]+)\)", r"\1", format_range(name, one))
+    return f"{short} {unit if short == format_range(name, one) else unit.removeprefix('bytes')}".replace(
         "  ", " "
     ).strip()
 
@@ -59,10 +68,10 @@ def test_a_default_is_in_its_range_and_every_setting_says_what_it_is() -> None:
         kind = section.kind()
         for name, one in tunables_of(kind).items():
             value = defaults_of(kind)[name]
-            assert one.told.endswith("."), name
+            assert one.description.endswith("."), name
             if one.kind in (int, float) and value is not None:
                 assert one.least <= value <= one.most and one.least < one.most, name
-            assert "|" not in one.told
+            assert "|" not in one.description
 
 
 def test_what_is_set_elsewhere_is_an_option_there() -> None:

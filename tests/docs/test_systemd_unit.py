@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bookledger.admin import systemd
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.command_line import bookledger
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -7,13 +7,13 @@ import struct
 from crc32c import crc32c
 
 from bookie.errors import NewerFormat
-from bookie.index.ledger_state import LedgerState
-from bookie.index.places import KEY, SPAN_CLASSES, FrameLocation, from_row, to_row
+from bookie.index.frame_locations import KEY, SPAN_CLASSES, FrameLocation, from_row, to_row
+from bookie.index.local_ledger_state import LocalLedgerState
 from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
     BadRecordBytes,
-    Record,
+    BookieLogRecord,
     RecordKind,
     SegmentHeader,
     decode_record,
@@ -68,8 +68,8 @@ def record(data: bytes) -> None:
 
 
 def ledger_state(data: bytes) -> None:
-    found = LedgerState.decode(7, data)
-    assert LedgerState.decode(7, found.encode()) == found
+    found = LocalLedgerState.decode(7, data)
+    assert LocalLedgerState.decode(7, found.encode()) == found
 
 
 def place(data: bytes) -> None:
@@ -95,16 +95,16 @@ def _segment_headers() -> list[bytes]:
 def _records() -> list[bytes]:
     columns = columns_of([entry_of(7, n) for n in range(3)])
     records = [
-        Record(RecordKind.ENTRIES, 7, columns, lac_of(1), recovery=True, verifier=bytes(32)),
-        Record(RecordKind.FENCE, 7, None, None, recovery=False, verifier=b""),
+        BookieLogRecord(RecordKind.ENTRIES, 7, columns, lac_of(1), recovery=True, verifier=bytes(32)),
+        BookieLogRecord(RecordKind.FENCE, 7, None, None, recovery=False, verifier=b""),
     ]
     return [b"".join(map(bytes, encode_record(one, position=POSITION, synced=0))) for one in records]
 
 
 def _states() -> list[bytes]:
-    state = LedgerState(7)
+    state = LocalLedgerState(7)
     state.note_lac(lac_of(3))
-    return [LedgerState(7).encode(), state.encode()]
+    return [LocalLedgerState(7).encode(), state.encode()]
 
 
 def _places() -> list[bytes]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from metadata.etcd.uri import config_in
-from metadata.sqlite.uri import path_in
+from metadata.etcd.etcd_uri import config_in
+from metadata.sqlite.sqlite_uri import path_in
 from metadata.uris import split
 from qjm_compat.edits import EditLogError
 from qjm_compat.edits.codec import decode_op, encode_op, iter_segment, op_to_json
-from qjm_compat.edits.frames import encode_frame, segment_bytes
+from qjm_compat.edits.op_frames import encode_frame, segment_bytes
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.files.names import parsed
 from spark.planning.selection import BadSelection, parse_ledgers

@@ -5,18 +5,18 @@ from __future__ import annotations
 from google.protobuf.message import Message
 
 from qjm_compat.errors import BadRequest
-from qjm_compat.hadoop.client import uri
-from qjm_compat.hadoop.errors import BadFrame, BadMessage, NoSuchMethod, NoSuchProtocol, VersionMismatch
+from qjm_compat.hadoop.client import qjournal_uri
+from qjm_compat.hadoop.errors import BadRpcFrame, BadRpcMessage, NoSuchMethod, NoSuchProtocol, VersionMismatch
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.framing import FrameReader, frame_of
-from qjm_compat.hadoop.wire.methods import METHODS, method_named
-from qjm_compat.hadoop.wire.rpc import (
+from qjm_compat.hadoop.wire.hadoop_rpc import (
     FINAL,
     PROTOCOL_BUFFERS,
     PROTOCOL_VERSION,
     call_in,
     method_of,
 )
+from qjm_compat.hadoop.wire.methods import METHODS, method_named
+from qjm_compat.hadoop.wire.rpc_framing import RpcFrameReader, frame_of
 
 from .target import Target
 
@@ -26,16 +26,16 @@ LENGTH_BYTES = 4
 
 def targets() -> list[Target]:
     return [
-        Target("hadoop_frames", frames, (BadFrame,), lambda: [b"\x05" + b"".join(_calls()[:2])]),
+        Target("hadoop_frames", frames, (BadRpcFrame,), lambda: [b"\x05" + b"".join(_calls()[:2])]),
         Target(
             "hadoop_call",
             call,
-            (BadFrame, BadMessage, BadRequest, NoSuchMethod, NoSuchProtocol, VersionMismatch),
+            (BadRpcFrame, BadRpcMessage, BadRequest, NoSuchMethod, NoSuchProtocol, VersionMismatch),
             lambda: [whole[LENGTH_BYTES:] for whole in _calls()],
         ),
         Target(
             "qjournal_uri",
-            lambda data: uri.parse(data.decode("utf-8", "replace")),
+            lambda data: qjournal_uri.parse(data.decode("utf-8", "replace")),
             (BadRequest,),
             lambda: [b"qjournal://h1:8485;[::1]:8485/ns1"],
         ),
@@ -47,8 +47,8 @@ def frames(data: bytes) -> None:
     if not data:
         return
     piece = 1 + data[0] % 64
-    whole = list(FrameReader(FRAME_BYTES_MAX).feed(data[1:]))
-    cut = FrameReader(FRAME_BYTES_MAX)
+    whole = list(RpcFrameReader(FRAME_BYTES_MAX).feed(data[1:]))
+    cut = RpcFrameReader(FRAME_BYTES_MAX)
     found = [
         frame
         for at in range(1, len(data), piece)

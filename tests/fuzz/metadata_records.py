@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from metadata import keys
-from metadata.backup import file as backup
+from metadata.backup import backup_file as backup
 from metadata.errors import BackupUnusable, BadRecord
 from metadata.healing import absent_bookies, lease_lock, marks, operator_requests, planned_moves
 from metadata.records import journal_record, ledger_codec, ledger_ids, registration

@@ -20,6 +20,7 @@ from bookie.wire.messages import (
     Ack,
     AppendReply,
     AppendRequest,
+    BytesTaken,
     Credential,
     EntryRange,
     Frame,
@@ -41,7 +42,6 @@ from bookie.wire.messages import (
     ReadRequest,
     ScanRequest,
     Status,
-    Taken,
 )
 from tests.bookie.entries import frame_of
 from tests.bookie.messages import whole
@@ -59,7 +59,7 @@ MESSAGES: dict[str, Any] = {
     "append_reply": AppendReply((Ack(3, Status.OK), Ack(4, Status.FENCED, "why"))),
     "read_request": ReadRequest("i1", 7, 0, 9, 4096, fence=True, credential=CREDENTIAL),
     "scan_request": ScanRequest("i1", 7, 0, 9, 4096, 8192, CREDENTIAL),
-    "taken": Taken(4096),
+    "taken": BytesTaken(4096),
     "read_reply": ReadReply(Status.OK, FRAME.columns, 2, (EntryRange(3, 4),), LAC),
     "lac_request": LacRequest("i1", 7, wait_beyond=3, wait_ms=1000),
     "lac_reply": LacReply(Status.OK, LAC, writer_address="10.0.0.7:4711"),

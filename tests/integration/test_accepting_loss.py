@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bookie.index.ledger_state import Fence
+from bookie.index.local_ledger_state import Fence
 from bookie.wire import ReadRequest
 from bookie.wire.trust.roles import Role
 from ledgers import (

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from bookie.index.ledger_state import Fence
-from bookie.index.notes import NotesTable
-from bookie.upkeep.inventory.reconciling import Compared, bring_up
+from bookie.index.local_ledger_state import Fence
+from bookie.index.notes_table import NotesTable
+from bookie.upkeep.inventory.metadata_reconciliation import Compared, bring_up
 from ledgers import ClientConfig, LedgerClosed, LedgerError, LedgerFenced, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies

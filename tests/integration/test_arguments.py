@@ -13,7 +13,7 @@ import pytest
 from bookledger import LedgerClient, Log, LogWriter
 from bookledger.errors import BadMetadataUri, NoSuchCursor, NotEnoughBookies, Unauthorized
 from ledgers import aio
-from metadata.open import uri_in
+from metadata.store_factory import uri_in
 
 
 @pytest.fixture(scope="module")

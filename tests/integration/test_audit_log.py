@@ -18,7 +18,7 @@ import pytest
 from bookledger.cli import audit_log
 from bookledger.cli.processes import BookieProcess, started
 from metadata import audit
-from metadata.audit import AUDIT, REFUSALS_A_SECOND_MAX, Act, tell
+from metadata.audit import AUDIT, REFUSALS_A_SECOND_MAX, Act, record_audit
 from tests.support.authority import TestAuthority
 from tests.support.command_line import bookledger
 from tests.support.secrets import password_file
@@ -130,7 +130,7 @@ def test_a_bookie_tells_what_is_ordered_of_it_and_so_does_the_command(tmp_path: 
 def test_the_log_is_rotated_and_bounded(tmp_path: Path) -> None:
     with kept(tmp_path / "audit.log", audit_log_bytes_max=1000, audit_log_files_max=3):
         for n in range(200):
-            tell(Act.CREATE, ledger_id=n)
+            record_audit(Act.CREATE, ledger_id=n)
     files = sorted(tmp_path.iterdir())
     assert [file.name for file in files] == ["audit.log", "audit.log.1", "audit.log.2"]
     assert all(file.stat().st_size <= 1000 and stat.S_IMODE(file.stat().st_mode) == 0o600 for file in files)
@@ -147,7 +147,7 @@ def test_a_log_that_cannot_be_rotated_grows_and_says_so_once(
     monkeypatch.setattr(audit_log.AuditLog, "rotate", no_rename)
     with kept(tmp_path / "audit.log", audit_log_bytes_max=1000):
         for n in range(100):
-            tell(Act.CREATE, ledger_id=n)
+            record_audit(Act.CREATE, ledger_id=n)
     assert [line["ledger_id"] for line in lines_of(tmp_path / "audit.log")] == list(range(100))
     assert [record.message for record in caplog.records if "cannot be rotated" in record.message] == [
         f"the audit log cannot be rotated, and grows: [Errno 13] Permission denied: '{tmp_path}/audit.log.1'"
@@ -158,14 +158,14 @@ def test_refusals_past_the_bound_are_counted_and_all_else_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(time, "monotonic", lambda: 5.0)
-    monkeypatch.setattr(audit, "_refusals", audit._Flood())
+    monkeypatch.setattr(audit, "_refusals", audit._RefusalRateLimit())
     with kept(tmp_path / "audit.log"):
         for _ in range(REFUSALS_A_SECOND_MAX):
-            tell(Act.REFUSED, "no", where="10.0.0.1")
-        tell(Act.REFUSED, "one past it", where="10.0.0.1")
-        tell(Act.FENCE, ledger_id=1)
+            record_audit(Act.REFUSED, "no", where="10.0.0.1")
+        record_audit(Act.REFUSED, "one past it", where="10.0.0.1")
+        record_audit(Act.FENCE, ledger_id=1)
         monkeypatch.setattr(time, "monotonic", lambda: 6.0)
-        tell(Act.REFUSED, "x" * 9999, where="10.0.0.1")
+        record_audit(Act.REFUSED, "x" * 9999, where="10.0.0.1")
     found = lines_of(tmp_path / "audit.log")
     assert [line["what"] for line in found] == ["refused access"] * REFUSALS_A_SECOND_MAX + [
         "fence",
@@ -182,7 +182,7 @@ def test_a_file_that_cannot_be_written_ends_nobody_and_is_told(
         handler: Any = AUDIT.handlers[-1]
         handler.stream.close()
         handler.stream = full = open("/dev/full", "w", encoding="utf-8")  # noqa: SIM115 — closed below
-        tell(Act.DELETE, ledger_id=7)
+        record_audit(Act.DELETE, ledger_id=7)
         handler.stream = None
         with suppress(OSError):
             full.close()
@@ -196,5 +196,5 @@ def test_a_file_that_cannot_be_written_ends_nobody_and_is_told(
 
 
 def test_nothing_is_told_where_nobody_keeps_it(caplog: pytest.LogCaptureFixture) -> None:
-    tell(Act.CREATE, ledger_id=1)
+    record_audit(Act.CREATE, ledger_id=1)
     assert not caplog.records

@@ -12,7 +12,7 @@ import pytest
 
 from bookledger.cli.processes import BookieProcess, started
 from ledgers import LedgerClient
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support import stopping
 from tests.support.command_line import bookledger, succeeds
 

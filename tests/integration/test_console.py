@@ -17,7 +17,7 @@ from ledgers import LedgerClient
 from metadata import open_store
 from metadata.records.ledger_record import LedgerState
 from metadata.records.ledger_store import LedgerStore
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support import browser as chromium
 from tests.support.browser import DESKTOP, PHONE, Chrome, browser, complaints, look_as, violations
 from tests.support.command_line import bookledger

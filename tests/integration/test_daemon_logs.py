@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from bookledger.cli.processes import BOOKLEDGER, BookieProcess, Child, started
 from ledgers import LedgerClient
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.etcd import EtcdServer
 from tests.support.http import HttpBookie, get
 from tests.support.waiting import until

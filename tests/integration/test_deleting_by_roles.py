@@ -13,7 +13,7 @@ from bookie.wire.trust.roles import Role
 from ledgers import LedgerError, NewLedger, NotAllowed, Unauthorized
 from ledgers.aio import LedgerClient
 from metadata.records.ledger_record import JOURNAL, OWNER
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.authority import TestAuthority
 from tests.support.command_line import bookledger, succeeds
 

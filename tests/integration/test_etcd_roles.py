@@ -15,7 +15,7 @@ from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient, LedgerError
 from metadata import keys, opened_store
 from metadata.errors import MetadataError
-from metadata.etcd.access import ACCESS, etcdctl_commands
+from metadata.etcd.etcd_roles import ACCESS, etcdctl_commands
 from qjm_compat import NamespaceInfo, QuorumJournalManager
 from tests.support.command_line import bookledger, succeeds
 from tests.support.etcd import EtcdServer

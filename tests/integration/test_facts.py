@@ -56,8 +56,8 @@ from metadata.records.cold.offloader_state import OffloaderState
 from metadata.records.ledger_record import LedgerState
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
+from metadata.sqlite.sqlite_uri import uri_of
 from metadata.sqlite.store import SqliteStore
-from metadata.sqlite.uri import uri_of
 from metadata.store import MetadataStore, StoreHealth
 from tests.support.aio import run
 from tests.support.made_clusters import BOOKIES, a_record, with_bookies
@@ -148,7 +148,7 @@ async def without_objects(store: MetadataStore) -> None:
     state = OffloaderState(
         "host/1", "s3://archive", 1, missing={7: "s3://archive/x/0: there is no such object"}
     )
-    await offloader_state.tell(store, state)
+    await offloader_state.write(store, state)
 
 
 async def elected(store: MetadataStore, **more: Any) -> None:
@@ -161,20 +161,22 @@ async def nearly_full(store: MetadataStore) -> None:
 
 
 async def expired(store: MetadataStore) -> None:
-    await changed(store, "b4", amiss={CERTIFICATE.name: "cert.pem ran out on 2026-01-01 00:00 UTC: renew it"})
+    await changed(
+        store, "b4", problems={CERTIFICATE.name: "cert.pem ran out on 2026-01-01 00:00 UTC: renew it"}
+    )
 
 
 async def almost_expired(store: MetadataStore) -> None:
-    await changed(store, "b4", amiss={CERTIFICATE_TWO_DAYS.name: "cert.pem ends in 9 hours: renew it"})
+    await changed(store, "b4", problems={CERTIFICATE_TWO_DAYS.name: "cert.pem ends in 9 hours: renew it"})
 
 
 async def expires_soon(store: MetadataStore) -> None:
-    await changed(store, "b4", amiss={CERTIFICATE_TWO_WEEKS.name: "cert.pem ends in 9 days: renew it"})
+    await changed(store, "b4", problems={CERTIFICATE_TWO_WEEKS.name: "cert.pem ends in 9 days: renew it"})
 
 
 async def unreadable(store: MetadataStore) -> None:
     why = "segments of its log could not be read: 00000001.log: Permission denied"
-    await changed(store, "b4", amiss={READABLE.name: why})
+    await changed(store, "b4", problems={READABLE.name: why})
 
 
 async def as_it_is(_: MetadataStore) -> None:
@@ -313,7 +315,7 @@ def test_what_is_not_known_is_neither_well_nor_amiss(tmp_path: Path, monkeypatch
     monkeypatch.setattr("bookledger.admin.api.cluster_state.COUNT_SECONDS_MAX", 0.0)
 
     async def health(_: SqliteStore) -> StoreHealth:
-        return StoreHealth("etcd", "", 0, is_told=False)
+        return StoreHealth("etcd", "", 0, is_reported=False)
 
     monkeypatch.setattr(SqliteStore, "health", health)
     uri = uri_of(tmp_path / "metadata.db")
@@ -325,5 +327,5 @@ def test_what_is_not_known_is_neither_well_nor_amiss(tmp_path: Path, monkeypatch
 
 
 def test_a_registration_keeps_what_is_amiss() -> None:
-    lives = Registration(BK4, "h:1", amiss={"certificate": "it ran out", "readable": "EIO"})
+    lives = Registration(BK4, "h:1", problems={"certificate": "it ran out", "readable": "EIO"})
     assert registration.decode(lives.key, lives.encode()) == lives

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from bookie.index.index import Index
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.command_line import bookledger, fails_with_one_line, succeeds
 from tests.support.etcd import free_port
 from tests.support.failing_disk import compiled

@@ -11,7 +11,7 @@ import pytest
 
 from bookledger.cli.processes import BookieProcess
 from ledgers import LedgerClient
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.cluster_status import status
 from tests.support.etcd import EtcdServer
 from tests.support.processes import serving

@@ -24,7 +24,7 @@ from bookledger.cli.processes import BOOKLEDGER, Child, started
 from ledgers import LedgerClient, LedgerFenced, MetadataUnavailable, NewLedger
 from metadata.counting import facts
 from metadata.counting.facts import Verdict
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.authority import TestAuthority
 from tests.support.command_line import bookledger
 from tests.support.etcd import EtcdServer, free_port

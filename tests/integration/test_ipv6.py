@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.addresses import check_host, is_wildcard, joined, parted, peer_of
+from bookie.addresses import check_host, is_wildcard, join_host_port, peer_of, split_host_port
 from bookie.config import check_advertised
 from bookie.wire.data import sockets
 from bookledger.cli.processes import bookie_processes
@@ -124,7 +124,7 @@ def test_a_port_that_is_taken_is_told_with_brackets(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["b1", "10.0.0.1", "2001:db8::1", "::1"])
 def test_host_and_port_are_told_apart_again(host: str) -> None:
-    assert parted(joined(host, 3181)) == (host, 3181)
+    assert split_host_port(join_host_port(host, 3181)) == (host, 3181)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,12 @@ import pytest
 
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
-from qjm_compat.hadoop.pages.segments import spelled
+from qjm_compat.hadoop.pages.node_pages import spelled
 from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.checking.fsck import check_journal
-from qjm_compat.transfer.exporting import Exported, export_directory
-from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
 from qjm_compat.transfer.inspection.inspector import JournalInspector
+from qjm_compat.transfer.journal_export import Exported, export_directory
+from qjm_compat.transfer.journal_import import Imported, ImportOptions, import_directory
 from tests.qjm_compat.edits.real_segments import FOLDER, NAMES, content_of, needs_segments, records_of
 from tests.support.aio import run
 from tests.support.command_line import bookledger

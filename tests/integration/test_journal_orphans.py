@@ -10,10 +10,10 @@ import pytest
 from ledgers import NoSuchLedger
 from ledgers.aio import LedgerClient
 from metadata import keys
-from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
+from qjm_compat.acceptor.acceptor_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from qjm_compat.batch import Batch, entries_of
-from qjm_compat.transfer.checking.findings import JournalFindings
 from qjm_compat.transfer.checking.fsck import check_journal
+from qjm_compat.transfer.checking.journal_findings import JournalFindings
 from qjm_compat.transfer.checking.orphans import ORPHAN_AGE_SECONDS, Deleted, delete_orphans
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.inspection.inspector import JournalInspector

@@ -16,8 +16,8 @@ from qjm_compat.requests import NamespaceInfo
 from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.errors import TransferRefused
 from qjm_compat.transfer.files.names import LeftOut, finalized_name, in_progress_name
-from qjm_compat.transfer.importing import ImportOptions, import_directory
 from qjm_compat.transfer.inspection import inspector
+from qjm_compat.transfer.journal_import import ImportOptions, import_directory
 from tests.qjm_compat.transfer.made_directories import (
     CLUSTER_ID,
     LAYOUT,

@@ -106,7 +106,7 @@ class Trial:
 
 
 async def tell(maker: Child, what: dict[str, Any]) -> dict[str, Any]:
-    maker.tell(json.dumps(what))
+    maker.send(json.dumps(what))
     return await asyncio.to_thread(maker.hear)
 
 

@@ -14,7 +14,7 @@ import pytest
 from bookie.wire import ENTRY_BYTES_MAX
 from bookledger.cli.processes import bookie_processes
 from ledgers import LedgerClient, aio
-from ledgers.authorized import NO_PASSWORD
+from ledgers.ledger_access import NO_PASSWORD
 from tests.support.command_line import bookledger, fails_with_one_line, lines, printed, succeeds, told
 from tests.support.long_runs import first_then_long
 from tests.support.secrets import password_file

@@ -13,7 +13,7 @@ import pytest
 from ledgers import LedgerClient as BlockingClient
 from ledgers import LedgerClosed, LogClosed
 from ledgers.aio import LedgerClient
-from ledgers.writing import writer as closing
+from ledgers.writing import base_writer as closing
 from tests.support.in_process import QUICK, InProcessCluster
 
 NEVER = 3600.0

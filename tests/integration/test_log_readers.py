@@ -14,11 +14,11 @@ from bookledger.errors import LedgerIdReused, LogFenced, MetadataWentBack, NotEn
 from ledgers import LogTruncated
 from ledgers.aio import LedgerClient
 from ledgers.config import MIB
-from ledgers.logs import access
+from ledgers.logs import log_access
 from ledgers.logs.log import Log
-from ledgers.logs.segment_ledgers import SegmentLedgers
-from ledgers.logs.writing import take_over
-from ledgers.recovering.delete import delete
+from ledgers.logs.log_segment_ledgers import LogSegmentLedgers
+from ledgers.logs.writing import takeover
+from ledgers.recovering.ledger_deletion import delete
 from metadata import keys
 from metadata.records.logs.segment import Segment
 from metadata.store import list_all
@@ -187,18 +187,18 @@ async def test_a_take_over_whose_empty_segment_a_rival_drops_is_not_told_that_th
 
     async def checked_late(*arguments: Any) -> None:
         await dropped()
-        await access.check_may_write(*arguments)
+        await log_access.check_may_write(*arguments)
 
-    async def recovered_late(self: SegmentLedgers, segment: Segment) -> Segment:
+    async def recovered_late(self: LogSegmentLedgers, segment: Segment) -> Segment:
         await dropped()
         return await self.recover(segment)
 
     if late == "check":
-        monkeypatch.setattr(take_over, "check_may_write", checked_late)
+        monkeypatch.setattr(takeover, "check_may_write", checked_late)
         async with await log.writer() as writer:
             assert await writer.append(b"b") == 1
     else:
-        monkeypatch.setattr(SegmentLedgers, "recover", recovered_late)
+        monkeypatch.setattr(LogSegmentLedgers, "recover", recovered_late)
         with pytest.raises(LogFenced):
             await log.writer()
 

@@ -26,7 +26,7 @@ from bookledger.errors import (
 from ledgers import Retention
 from ledgers.aio import LedgerClient
 from ledgers.logs import log_calls
-from ledgers.logs.forks.restoring import Restoring
+from ledgers.logs.forks.log_restoration import Restoring
 from ledgers.logs.log import Log
 from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.writing.log_writer import LogWriter

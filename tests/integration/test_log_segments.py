@@ -11,12 +11,12 @@ from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
 from ledgers.logs.segment_pages import turn_page
 from ledgers.logs.writing.log_writer import LogWriter
-from ledgers.recovering.delete import delete
+from ledgers.recovering.ledger_deletion import delete
 from metadata.errors import VersionConflict
-from metadata.records.logs.giving_up import UnneededSegments
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import Segment
+from metadata.records.logs.segment_deletion import UnneededSegments
 from tests.support.aio import until_true
 
 

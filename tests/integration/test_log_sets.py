@@ -18,7 +18,7 @@ from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.log_calls import LogCalls
 from ledgers.logs.sets.log_set import LogSet
-from ledgers.logs.sets.set_consumption import SetConsumption, SetRecord, Share
+from ledgers.logs.sets.set_consumption import AssignedLog, SetConsumption, SetRecord
 from ledgers.logs.sets.set_writer import log_of
 from metadata import keys
 from metadata.keys import NAME_CHARACTERS_MAX
@@ -186,7 +186,7 @@ async def test_a_member_whose_log_has_failed_can_be_closed_at_any_moment(
     log_set = await client.log_set("orders", 1)
     followed, asked_again = asyncio.Event(), asyncio.Event()
 
-    async def fails(self: SetConsumption, share: Share, record: LogSetRecord) -> None:
+    async def fails(self: SetConsumption, share: AssignedLog, record: LogSetRecord) -> None:
         followed.set()
         raise MetadataUnavailable("away")
 

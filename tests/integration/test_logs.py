@@ -25,7 +25,7 @@ from ledgers import (
 )
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
-from ledgers.logs.segment_ledgers import SegmentLedgers
+from ledgers.logs.log_segment_ledgers import LogSegmentLedgers
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.writing.write_handle import WriteHandle
 from metadata import keys
@@ -246,17 +246,17 @@ async def test_L1_of_two_writers_to_which_metadata_that_went_back_gave_one_epoch
     client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of them stood still between its epoch and its segment: no ledger told of that epoch."""
-    create, log = SegmentLedgers.create, await client.create_log("orders")
+    create, log = LogSegmentLedgers.create, await client.create_log("orders")
     others: list[LogWriter] = []
 
-    async def late(self: SegmentLedgers, record: LogRecord, start: int) -> WriteHandle:
+    async def late(self: LogSegmentLedgers, record: LogRecord, start: int) -> WriteHandle:
         if record.writer == "late":
             await log.refresh()
             await log._chain.change(lambda record: replace(record, epoch=record.epoch - 1))
             others.append(await log.writer("other"))
         return await create(self, record, start)
 
-    monkeypatch.setattr(SegmentLedgers, "create", late)
+    monkeypatch.setattr(LogSegmentLedgers, "create", late)
     with pytest.raises(LogFenced, match="other, epoch 1"):
         await (await client.log("orders")).writer("late")
     (other,) = others
@@ -331,10 +331,10 @@ def test_logs_in_ordinary_code(uri: str) -> None:
 async def test_a_writer_whose_ledger_failed_before_it_began_goes_on_in_another_one(
     client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = SegmentLedgers.create
+    create = LogSegmentLedgers.create
     made: list[int] = []
 
-    async def failed_at_first(self: SegmentLedgers, record: LogRecord, start: int) -> WriteHandle:
+    async def failed_at_first(self: LogSegmentLedgers, record: LogRecord, start: int) -> WriteHandle:
         handle = await create(self, record, start)
         made.append(handle.ledger_id)
         if len(made) == 1:
@@ -344,7 +344,7 @@ async def test_a_writer_whose_ledger_failed_before_it_began_goes_on_in_another_o
         return handle
 
     log = await client.log("orders", create=True)
-    monkeypatch.setattr(SegmentLedgers, "create", failed_at_first)
+    monkeypatch.setattr(LogSegmentLedgers, "create", failed_at_first)
     async with await log.writer() as writer:
         assert await writer.append(b"0") == 0
     assert await payloads(log) == [b"0"]

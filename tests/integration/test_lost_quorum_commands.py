@@ -16,7 +16,7 @@ from ledgers import LedgerClient, LedgerError, LedgerState
 from metadata import opened_store
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
-from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER
+from qjm_compat.acceptor.acceptor_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER
 from tests.integration.test_salvaged_ledgers import append, away, cluster, confirmed_through
 from tests.support.aio import run
 from tests.support.cluster_status import why_not_whole

@@ -193,7 +193,7 @@ def compared(uri: str) -> dict[str, Misfits]:
     async def told() -> dict[str, Misfits]:
         async with opened_store(uri) as store:
             restored = await hold.read(store)
-            return {} if restored is None else await hold.told(store, restored)
+            return {} if restored is None else await hold.read_misfits(store, restored)
 
     return run(told())
 

@@ -13,8 +13,8 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import Fragment, LedgerError, Registration
 from ledgers.aio import LedgerClient
 from metadata import keys, open_store
+from metadata.records import record_decoding
 from metadata.records import records_pb2 as pb
-from metadata.records import unreadable
 from metadata.store import MetadataStore
 from qjm_compat.aio import DEFAULT_ACCEPTOR
 from tests.support.command_line import bookledger, succeeds
@@ -26,7 +26,7 @@ NEWER = 9
 
 @pytest.fixture(autouse=True)
 def nothing_named_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unreadable, "_named", set())
+    monkeypatch.setattr(record_decoding, "_named", set())
 
 
 async def upgrade(store: MetadataStore, key: str) -> bytes:
@@ -90,7 +90,7 @@ async def test_ledgers_are_made_listed_written_and_read_beside_records_of_a_newe
             await client.delete_ledger(newer)
         with pytest.raises(LedgerError, match="cannot be used"):
             _ = [record async for record in client.list_ledgers(skip_unreadable=False)]
-    named = [r.getMessage() for r in caplog.records if r.name == unreadable.__name__]
+    named = [r.getMessage() for r in caplog.records if r.name == record_decoding.__name__]
     assert len(named) == 11, "each is named, once"
     assert all("upgrade this program, or remove the key" in line for line in named)
 

@@ -6,7 +6,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from bookledger.cli.metadata.noted import compare_notes, make_again
+from bookledger.cli.metadata.note_comparison import compare_notes, rebuild_records
 from metadata import keys
 from metadata.backup import hold
 from metadata.records import directory_generations
@@ -27,7 +27,7 @@ async def test_a_bookie_that_is_silent_is_named_and_not_said_to_have_been_there(
         compared = await asyncio.to_thread(compare_notes, cluster.uri)
         assert list(compared.seen.silent) == ["b2"] and compared.fits
         assert "Bookie b2 did not report its notes (" in compared.what_will_be
-        made = await asyncio.to_thread(make_again, cluster.uri)
+        made = await asyncio.to_thread(rebuild_records, cluster.uri)
         assert (made.ledgers, made.chains, sorted(map(str, made.heard))) == (0, [], ["b1"])
 
 

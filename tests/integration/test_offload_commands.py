@@ -202,5 +202,5 @@ def test_metadata_that_is_lost_is_made_again_from_the_objects_alone(tmp_path: Pa
     assert bookledger("metadata", "check", "--accept", "--yes", f"--metadata={again}").returncode == 0
     with LedgerClient(again) as client:
         record = client.describe_ledger(ledger_id)
-        assert record.names_no_bookie and record.is_in_object_store
+        assert record.has_no_ensembles and record.is_in_object_store
         assert read(client, ledger_id) == [b"%d" % n for n in range(ENTRIES)]

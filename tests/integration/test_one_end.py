@@ -191,7 +191,7 @@ async def test_where_a_loss_was_accepted_the_end_is_the_one_that_is_left(silent:
     log = await silent.create_log("orders")
     async with await log.writer() as writer:
         await writer.append_batch([b"a", b"b"])
-    log._known.reaches(9)
+    log._known.advance_to(9)
     with pytest.raises(NoSuchPosition, match="ends before position 2, so position 9 is beyond"):
         await positions(log)
     assert await log.end() == 2

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from bookie.upkeep.logs.auditor_log_metrics import of_logs
 from bookie.upkeep.logs.log_sights import look_at
-from bookie.upkeep.logs.metrics import of_logs
 from bookie.upkeep.logs.retention_rounds import RetentionRounds
 from bookledger.cluster.log_lags import lag_of
 from tests.support.in_process import on_bookies

@@ -36,7 +36,7 @@ from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.bookies.dialing import address_of
 from ledgers.integrity.ledger_keys import LedgerKey
 from ledgers.integrity.stretching import SALT_BYTES, stretched
-from ledgers.recovering.peers import ClusterPeers
+from ledgers.recovering.cluster_peers import ClusterPeers
 from metadata.audit import AUDIT
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.registration import Registration

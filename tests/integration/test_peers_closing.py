@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.upkeep.peers import PeersFailed
+from bookie.upkeep.repair_client import PeersFailed
 from bookie.wire import ReadRequest
 from ledgers import BookieUnavailable, LedgerFenced, LedgerState
 from ledgers.config import MIB

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.exporting import SEEN_TXID, TEMPORARY
 from qjm_compat.transfer.files.names import finalized_name
+from qjm_compat.transfer.journal_export import SEEN_TXID, TEMPORARY
 from tests.qjm_compat.transfer.made_directories import made_directory
 from tests.qjm_compat.transfer.one_journal import on_a_journal
 

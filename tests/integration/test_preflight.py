@@ -15,7 +15,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import BookieUnavailable, ClientClosed, ClientConfig, LedgerClosed, NewLedger, NoSuchLedger
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 from tests.support.aio import until_true

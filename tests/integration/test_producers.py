@@ -17,8 +17,8 @@ from ledgers import LedgerClient as BlockingClient
 from ledgers import NewRecord, Record
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
-from ledgers.logs.producers import memory
-from ledgers.logs.producers.memory import ProducerMemory
+from ledgers.logs.producers import producer_memory
+from ledgers.logs.producers.producer_memory import ProducerMemory
 from metadata import keys
 from metadata.records.logs.producer_record import ProducerStore
 from tests.support.in_process import InProcessCluster, on_bookies
@@ -169,7 +169,7 @@ async def test_L10_a_take_over_reads_the_records_of_the_last_segment_only(
 async def test_what_falls_out_of_the_bound_is_refused_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(memory, "PRODUCERS_MAX", 2)
+    monkeypatch.setattr(producer_memory, "PRODUCERS_MAX", 2)
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as writer:

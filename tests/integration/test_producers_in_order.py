@@ -11,7 +11,7 @@ from bookledger.errors import LedgerError, MetadataUnavailable, OutOfOrderSequen
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
 from ledgers.logs.log import Log
-from ledgers.logs.producers.recollection import Recollection
+from ledgers.logs.producers.producer_state_manager import ProducerStateManager
 from ledgers.logs.writing.log_writer import LogWriter
 
 SEQUENCES = range(1, 6)
@@ -95,9 +95,9 @@ async def test_a_call_made_once_the_failure_is_known_is_taken_in(log: Log) -> No
 def test_over_threads_appends_are_taken_in_in_the_order_of_the_calls(uri: str) -> None:
     with BlockingClient(uri) as client, client.log("orders", create=True).writer() as writer:
         is_begun, go_on = threading.Event(), threading.Event()
-        begin, failures = Recollection.begin, [MetadataUnavailable("no answer"), None]
+        begin, failures = ProducerStateManager.begin, [MetadataUnavailable("no answer"), None]
 
-        async def waiting(self: Recollection, confirmed_end: int) -> None:
+        async def waiting(self: ProducerStateManager, confirmed_end: int) -> None:
             is_begun.set()
             await asyncio.to_thread(go_on.wait)
             failure = failures.pop(0)

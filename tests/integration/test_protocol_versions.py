@@ -10,8 +10,8 @@ from functools import partial
 
 import pytest
 
-from bookie.serving.data.session import Session
-from bookie.serving.requests import Requests
+from bookie.serving.data.data_session import Session
+from bookie.serving.request_processor import RequestProcessor
 from bookie.wire.data import handshake
 from bookie.wire.data.framing import Body, FrameKind
 from bookie.wire.data.handshake import ClientHello
@@ -41,7 +41,7 @@ class Versions:
                 its.setattr(handshake, "VERSION_MAX", self.newest[requests.bookie_id])
                 greet(session, kind, body)
 
-        def accepted(session: Session, requests: Requests, version: int) -> None:
+        def accepted(session: Session, requests: RequestProcessor, version: int) -> None:
             self.chosen[requests.bookie_id].add(version)
             accept(session, requests, version)
 

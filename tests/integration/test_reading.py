@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie.serving.data import calls
-from bookie.serving.data.calls import Scan
+from bookie.serving.data import call_handler
+from bookie.serving.data.call_handler import ScanState
 from bookie.wire import ScanRequest
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies import bookie_calls
@@ -135,7 +135,7 @@ async def _has(stream: ScanStream, size_bytes: int) -> bool:
 async def test_a_reader_that_pauses_for_long_goes_on_with_another_scan_and_blames_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "UNTAKEN_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(call_handler, "UNTAKEN_SECONDS_MAX", 0.1)
     async with on_bookies(tmp_path, 3) as (_, client):
         writer = await write(client, (3, 3, 2), LONG)
         reader = await client.open_ledger(writer.ledger_id)
@@ -188,10 +188,10 @@ async def test_readers_that_stand_half_way_keep_nobody_from_reading(
 async def test_a_bookie_that_keeps_no_window_is_hung_up_on_and_read_page_by_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def always(_: Scan) -> bool:
+    async def always(_: ScanState) -> bool:
         return True
 
-    monkeypatch.setattr(Scan, "has_room", always)
+    monkeypatch.setattr(ScanState, "has_room", always)
     async with on_bookies(tmp_path, 1) as (_, client):
         writer = await write(client, (1, 1, 1), LONG)
         reader = await client.open_ledger(writer.ledger_id)

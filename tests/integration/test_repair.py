@@ -19,7 +19,7 @@ from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.wire.messages import LacRequest, Status
 from ledgers import DigestType
 from ledgers.aio import LedgerClient
-from ledgers.recovering.peers import ClusterPeers
+from ledgers.recovering.cluster_peers import ClusterPeers
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import find_bookie
 from metadata.records.ledger_store import LedgerStore

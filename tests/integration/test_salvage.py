@@ -12,10 +12,10 @@ import pytest
 
 from bookie.disk.disk import OsDisk
 from bookie.index.index import Index
-from bookie.log import segments
+from bookie.log import segment_files
 from bookie.log.format import place_of
-from bookie.log.records import Found
-from bookie.log.walk import walk
+from bookie.log.record_reader import Found
+from bookie.log.segment_walk import walk
 from bookledger.cli.processes import BookieProcess, ChildFailed, bookie_processes
 from ledgers import ClientConfig, LedgerRecoveryFailed
 from ledgers.aio import LedgerClient, WriteHandle
@@ -56,7 +56,7 @@ def records_of(log: Path, segment: int) -> list[Found]:
 
 
 def newest_of(log: Path) -> int:
-    return max(n for n in segments.numbers(OsDisk(log)) if records_of(log, n))
+    return max(n for n in segment_files.numbers(OsDisk(log)) if records_of(log, n))
 
 
 def flip_in_the_newest(log: Path) -> tuple[str, int]:
@@ -76,7 +76,7 @@ def flip_behind_the_checkpoint(log: Path) -> tuple[str, int]:
 
 def flip_one_of(log: Path, found: list[Found]) -> tuple[str, int]:
     _, offset = place_of(found[len(found) // 2].position)
-    path = log / segments.name_of(newest_of(log))
+    path = log / segment_files.name_of(newest_of(log))
     data = bytearray(path.read_bytes())
     data[offset + 100] ^= 1
     path.write_bytes(data)
@@ -84,12 +84,12 @@ def flip_one_of(log: Path, found: list[Found]) -> tuple[str, int]:
 
 
 def delete_the_first(log: Path) -> tuple[str, int]:
-    (log / segments.name_of(0)).unlink()
-    return segments.name_of(0), 0
+    (log / segment_files.name_of(0)).unlink()
+    return segment_files.name_of(0), 0
 
 
 def delete_the_newest(log: Path) -> tuple[str, int]:
-    name = segments.name_of(newest_of(log))
+    name = segment_files.name_of(newest_of(log))
     (log / name).unlink()
     return name, 0
 
@@ -99,7 +99,7 @@ def cut_the_newest(log: Path) -> tuple[str, int]:
     newest = newest_of(log)
     found = records_of(log, newest)
     _, offset = place_of(found[len(found) // 4].position)
-    path = log / segments.name_of(newest)
+    path = log / segment_files.name_of(newest)
     with path.open("r+b") as file:
         file.truncate(offset + 100)
     return path.name, offset

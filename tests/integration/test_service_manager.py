@@ -15,7 +15,7 @@ import pytest
 from bookledger.admin import systemd
 from bookledger.cli.processes import BookieProcess, started
 from ledgers import LedgerClient
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.failing_disk import LOG, Call, FailingDisk, compiled
 from tests.support.waiting import until
 
@@ -54,7 +54,7 @@ def test_a_bookie_says_when_it_serves_that_it_lives_and_when_it_ends(
         bookie = bookie_under(tmp_path, f"@{name}" if is_abstract else name)
         with started([bookie]):
             assert systemd.STOPPING not in heard(sock, systemd.READY)
-            for _ in range(systemd.SIGNS_A_PERIOD * 2):
+            for _ in range(systemd.NOTIFICATIONS_PER_PERIOD * 2):
                 assert heard(sock, systemd.ALIVE) == [systemd.ALIVE]
         assert set(heard(sock, systemd.STOPPING)) <= {systemd.ALIVE, systemd.STOPPING}
 

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 import pytest
 
-from bookie.serving.requests import Requests
+from bookie.serving.request_processor import RequestProcessor
 from bookie.wire import HoldingsReply, HoldingsRequest, Status
 from ledgers.aio import LedgerClient
 from ledgers.bookies.connected_bookies import ConnectedBookies
@@ -46,7 +46,7 @@ async def test_the_steps_are_near_the_truth_with_all_bookies_and_with_one_away(
     assert await error_bytes(client, record) <= FRAME_AND_ENTRY_BYTES * 2
 
 
-async def cannot_tell(self: Requests, request: HoldingsRequest) -> HoldingsReply:
+async def cannot_tell(self: RequestProcessor, request: HoldingsRequest) -> HoldingsReply:
     return HoldingsReply(Status.BAD_REQUEST, detail="it is of a version that cannot tell")
 
 
@@ -54,7 +54,7 @@ async def test_bookies_that_cannot_tell_and_ledgers_that_are_open_are_told_apart
     client: LedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = await skewed(client, (3, 3, 2))
-    monkeypatch.setattr(Requests, "holdings", cannot_tell)
+    monkeypatch.setattr(RequestProcessor, "holdings", cannot_tell)
     assert await client.size_steps(record, step_bytes=STEP_BYTES) == [(0, 0), (len(SIZES), sum(SIZES))]
     async with await client.create_ledger(ensemble_size=3) as writer:  # and is as good a bookie as before
         await writer.append_async(b"x")

@@ -20,7 +20,7 @@ from bookledger.cli.processes import bookie_processes
 from ledgers import ClientConfig, LedgerFenced, NotEnoughBookies
 from ledgers import LedgerClient as BlockingClient
 from ledgers.aio import LedgerClient
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import NamespaceInfo
 from tests.qjm_compat.acceptor.one_writer import edits

@@ -13,9 +13,9 @@ from aiohttp import web
 
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.config import JournalConfig
-from qjm_compat.hadoop.daemon import NodeConfig, running
+from qjm_compat.hadoop.journal_node_daemon import NodeConfig, running
 from qjm_compat.hadoop.server.node import JournalNode
-from qjm_compat.hadoop.server.peers import PeersByUrl
+from qjm_compat.hadoop.server.peer_nodes import PeersByUrl
 from tests.interop.shadow import MovedAside
 from tests.interop.watched import Inject, WatchedJournal
 

@@ -12,7 +12,7 @@ from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import JournalStore
 from metadata.store import MetadataStore
 from qjm_compat.acceptor.journal import Journal
-from qjm_compat.acceptor.programs.effects import Effect, SwapState
+from qjm_compat.acceptor.programs.acceptor_effects import Effect, SwapState
 from qjm_compat.errors import JournalError
 from tests.interop.shadow import MovedAside, draw
 

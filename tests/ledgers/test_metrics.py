@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
-from bookie.wire.columns import of_payloads
+from bookie.wire.columnar_entries import of_payloads
 from ledgers import ClientConfig, LedgerFenced, ProducerForgotten
 from ledgers.aio import LedgerClient
-from ledgers.observing.appends import AppendMetrics, WriterMetrics
-from ledgers.observing.declared import SECONDS
+from ledgers.observing.append_metrics import AppendMetrics, WriterMetrics
+from ledgers.observing.client_metric_declarations import SECONDS
 from tests.support.aio import until_true
 from tests.support.in_process import cluster_of, on_bookies
 
@@ -90,7 +90,7 @@ async def test_what_a_logs_writer_reader_and_consumer_do_is_counted(tmp_path: Pa
 async def test_what_becomes_of_the_records_of_producers_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledgers.logs.producers.memory.PRODUCERS_MAX", 1)
+    monkeypatch.setattr("ledgers.logs.producers.producer_memory.PRODUCERS_MAX", 1)
     registry = CollectorRegistry()
     async with on_bookies(tmp_path, 3, ClientConfig(metrics=registry)) as (_, client):
         log = await client.create_log("orders")

@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from bookie.wire import Columns, of_payloads
-from bookie.wire.tracing import decode
-from ledgers.observing.tracing import ClientTraces, LaneTraces
+from bookie.wire.trace_context import decode
+from ledgers.observing.client_tracing import ClientTraces, LaneTraces
 from metadata.records.ledger_record import BookieRef
 
 

@@ -23,11 +23,11 @@ from ledgers.bookies.queued_lane import QueuedLane
 from ledgers.integrity.digest import Crc32cDigester
 from ledgers.integrity.ledger_keys import LedgerKey
 from metadata import keys
-from metadata.open import open_store
 from metadata.records import ledger_codec
 from metadata.records.cluster import list_bookies
 from metadata.records.ledger_ids import count_beyond
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
+from metadata.store_factory import open_store
 
 from .processes import log_bytes, private_mib
 

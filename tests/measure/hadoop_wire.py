@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from qjm_compat.hadoop.server.calls import Calls
+from qjm_compat.hadoop.server.call_dispatcher import CallDispatcher
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.framing import FRAME_BYTES_MAX, FrameReader
-from qjm_compat.hadoop.wire.methods import Place
-from qjm_compat.hadoop.wire.rpc import call_in
+from qjm_compat.hadoop.wire.hadoop_rpc import call_in
+from qjm_compat.hadoop.wire.methods import NodeAddress
+from qjm_compat.hadoop.wire.rpc_framing import FRAME_BYTES_MAX, RpcFrameReader
 from qjm_compat.requests import BatchDone, SendEdits
 from tests.qjm_compat.hadoop.nodes import call_frame
 from tests.qjm_compat.journals import frames
@@ -62,7 +62,11 @@ def journal_call(number: int, records: bytes) -> bytes:
 
 def _micros_a_call(calls: list[bytes]) -> float:
     node: Any = AtOnce()
-    server, reader, answers = Calls(node, Place("http://jn1:8480", 8480)), FrameReader(FRAME_BYTES_MAX), 0
+    server, reader, answers = (
+        CallDispatcher(node, NodeAddress("http://jn1:8480", 8480)),
+        RpcFrameReader(FRAME_BYTES_MAX),
+        0,
+    )
 
     def answered(frame: bytes) -> None:
         nonlocal answers

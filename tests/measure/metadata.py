@@ -9,9 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.healing.cluster_view import look
 from bookie.upkeep.healing.ledger_counts import Condition
-from bookie.upkeep.healing.view import look
-from bookie.upkeep.peers import NoPeers
+from bookie.upkeep.repair_client import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.cluster.survey import survey
 from metadata import keys, opened_store

@@ -20,14 +20,14 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from bookie.storage.counting.metrics import APPEND_ENTRIES
+from bookie.storage.counting.storage_metrics import APPEND_ENTRIES
 from bookledger.cli.bench.appends import ENSEMBLE_SIZE, created
 from bookledger.cli.bench.cpu import CpuMeter
 from bookledger.cli.processes import started
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.config import PLAIN_TEXT
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.http import HttpBookie, get
 
 from .counting_switch import COUNT, DO_NOT_COUNT

@@ -11,13 +11,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from bookie.disk.disk import OsDisk
+from bookie.index.frame_locations import place_of_frame
 from bookie.index.index import Index
-from bookie.index.places import place_of_frame
 from bookie.log.appender import LogAppender
-from bookie.log.format import Record, RecordKind, record_bytes
-from bookie.storage.frames import SegmentFiles
+from bookie.log.format import BookieLogRecord, RecordKind, record_bytes
 from bookie.storage.page_reader import read_page
-from bookie.wire.columns import Columns
+from bookie.storage.stored_frames import SegmentFiles
+from bookie.wire.columnar_entries import Columns
 
 BYTES = 2e9
 ENTRY_BYTES, ENTRIES_PER_FRAME = 1000, 1000
@@ -52,7 +52,7 @@ def _write(scratch: Path, frames: int) -> int:
     for first in range(0, frames * ENTRIES_PER_FRAME, ENTRIES_PER_FRAME):
         ids = struct.pack(f"<{ENTRIES_PER_FRAME}q", *range(first, first + ENTRIES_PER_FRAME))
         columns = Columns(ids, lengths, bytes(4 * ENTRIES_PER_FRAME), payload)
-        record = Record(RecordKind.ENTRIES, LEDGER, columns)
+        record = BookieLogRecord(RecordKind.ENTRIES, LEDGER, columns)
         size = record_bytes(record)
         place = place_of_frame(columns, log.append([record], [size]), size)
         assert place is not None

@@ -19,11 +19,11 @@ from bookie.serving import directory
 from bookie.serving.daemon import RunningBookie, serving
 from ledgers import ClientConfig
 from ledgers.config import PLAIN_TEXT
-from ledgers.recovering.peers import ClusterPeers
+from ledgers.recovering.cluster_peers import ClusterPeers
 from metadata import keys
 from metadata.healing import lease_lock, operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.ledger_ids import take_ledger_ids
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore

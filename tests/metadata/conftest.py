@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 
 from metadata import MetadataStore, opened_store
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from tests.support.etcd import EtcdServer
 
 

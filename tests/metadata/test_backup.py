@@ -10,12 +10,12 @@ import pytest
 
 from metadata import keys
 from metadata.backup import hold, saving
-from metadata.backup.file import BackupWriter, Header, Item, read_items
+from metadata.backup.backup_file import BackupWriter, Header, Item, read_items
+from metadata.backup.backup_restore import check, put_rebuilt, restore
 from metadata.backup.hold import HoldKind, Misfits
 from metadata.backup.no_cluster import why_no_cluster
-from metadata.backup.restoring import check, put_rebuilt, restore
 from metadata.errors import BackupUnusable, MetadataRestored, StoreRefused, StoreUnavailable
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import BookieRef
 from metadata.store import PAGE_KEYS_MAX, Page
@@ -358,13 +358,13 @@ async def test_it_is_held_back_until_it_is_accepted() -> None:
         HoldKind.of([3]),
         cut_short=HoldKind.of([4, 7]),
     )
-    await hold.tell(store, mine)
-    await hold.tell(store, mine)
+    await hold.publish_misfits(store, mine)
+    await hold.publish_misfits(store, mine)
     others = Misfits(BookieRef("b2", "i2"), b"of another restoring")
-    await hold.tell(store, others)
-    assert await hold.told(store, restored) == {"b1": mine}
+    await hold.publish_misfits(store, others)
+    assert await hold.read_misfits(store, restored) == {"b1": mine}
     assert (mine.unknown.ledgers, len(mine.unknown.first)) == (500, hold.LEDGERS_NAMED_MAX)
     assert not mine.fits and others.fits
     assert await hold.accept(store)
     await hold.check_accepted(store)
-    assert await hold.told(store, restored) == {}
+    assert await hold.read_misfits(store, restored) == {}

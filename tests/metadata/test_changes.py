@@ -11,7 +11,7 @@ from metadata.errors import CONFLICTS_MAX, BadRecord, KeepsChanging, MetadataRes
 from metadata.healing import planned_moves
 from metadata.healing.marks import Mark, Marks
 from metadata.healing.planned_moves import Move, Moves
-from metadata.memory import MemoryData
+from metadata.memory_store import MemoryData
 from metadata.records.ledger_record import BookieRef
 from metadata.store import Versioned
 from tests.support.faulty_store import FaultyStore

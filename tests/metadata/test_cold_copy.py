@@ -62,7 +62,7 @@ def test_the_part_of_an_entry_is_the_one_that_begins_at_it_or_before() -> None:
 
 
 def test_only_a_closed_ledger_with_a_complete_copy_may_be_on_no_bookie() -> None:
-    assert STORED.without_copies().names_no_bookie and not STORED.names_no_bookie
+    assert STORED.without_copies().has_no_ensembles and not STORED.has_no_ensembles
     nowhere = tuple(replace(one, ensemble=()) for one in CLOSED.fragments)
     for record in (OPEN, CLOSED, CLOSED.uploading(replace(COPY, part_starts=()))):
         with pytest.raises(ValueError, match="an ensemble must name 3"):
@@ -75,7 +75,7 @@ def test_only_a_closed_ledger_with_a_complete_copy_may_be_on_no_bookie() -> None
 
 def test_a_recalled_ledger_lacks_everything_everywhere_until_it_is_copied() -> None:
     recalled = STORED.without_copies().recalled(BOOKIES)
-    assert recalled.is_on_no_bookie and not recalled.names_no_bookie
+    assert recalled.is_on_no_bookie and not recalled.has_no_ensembles
     assert [[(one.first_entry, one.last_entry) for one in f.lacking] for f in recalled.fragments] == [
         [(0, 4)] * 3,
         [(5, 9)] * 3,

@@ -6,7 +6,7 @@ import pytest
 
 from metadata import keys
 from metadata.errors import BadRecord, KeyExists, NoSuchKey, VersionConflict
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.coordination import cursor_record
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 

@@ -8,7 +8,7 @@ import pytest
 
 from metadata import keys
 from metadata.errors import BadRecord, LeaseLost, OutcomeUnknown
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.coordination import election_record
 from metadata.records.coordination.candidates import CandidateStore
 from metadata.records.coordination.election_record import TermRecord, begin_term, current_term

@@ -12,14 +12,14 @@ from dataclasses import replace
 import pytest
 
 from metadata.errors import CONFLICTS_MAX
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from metadata.records.logs.giving_up import Cleaner, UnneededSegments
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import Segment
+from metadata.records.logs.segment_deletion import Cleaner, UnneededSegments
 from tests.support.aio import run
 from tests.support.present import there
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metadata.errors import BadRecord, OutcomeUnknown
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import JournalStore, list_journals
 from metadata.store import PAGE_KEYS_MAX, MetadataStore

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.upkeep.healing import auditor, worker
+from bookie.upkeep.healing import auditor, replication_worker
 from bookie.upkeep.healing.auditor import Auditor
 from metadata.leases.held_key import HeldKey
 from metadata.records.ledger_store import LedgerStore
@@ -64,7 +64,7 @@ class TestClaim(LeaseHolderContract):
 
     @pytest.fixture(autouse=True)
     async def _worker(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
-        monkeypatch.setattr(worker, "CLAIM_LEASE_SECONDS", LEASE_SECONDS)
+        monkeypatch.setattr(replication_worker, "CLAIM_LEASE_SECONDS", LEASE_SECONDS)
         async with healing(tmp_path) as self.site:
             yield
 

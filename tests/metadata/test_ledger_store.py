@@ -12,7 +12,7 @@ from metadata import keys
 from metadata.backup import hold
 from metadata.counting.counting_store import DONE, CountingStore
 from metadata.errors import BadRecord, KeyExists, MetadataRestored, OutcomeUnknown, VersionConflict
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import cluster, ledger_codec, ledger_ids
 from metadata.records.cluster import find_bookie, list_bookies
 from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape, Tombstone

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from metadata import keys
 from metadata.errors import BadRecord
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
 from metadata.records.coordination import log_shares
 from metadata.records.coordination.log_shares import LogShares, shared

@@ -13,7 +13,7 @@ from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import SegmentOf, is_needed
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.segment import Segment
-from metadata.records.logs.sharing import FORKS_MAX, MAKERS_MAX, Fork, Maker, makers_before
+from metadata.records.logs.shared_ledgers import FORKS_MAX, MAKERS_MAX, Fork, Maker, makers_before
 from tests.spark.made import closed
 
 LOG, FORK, OTHER = b"l" * 16, b"f" * 16, b"o" * 16

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import pytest
 
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.store import PAGES_WITHOUT_REST, EventKind, MetadataStore, Page, list_all
 from tests.contracts.metadata_store import EVENTS_KEPT, MetadataStoreContract, watching
 

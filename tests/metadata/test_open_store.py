@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from metadata.errors import BadMetadataUri, StoreUnavailable
-from metadata.etcd.uri import config_in
-from metadata.open import open_store
-from metadata.sqlite.file import SqliteFile
-from metadata.sqlite.uri import uri_of
+from metadata.etcd.etcd_uri import config_in
+from metadata.sqlite.sqlite_file import SqliteFile
+from metadata.sqlite.sqlite_uri import uri_of
 from metadata.store import MetadataStore, Versioned
+from metadata.store_factory import open_store
 from metadata.uris import split
 from tests.support.etcd import EtcdServer
 from tests.support.secrets import password_file

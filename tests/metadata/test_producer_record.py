@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metadata.errors import BadRecord
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import records_pb2 as pb
 from metadata.records.logs import producer_record
 from metadata.records.logs.log_record import PRODUCER_BYTES_MAX

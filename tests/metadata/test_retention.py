@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import directory_generations
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef
 from metadata.records.logs import log_codec
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
-from metadata.records.logs.retained import look
 from metadata.records.logs.retention import CountedCursor, Judgement, Retention, judge
+from metadata.records.logs.retention_view import look
 from metadata.records.logs.segment import Segment
 from metadata.records.registration import Registration
 

@@ -20,7 +20,7 @@ import pytest
 from metadata.errors import BadMetadataUri, OutcomeUnknown, StoreUnavailable
 from metadata.sqlite import file_lock
 from metadata.sqlite import store as sqlite_module
-from metadata.sqlite.file import PAGE_AFTER, PAGE_FROM
+from metadata.sqlite.sqlite_file import PAGE_AFTER, PAGE_FROM
 from metadata.sqlite.store import SqliteStore
 from metadata.store import EventKind, MetadataStore, Versioned
 from tests.contracts.metadata_store import EVENTS_KEPT, MetadataStoreContract, watching

@@ -14,7 +14,7 @@ import pytest
 from metadata.etcd import watch as watch_module
 from metadata.etcd.config import EtcdConfig
 from metadata.etcd.store import EtcdStore
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.sqlite.store import SqliteStore
 from metadata.store import MetadataStore
 from tests.contracts.store_against_model import AgainstModel

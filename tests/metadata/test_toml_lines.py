@@ -9,8 +9,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metadata.settings import file
-from metadata.settings.file import Keys, lines_of
+from metadata.settings import settings_file
+from metadata.settings.settings_file import Keys, lines_of
 
 TEXT = '''\
 # a comment
@@ -66,7 +66,7 @@ def test_lines_that_end_as_windows_ends_them_are_counted_alike() -> None:
 
 
 def test_behind_a_value_of_too_many_lines_no_line_is_known() -> None:
-    long = "a = 1\nb = [\n" + "1,\n" * file.STATEMENT_LINES_MAX + "]\nc = 1\n"
+    long = "a = 1\nb = [\n" + "1,\n" * settings_file.STATEMENT_LINES_MAX + "]\nc = 1\n"
     assert lines_of(long) == {("a",): 1}
 
 

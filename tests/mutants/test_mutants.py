@@ -99,5 +99,5 @@ def test_what_tests_what_is_there() -> None:
     for one in TABLE:
         assert (ROOT / one.path).is_dir(), one
         assert all((ROOT / test).exists() for test in one.tests), one
-    assert suite_of("ledgers/protocol/append.py") is TABLE[0]
+    assert suite_of("ledgers/protocol/append_pipeline.py") is TABLE[0]
     assert suite_of("bookledger/cli/main.py") is None

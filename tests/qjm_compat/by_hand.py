@@ -8,8 +8,8 @@ from typing import Any, cast
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import JournalError, JournalUnavailable
 from qjm_compat.manager.channel import Channel, Fail
-from qjm_compat.manager.effects import Answers, Ask, Program, SetEpoch
 from qjm_compat.manager.proposer import Proposer
+from qjm_compat.manager.proposer_effects import Answers, CallAcceptors, Program, SetEpoch
 from qjm_compat.requests import R, Request, SegmentState, SendEdits
 from tests.qjm_compat.journals import NAMESPACE, frames
 from tests.qjm_compat.model import ModelAcceptor, ModelDisk
@@ -37,7 +37,7 @@ class WriterByHand:
         self.three = three
         self.reaches = frozenset(reaches)
         self.lost: Callable[[int, Request[Any]], bool] = lambda _, __: False
-        self.asked: list[Ask] = []
+        self.asked: list[CallAcceptors] = []
         self.proposer = Proposer(NAMES, config)
         self.channels = [Channel(name, config) for name in NAMES]
 
@@ -72,7 +72,7 @@ class WriterByHand:
             effect = next(steps)
             while True:
                 match effect:
-                    case Ask():
+                    case CallAcceptors():
                         self.asked.append(effect)
                         effect = steps.send(self._answers(effect.request))
                     case SetEpoch(epoch):

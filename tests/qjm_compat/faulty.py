@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 
 from qjm_compat import AcceptorConfig, JournalConfig
 from qjm_compat.acceptor.journal import Journal
-from qjm_compat.acceptor.programs.effects import Effect, SwapState
+from qjm_compat.acceptor.programs.acceptor_effects import Effect, SwapState
 from qjm_compat.acceptor.unavailable_acceptor import AbsentAcceptor
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.errors import JournalError, JournalUnavailable, QuorumFailed, RuleViolated

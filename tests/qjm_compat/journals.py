@@ -11,7 +11,7 @@ from ledgers import ClientConfig
 from qjm_compat import AcceptorConfig, JournalConfig, NamespaceInfo
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import encode_op
-from qjm_compat.edits.fields.access import Permission
+from qjm_compat.edits.fields.permissions import Permission
 from qjm_compat.edits.ops.namespace import Mkdir
 from qjm_compat.manager.output_stream import EditLogOutputStream
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of

@@ -13,10 +13,11 @@ from typing import Any, cast
 from metadata.records.journal_record import FinalizedSegment, JournalState
 from metadata.records.journal_store import VersionedSegment, VersionedState
 from qjm_compat.acceptor.copying import Pace, SegmentContent, SegmentReader, check_writer, checked_part
-from qjm_compat.acceptor.programs import transitions
-from qjm_compat.acceptor.programs.effects import (
+from qjm_compat.acceptor.programs import state_transitions
+from qjm_compat.acceptor.programs.acceptor_effects import (
     Copied,
     CopySegment,
+    CreateLedger,
     DeleteFinalized,
     DropLedger,
     Effect,
@@ -24,20 +25,19 @@ from qjm_compat.acceptor.programs.effects import (
     LedgerEnd,
     ListFinalized,
     LookAtLedger,
-    NewLedger,
     Program,
     PutFinalized,
     ReadFinalized,
     ReadState,
     SwapState,
 )
+from qjm_compat.acceptor.programs.acceptor_memory import Memory
+from qjm_compat.acceptor.programs.edit_log_manifest import place_of
 from qjm_compat.acceptor.programs.machine import program
-from qjm_compat.acceptor.programs.manifest import place_of
-from qjm_compat.acceptor.programs.memory import Memory
-from qjm_compat.acceptor.programs.segments import admit_edits
-from qjm_compat.acceptor.programs.syncing import (
+from qjm_compat.acceptor.programs.segment_programs import admit_edits
+from qjm_compat.acceptor.programs.sync_programs import (
     SegmentsHeld,
-    Taken,
+    SyncOutcome,
     make_room_for_another,
     segments_held,
     take_finalized,
@@ -105,7 +105,7 @@ class ModelDisk:
                 if self.finalized.get(found.segment.start_txid) == found:
                     del self.finalized[found.segment.start_txid]
                 return None
-            case NewLedger():
+            case CreateLedger():
                 self._ledger_ids += 1
                 self.ledgers[self._ledger_ids] = ModelLedger()
                 return self._ledger_ids
@@ -132,7 +132,7 @@ class ModelDisk:
         """Ledger, layout and whether it is in progress, of the segment that begins there."""
         if self.state is None:
             return None
-        segment = transitions.segment_at(self.state.state, start_txid)
+        segment = state_transitions.segment_at(self.state.state, start_txid)
         if segment is not None:
             return segment.ledger_id, segment.layout_version, not segment.finalized
         found = self.finalized.get(start_txid)
@@ -143,10 +143,10 @@ class ModelDisk:
     def finalize_without_a_record(self, start_txid: int, end_txid: int) -> None:
         """What a process leaves that dies between the two steps of a finalization."""
         assert self.state is not None
-        segment = transitions.segment_at(self.state.state, start_txid)
+        segment = state_transitions.segment_at(self.state.state, start_txid)
         assert segment is not None
         self._ledger(segment.ledger_id).is_closed = True
-        self._swap(transitions.finalized(self.state.state, start_txid, end_txid), self.state.version)
+        self._swap(state_transitions.finalized(self.state.state, start_txid, end_txid), self.state.version)
 
     def lose_ledger(self, start_txid: int) -> None:
         """Somebody deletes the ledger of a segment."""
@@ -230,10 +230,10 @@ class ModelAcceptor:
         source: SegmentReader,
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
-    ) -> Taken:
+    ) -> SyncOutcome:
         """As `Journal.take_finalized`: what is copied is read from the source's own disk, in one step."""
         taken = self.run(take_finalized(self.memory, wanted, None))
-        if taken is not Taken.LACKING:
+        if taken is not SyncOutcome.LACKING:
             return taken
         effect = CopySegment(
             getattr(source, "name", ""), wanted.start_txid, wanted.end_txid, wanted.writer_epoch
@@ -243,7 +243,7 @@ class ModelAcceptor:
         if await is_wanted():
             return self.run(take_finalized(self.memory, wanted, copy))
         self.perform(DropLedger(copy.ledger_id))
-        return Taken.PURGED
+        return SyncOutcome.PURGED
 
     def answer(self, request: Request[R]) -> R:
         """The whole call at once."""

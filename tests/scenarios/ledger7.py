@@ -17,9 +17,15 @@ from bookie.wire import (
 )
 from ledgers.errors import LedgerError
 from ledgers.integrity.digest import Crc32cDigester
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import AppendEffect, ChangeRecord, FindReplacements, Finish, RecoveryEffect
-from ledgers.protocol.recovery import Recovery
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import (
+    AppendEffect,
+    ChangeRecord,
+    FindReplacements,
+    Finish,
+    RecoveryEffect,
+)
+from ledgers.protocol.ledger_recovery import Recovery
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 
 LEDGER = 7

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NoSuchLedger
-from ledgers.protocol.effects import CloseLane, Confirm, Finish, OpenLane, Send
+from ledgers.protocol.ledger_effects import CloseLane, Confirm, Finish, OpenLane, Send
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .ledger7 import BK0, BK1, BK2, BK3, BK5, entries, failure, proposed, record, writer

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import Accept, AppendEffect, CloseLane, Confirm, Force, OpenLane, Send
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import Accept, AppendEffect, CloseLane, Confirm, Force, OpenLane, Send
 
 from .ledger7 import BK1, BK2, BK3, entries, proposed, record
 

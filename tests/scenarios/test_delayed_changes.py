@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import CloseLane, Confirm, FindReplacements, OpenLane, RetryLater, Send
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import CloseLane, Confirm, FindReplacements, OpenLane, RetryLater, Send
 
 from .ledger7 import BK0, BK1, BK2, BK3, BK4, entries, proposed, record
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 import pytest
 
 from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NoSuchLedger
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import (
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import (
     ChangeRecord,
     CloseLane,
     Confirm,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from bookie.index.ledger_state import LedgerState as BookiesView
-from bookie.log.format import Record
+from bookie.index.local_ledger_state import LocalLedgerState as BookiesView
+from bookie.log.format import BookieLogRecord
 from bookie.storage.core import Answer, BookieCore, Write, remember
 from bookie.wire import Columns, Frame, LacReply, ReadReply, Status, merge
 from ledgers.errors import LedgerFenced
-from ledgers.protocol.effects import Recovered
+from ledgers.protocol.ledger_effects import Recovered
 from metadata.records.ledger_record import LedgerState
 
 from .ledger7 import KNOWS_NOTHING, LEDGER, entries, failure, in_recovery, page, proposed, record, writer
@@ -20,8 +20,8 @@ class BookieByHand:
 
     def __init__(self) -> None:
         self.answers: list[tuple[object, Status]] = []
-        self._on_disk: list[Record] = []
-        self._unsynced: list[tuple[Record, object]] = []
+        self._on_disk: list[BookieLogRecord] = []
+        self._unsynced: list[tuple[BookieLogRecord, object]] = []
         self.crash()
 
     def crash(self) -> None:

@@ -14,7 +14,7 @@ import pytest
 from ledgers.aio import LedgerClient
 from metadata.records.journal_store import JournalStore
 from qjm_compat import JournalConfig
-from qjm_compat.acceptor.programs.transitions import segment_at
+from qjm_compat.acceptor.programs.state_transitions import segment_at
 from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.errors import BadJournalState, QuorumFailed, StaleEpoch
 from tests.qjm_compat.faulty import Down, OnModels, Plan

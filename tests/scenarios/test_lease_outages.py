@@ -10,7 +10,7 @@ import pytest
 
 from metadata.errors import StoreUnavailable
 from metadata.leases.held_key import NOT_IN_TIME, HeldKey
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.store import RENEWALS_PER_LEASE, MetadataStore
 from tests.simulation.engine.loop import VirtualLoop, run
 from tests.support.lease_holders import Holder, candidate, name_lease, registrar

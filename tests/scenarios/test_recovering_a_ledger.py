@@ -12,7 +12,7 @@ import pytest
 
 from bookie.wire import EntryRange, LacReply, LacStatement, ReadReply, Status
 from ledgers.errors import LedgerFenced, LedgerRecoveryFailed, MetadataUnavailable, NoSuchLedger
-from ledgers.protocol.effects import (
+from ledgers.protocol.ledger_effects import (
     ChangeRecord,
     CloseLane,
     Confirm,
@@ -26,7 +26,7 @@ from ledgers.protocol.effects import (
     Send,
     StartOver,
 )
-from ledgers.protocol.recovery import READ_AHEAD_ENTRIES, Recovery, Stage
+from ledgers.protocol.ledger_recovery import READ_AHEAD_ENTRIES, Recovery, Stage
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .ledger7 import (
@@ -388,7 +388,7 @@ def test_a_recovery_that_has_ended_hears_nothing_more() -> None:
 
 
 def test_reading_waits_while_too_much_is_being_written_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ledgers.protocol.recovery.WRITE_BACK_BYTES_MAX", 3)
+    monkeypatch.setattr("ledgers.protocol.ledger_recovery.WRITE_BACK_BYTES_MAX", 3)
     recovery = reading()
     effects = recovery.read_answered(0, page(0, 1, through=1))
     assert not any(isinstance(effect, ReadFenced) for effect in effects)

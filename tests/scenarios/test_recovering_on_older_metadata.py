@@ -8,8 +8,8 @@ import pytest
 
 from bookie.wire import LacReply, Status
 from ledgers.errors import LedgerRecoveryFailed
-from ledgers.protocol.effects import ReadFenced
-from ledgers.protocol.recovery import Recovery
+from ledgers.protocol.ledger_effects import ReadFenced
+from ledgers.protocol.ledger_recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from .ledger7 import BK3, BK4, DIGESTER, failure, record

@@ -6,8 +6,8 @@ record says which confirmed entries a copy may lack.
 
 from __future__ import annotations
 
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import ChangeRecord, CloseLane, Confirm, OpenLane, RetryLater, Send
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import ChangeRecord, CloseLane, Confirm, OpenLane, RetryLater, Send
 from metadata.records.ledger_record import Lacking
 
 from .ledger7 import BK0, BK1, BK2, BK3, asks_for, entries, in_recovery, page, proposed, record, told, writer

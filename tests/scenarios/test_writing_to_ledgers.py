@@ -10,8 +10,16 @@ from __future__ import annotations
 import pytest
 
 from ledgers.errors import LedgerError, LedgerFenced, MetadataUnavailable, NotEnoughBookies, Unauthorized
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import CloseLane, Confirm, FindReplacements, Finish, OpenLane, RetryLater, Send
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import (
+    CloseLane,
+    Confirm,
+    FindReplacements,
+    Finish,
+    OpenLane,
+    RetryLater,
+    Send,
+)
 from metadata.records.ledger_record import Shape
 
 from .ledger7 import (

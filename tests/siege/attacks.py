@@ -14,6 +14,7 @@ from typing import Any
 from bookie.wire import codec
 from bookie.wire.credentials import Purpose
 from bookie.wire.data.framing import HEADER, FrameKind
+from bookie.wire.grpc_methods import MAINTAIN
 from bookie.wire.messages import (
     AppendRequest,
     Credential,
@@ -24,7 +25,6 @@ from bookie.wire.messages import (
     MaintenanceAction,
     ReadRequest,
 )
-from bookie.wire.rpc import MAINTAIN
 from ledgers.integrity.ledger_keys import LedgerKey
 from tests.support.raw_data import RawConnection
 

@@ -24,7 +24,7 @@ from metadata import keys, open_store
 from metadata.records import ledger_codec
 from metadata.records.ledger_ids import take_ledger_ids
 from metadata.records.ledger_record import Fragment, LedgerRecord
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from tests.support.http import HttpBookie
 
 BOOKIES = 3

@@ -12,8 +12,8 @@ from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.edits import EditOp, encode_op
 from qjm_compat.requests import NamespaceInfo
-from qjm_compat.transfer.importing import ImportOptions, import_directory
 from qjm_compat.transfer.inspection.inspector import JournalInspector
+from qjm_compat.transfer.journal_import import ImportOptions, import_directory
 from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID
 from tests.support.aio import run
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.wire.columns import of_payloads
+from bookie.wire.columnar_entries import of_payloads
 from ledgers import LedgerRecord
-from spark.columns import TYPES, EntryColumns
-from spark.executors import reading
-from spark.executors.reading import joined
+from spark.entry_columns import TYPES, EntryColumns
+from spark.executors import range_reader
+from spark.executors.range_reader import joined
 from tests.spark.made import closed, records
 
 
@@ -77,11 +77,11 @@ class _Rows:
 
 @given(st.lists(st.integers(1, 40), max_size=30).map(_Rows))
 def test_joined_batches_hold_the_same_rows_and_only_the_last_is_small(rows: _Rows) -> None:
-    least, reading.BATCH_BYTES_MIN = reading.BATCH_BYTES_MIN, 3000
+    least, range_reader.BATCH_BYTES_MIN = range_reader.BATCH_BYTES_MIN, 3000
     try:
         made = list(joined(rows.batches()))
     finally:
-        reading.BATCH_BYTES_MIN = least
+        range_reader.BATCH_BYTES_MIN = least
     assert [row for b in made for row in b.to_pylist()] == [
         row for b in rows.batches() for row in b.to_pylist()
     ]

@@ -10,21 +10,21 @@ from urllib.parse import unquote
 import pytest
 
 from metadata.secret_file import SECRET_BYTES_MAX
-from spark.credentials import Access, access_of
+from spark.executor_access import ExecutorAccess, access_of
 from tests.support.secrets import password_file
 
 PASSWORD, KEY = "correct horse", "-----BEGIN PRIVATE KEY----- staple"
 
 
 @pytest.fixture
-def access(tmp_path: Path) -> Access:
+def access(tmp_path: Path) -> ExecutorAccess:
     password_file(tmp_path / "password", PASSWORD + "\n")
     (tmp_path / "key.pem").write_text(KEY)
     uri = f"etcds://h1:2379,h2:2379/prod?cert_key={tmp_path}/key.pem&user=ada&timeout=3"
     return access_of(uri, str(tmp_path / "password"))
 
 
-def test_neither_repr_nor_text_shows_a_secret(access: Access) -> None:
+def test_neither_repr_nor_text_shows_a_secret(access: ExecutorAccess) -> None:
     for shown in (repr(access), str(access), f"{access}"):
         assert "h1:2379" in shown
         assert PASSWORD not in shown and "staple" not in shown
@@ -34,9 +34,9 @@ def path_of_key(uri: str) -> Path:
     return Path(unquote(uri.split("cert_key=")[1].split("&")[0]))
 
 
-def test_files_are_there_for_the_work_and_on_no_disk(access: Access, tmp_path: Path) -> None:
+def test_files_are_there_for_the_work_and_on_no_disk(access: ExecutorAccess, tmp_path: Path) -> None:
     """Who is killed cannot clean up."""
-    moved: Access = pickle.loads(pickle.dumps(access))  # to where the driver's files are not
+    moved: ExecutorAccess = pickle.loads(pickle.dumps(access))  # to where the driver's files are not
     (tmp_path / "key.pem").unlink()
     with moved.uri() as uri:
         place = path_of_key(uri)
@@ -46,7 +46,7 @@ def test_files_are_there_for_the_work_and_on_no_disk(access: Access, tmp_path: P
     assert not place.exists()
 
 
-def test_files_are_gone_where_the_work_failed(access: Access) -> None:
+def test_files_are_gone_where_the_work_failed(access: ExecutorAccess) -> None:
     with pytest.raises(ZeroDivisionError), access.uri() as uri:
         place = path_of_key(uri)
         assert place.exists()
@@ -54,7 +54,7 @@ def test_files_are_gone_where_the_work_failed(access: Access) -> None:
     assert not place.exists()
 
 
-def test_the_password_is_what_stands_in_the_line(access: Access) -> None:
+def test_the_password_is_what_stands_in_the_line(access: ExecutorAccess) -> None:
     assert access.password == PASSWORD.encode()
 
 

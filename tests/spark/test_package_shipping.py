@@ -34,7 +34,8 @@ def test_the_packages_are_one_file_that_can_be_imported_from(tmp_path: Path) -> 
     names = zipfile.ZipFile(shipped).namelist()
     assert {"spark/source.py", "bookie/wire/bookie_pb2.py", "metadata/__init__.py"} <= set(names)
     assert not [name for name in names if name.startswith("tests/") or name.endswith(".pyc")]
-    code = "import spark.executors.reading, spark.stream.stream, spark.edits.source; print(spark.__file__)"
+    modules = "spark.executors.range_reader, spark.stream.metadata_stream, spark.edits.source"
+    code = f"import {modules}; print(spark.__file__)"
     done = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(shipped)!r}); {code}"],
         cwd=tmp_path.parent,

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.store import Lease
 
 CHANGES = frozenset({"create", "replace", "delete"})

@@ -17,7 +17,7 @@ from bookie.wire.credentials import BookieKey
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, ReadHandle
 from ledgers.config import PLAIN_TEXT
-from ledgers.recovering.peers import ClusterPeers
+from ledgers.recovering.cluster_peers import ClusterPeers
 from metadata import opened_store
 from metadata.store import MetadataStore
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 
-from bookie.serving.registration import Registrar
+from bookie.serving.bookie_registration import Registrar
 from ledgers.elections.place import Place
 from metadata.leases.held_key import HeldKey
 from metadata.leases.held_name import HeldName

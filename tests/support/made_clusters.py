@@ -13,7 +13,7 @@ from metadata.records.ledger_ids import take_ledger_ids
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from metadata.store import MetadataStore
 
 BOOKIES = tuple(BookieRef(f"b{n}", f"incarnation-{n}") for n in range(1, 5))

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from bookledger.cli.processes import BOOKLEDGER, Child, started
 from ledgers import ClientConfig, LedgerClient
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from qjm_compat import JournalMetrics
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.requests import NamespaceInfo

@@ -42,7 +42,7 @@ MODULES = (
     "metadata.etcd.store",
     "metadata.sqlite.store",
     "qjm_compat.blocking",
-    "qjm_compat.hadoop.daemon",
+    "qjm_compat.hadoop.journal_node_daemon",
 )
 
 _starting = threading.Lock()

@@ -14,13 +14,13 @@ from bookledger.admin.http_content import HttpContent
 from ledgers.aio import LedgerClient
 from metadata.store import MetadataStore
 from qjm_compat.config import JournalConfig
-from qjm_compat.hadoop.limits import NodeLimits
+from qjm_compat.hadoop.node_limits import NodeLimits
 from qjm_compat.hadoop.pages.beans import Beans
-from qjm_compat.hadoop.pages.segments import Pages
-from qjm_compat.hadoop.server.calls import Calls
+from qjm_compat.hadoop.pages.node_pages import NodePages
+from qjm_compat.hadoop.server.call_dispatcher import CallDispatcher
 from qjm_compat.hadoop.server.connections import RpcServer
 from qjm_compat.hadoop.server.node import JournalNode
-from qjm_compat.hadoop.wire.methods import Place
+from qjm_compat.hadoop.wire.methods import NodeAddress
 
 LOOPBACK = "127.0.0.1"
 
@@ -47,9 +47,9 @@ async def served_node(
     rpc, http = sockets.bound(LOOPBACK, 0), sockets.bound(LOOPBACK, 0)
     http_port = http.getsockname()[1]
     node = JournalNode(name, store, client, config, () if peers is None else peers, limits)
-    calls = Calls(node, Place(f"http://{LOOPBACK}:{http_port}", http_port))
+    calls = CallDispatcher(node, NodeAddress(f"http://{LOOPBACK}:{http_port}", http_port))
     server = RpcServer(calls, limits)
-    pages = Pages(node, Beans(node, calls, server, f"{LOOPBACK}:{rpc.getsockname()[1]}"), limits)
+    pages = NodePages(node, Beans(node, calls, server, f"{LOOPBACK}:{rpc.getsockname()[1]}"), limits)
     content = HttpContent(CollectorRegistry(), list, pages.routes())
     async with server.serving(rpc), serving_http(LOOPBACK, 0, content, bound=http) as http_address:
         try:

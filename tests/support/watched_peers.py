@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bookie.upkeep.peers import Peers
+from bookie.upkeep.repair_client import Peers
 from bookie.wire import ReadReply, ReadRequest
 from bookie.wire.credentials import BookieKey
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient, WriteHandle
 from ledgers.bookies.connected_bookies import ConnectedBookies
-from ledgers.recovering.peers import ClusterPeers
+from ledgers.recovering.cluster_peers import ClusterPeers
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.store import MetadataStore
 from tests.support.in_process import QUICK

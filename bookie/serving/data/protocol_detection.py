@@ -11,15 +11,15 @@ import logging
 from collections.abc import Callable
 from typing import cast
 
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 
 from ...wire.connection_table import ClientConnection, ConnectionTable, address_of
-from ...wire.data.connection import Connection
+from ...wire.data.data_connection import Connection
 from ...wire.data.framing import FrameKind, framed
 from ...wire.trust.certificates import Certificates
 from ...wire.trust.identity import NoIdentity
+from .data_session import HELLO_SECONDS_MAX
 from .grpc_proxy import GrpcProxy
-from .session import HELLO_SECONDS_MAX
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ class ProtocolDetection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         why = self._enter(self._transport)
         if why:
-            tell(Act.REFUSED, why, where=address_of(transport))
+            record_audit(Act.REFUSED, why, where=address_of(transport))
             self._refuse(why)
             return
         loop = asyncio.get_running_loop()

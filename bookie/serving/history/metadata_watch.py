@@ -31,7 +31,7 @@ from metadata.backup.hold import Accepted, Noticed
 from metadata.counting.outage import weight
 from metadata.errors import KeyConflict, MetadataError
 from metadata.leases import lease_clock
-from metadata.records import decommissioned, directory_generations
+from metadata.records import decommissioned_bookies, directory_generations
 from metadata.records.cluster import cluster_id
 from metadata.records.directory_generations import Life, life_in
 from metadata.records.ledger_record import BookieRef
@@ -39,7 +39,7 @@ from metadata.store import MetadataStore, Versioned, list_all
 
 from ...errors import BookieError
 from ...storage.bookie import Bookie
-from ...upkeep.inventory.reconciling import Compared, bring_up, differences, kept_in
+from ...upkeep.inventory.metadata_reconciliation import Compared, bring_up, differences, kept_in
 from ...upkeep.inventory.unknown_ids import give_no_id_twice
 from ...upkeep.threads import in_thread
 from .directory_generation import Lives
@@ -71,7 +71,7 @@ class StoreComparison:
         self._lives = lives
         self._key = keys.life(lives.cookie.bookie_id)
 
-    async def went_back(self) -> bool:
+    async def check_rollback(self) -> bool:
         """Whether the store went back; if so, the cluster holds back when this returns. Raises MetadataError."""
         lives = self._lives
         revision, mine, life = await self._look()
@@ -127,7 +127,7 @@ class StoreComparison:
 
     async def _has_left(self) -> bool:
         """Whether this bookie was decommissioned while it hung, which would explain the missing key."""
-        return await decommissioned.read(self._store, self._lives.cookie.incarnation) is not None
+        return await decommissioned_bookies.read(self._store, self._lives.cookie.incarnation) is not None
 
     async def hold_back(self, noticed: Noticed) -> None:
         log.error(
@@ -157,7 +157,7 @@ class MetadataWatch:
 
     async def begin(self, position: int) -> None:
         """Compares, and begins the bookie's next life. Raises BookieError, MetadataError."""
-        await self._comparison.went_back()
+        await self._comparison.check_rollback()
         if self._comparison.accepted is not None:
             await self._bring_up()
         self._comparison.is_start = False
@@ -178,7 +178,7 @@ class MetadataWatch:
         has_doubts = seen.unnoted or seen.unsure or seen.of_chains  # an operator has to look
         if has_doubts:
             self._comparison.is_start = False
-            await self._comparison.went_back()
+            await self._comparison.check_rollback()
         made = await bring_up(self._store, {me: kept_in(notes)}, Compared())
         if has_doubts:
             return
@@ -201,27 +201,27 @@ class MetadataWatch:
     async def renew(self, position: int) -> bool:
         """Returns whether the store went back. Raises BookieError, MetadataError, OSError."""
         async with self._one_at_a_time:
-            went_back = await self._compare()
+            is_rolled_back = await self._compare()
             try:
                 version = await self._lives.renew(position)
             except KeyConflict:  # no other process writes the key: the store went back just now
-                went_back |= await self._compare()
+                is_rolled_back |= await self._compare()
                 raise
             if self._was_away() or self._since == NEVER:
                 self._since = version
             self._renewed_at = lease_clock.now()
         if self._ids_are_due:
             await self._give_no_id_twice()
-        return went_back
+        return is_rolled_back
 
     def _was_away(self) -> bool:
         return lease_clock.now() - self._renewed_at > self._lease_seconds
 
     async def _compare(self) -> bool:
-        went_back = await self._comparison.went_back()
-        if went_back:
+        is_rolled_back = await self._comparison.check_rollback()
+        if is_rolled_back:
             self._distrust()
-        return went_back
+        return is_rolled_back
 
     async def saw_older(self, what: str) -> None:
         """Has the cluster hold back because the metadata has an older state than before. Raises MetadataError."""

@@ -258,18 +258,20 @@ class Guard:
     def report(self) -> dict[str, Any]:
         """For each limit: the amount held now, the highest amount held, and how often the limit was exceeded."""
         table, limits = self.table, self.limits
-        told = {
-            "connections": _told(table.count, table.held_max, table.connections_max, table.refused),
+        report = {
+            "connections": _limit_report(table.count, table.held_max, table.connections_max, table.refused),
             "strangers": {"now": table.strangers, "limit": STRANGERS_MAX, "past": table.made_way},
             "tools": {"now": table.tools, "limit": TOOLS_MAX, "past": table.tools_refused},
             "received_bytes": _of(self.received),
             "untaken_bytes": _of(self.untaken),
             "calls": _of(self.calls),
-            "polls": _told(self.polls.held, self.polls.held_max, limits.polls_max, self.polls.hurried),
+            "polls": _limit_report(
+                self.polls.held, self.polls.held_max, limits.polls_max, self.polls.hurried
+            ),
             "proofs_refused": self.suspects.proofs_refused,
             "standstill_cuts": self.standstill.cuts,
         }
-        return {"limits": told}
+        return {"limits": report}
 
 
 def _bytes_of(whole: int, peer_share: float) -> Budget:
@@ -277,8 +279,8 @@ def _bytes_of(whole: int, peer_share: float) -> Budget:
 
 
 def _of(budget: Budget) -> dict[str, int]:
-    return _told(budget.held, budget.held_max, budget.in_all, budget.waits)
+    return _limit_report(budget.held, budget.held_max, budget.in_all, budget.waits)
 
 
-def _told(now: int, most: int, limit: int, past: int) -> dict[str, int]:
+def _limit_report(now: int, most: int, limit: int, past: int) -> dict[str, int]:
     return {"now": now, "most": most, "limit": limit, "past": past}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 
-from ...wire.columns import ENTRY_BYTES_MAX
+from ...wire.columnar_entries import ENTRY_BYTES_MAX
 from ...wire.connection_table import ClientConnection
-from ...wire.data.connection import Connection
+from ...wire.data.data_connection import Connection
 from .admission import Guard
 
 

@@ -46,11 +46,11 @@ class Verifiers:
         self,
         bookie: Bookie,
         ledgers: LedgerStore,
-        went_back: Callable[[str], Awaitable[None]] | None = None,
+        on_rollback: Callable[[str], Awaitable[None]] | None = None,
     ) -> None:
         self._bookie = bookie
         self._ledgers = ledgers
-        self._went_back = went_back
+        self._on_rollback = on_rollback
         self._remembered = dict[int, tuple[bytes, Headline]]()
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
         self._round = 0
@@ -72,13 +72,13 @@ class Verifiers:
     def _news_of(self, frame: Frame) -> Headline | None:
         """The fragment that the frame's note describes; None if the bookie has that note."""
         try:
-            told = fragment_note.headline(frame.note)
+            headline = fragment_note.headline(frame.note)
         except (DecodeError, ValueError):
             return None  # the code that takes the frame refuses it
         if self._bookie.verifier_of(frame.ledger_id) is None:
-            return told
-        held = self._bookie.index.notes.of(frame.ledger_id).get(told.first_entry)
-        return None if held is not None and told.is_older_than(fragment_note.headline(held)) else told
+            return headline
+        held = self._bookie.index.notes.of(frame.ledger_id).get(headline.first_entry)
+        return None if held is not None and headline.is_older_than(fragment_note.headline(held)) else headline
 
     async def refused(self, frames: Iterable[Frame]) -> dict[int, tuple[Status, str]]:
         """Makes sure that each ledger's verifier is known; returns the ledgers that cannot be written to, and why.
@@ -100,8 +100,8 @@ class Verifiers:
                 looking = [self._learn(n, wanted[n]) for n in some]
                 # One alone, as nearly always, needs no task.
                 found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
-                told = zip(some, found, strict=True)
-                refused |= {ledger_id: why for ledger_id, why in told if why is not None}
+                checked = zip(some, found, strict=True)
+                refused |= {ledger_id: why for ledger_id, why in checked if why is not None}
             # Their fragments are in the metadata, unless everything must be looked up again.
             wanted = wanted | dict.fromkeys(unknown) if round_ == self._round else dict(news)
             round_ = self._round
@@ -141,8 +141,8 @@ class Verifiers:
         if self._is_older(found):
             # A later look-up may have been answered before this one.
             found = await self._ledgers.read(ledger_id)
-            if (why := self._is_older(found)) and self._went_back is not None:
-                await self._went_back(why)
+            if (why := self._is_older(found)) and self._on_rollback is not None:
+                await self._on_rollback(why)
         self._remembered.pop(ledger_id, None)
         if found is not None and round_ == self._round:
             last, is_closed = found.record.fragments[-1], found.record.is_closed

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from metadata.counting.declared import Declaration
+from metadata.counting.metric_declarations import Declaration
 
 
 class CheapHistogram(Collector):

@@ -33,12 +33,12 @@ from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ...errors import DataDirectoryError
-from ...index.places import FrameLocation
+from ...index.frame_locations import FrameLocation
 from ...storage.bookie import Bookie
-from ..inventory.cut_short import is_cut_short
 from ..inventory.inventory import frames_elsewhere
+from ..inventory.premature_close import is_closed_early
 from ..threads import in_thread
-from .keeping_notes import keep_notes
+from .note_updates import keep_notes
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ FRAMES_PER_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Collected:
+class CollectionResult:
     """Result of one collection. `unlisted` ledgers are on disk and not in the metadata; they are kept.
 
     `held_back`: the metadata came from a backup, and nothing was collected.
@@ -84,7 +84,7 @@ class Collector:
         self._me = BookieRef(cookie.bookie_id, cookie.incarnation)
         self._pace = pace
 
-    async def collect(self, *, also_misplaced: bool, also_retired: bool = False) -> Collected:
+    async def collect(self, *, also_misplaced: bool, also_retired: bool = False) -> CollectionResult:
         """Forgets deleted ledgers, and with `also_misplaced` drops frames that the metadata places elsewhere.
 
         With `also_retired`, it also forgets ledgers without a key in the metadata if their ids are below the retired
@@ -97,7 +97,7 @@ class Collector:
             log.warning(
                 "nothing is collected, because the metadata was restored; run: bookledger metadata check"
             )
-            return Collected(held_back=True)
+            return CollectionResult(held_back=True)
         revision = await revision_of(self._store)
         in_memory = self._bookie.states.outdate_lookups()
         await self._bookie.checkpoint()
@@ -115,7 +115,7 @@ class Collector:
             )
         also_misplaced = also_misplaced and not await self._was_away()
         dropped = await self._drop_misplaced(listing.elsewhere) if also_misplaced else 0
-        return Collected(forgotten, dropped, len(listing.unlisted))
+        return CollectionResult(forgotten, dropped, len(listing.unlisted))
 
     async def _was_away(self) -> bool:
         """Whether records may be older than the entries here, because no check has run since this bookie came back."""
@@ -143,7 +143,7 @@ class Collector:
         """
         is_whole = not any(fragment.lacking for fragment in record.fragments)
         is_placed_elsewhere = is_whole and not all(self._me in f.ensemble for f in record.fragments)
-        return record.is_closed and is_placed_elsewhere and not is_cut_short(self._bookie, record)
+        return record.is_closed and is_placed_elsewhere and not is_closed_early(self._bookie, record)
 
     async def _forget_deleted(self, deleted: list[Tombstone]) -> int:
         forgotten = 0

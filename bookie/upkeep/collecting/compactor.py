@@ -21,12 +21,12 @@ from dataclasses import astuple, dataclass
 
 from metadata.rate_limit import RateLimit
 
-from ...index.places import FrameLocation, place_of_frame
+from ...index.frame_locations import FrameLocation, place_of_frame
 from ...index.usage import NOTHING, Usage
-from ...log import manifest, segments
-from ...log.format import NO_LEDGER, Record, record_bytes
-from ...log.records import Found, read_record
-from ...log.walk import walk
+from ...log import manifest, segment_files
+from ...log.format import NO_LEDGER, BookieLogRecord, record_bytes
+from ...log.record_reader import Found, read_record
+from ...log.segment_walk import walk
 from ...storage.bookie import Bookie
 from ...storage.core import state_record
 from ...wire.messages import NO_NOTE
@@ -48,7 +48,7 @@ COPIES_LOOKED_AT_MAX = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Compacted:
+class CompactionResult:
     """Result of one run. `segments_kept` are mostly dead, but contain something unreadable."""
 
     segments_dropped: int = 0
@@ -56,8 +56,10 @@ class Compacted:
     bytes_moved: int = 0
     bytes_freed: int = 0
 
-    def plus(self, other: Compacted) -> Compacted:
-        return Compacted(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
+    def plus(self, other: CompactionResult) -> CompactionResult:
+        return CompactionResult(
+            *(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Compactor:
         self._pace = pace
         self._owners_of_dead: set[int] = set()
 
-    async def compact(self, live_ratio_max: float) -> Compacted:
+    async def compact(self, live_ratio_max: float) -> CompactionResult:
         """Deletes segments without live bytes, then empties those whose live share is below `live_ratio_max`.
 
         Raises DiskIsFull if the copies do not fit; the space of segments deleted before is free.
@@ -99,34 +101,34 @@ class Compactor:
         note_bytes = await in_thread(self._bookie.index.notes.bytes_of, ledger_ids)
         return one.live_ratio + note_bytes / max(1, one.size)
 
-    async def empty_all(self, numbers: Iterable[int]) -> Compacted:
+    async def empty_all(self, numbers: Iterable[int]) -> CompactionResult:
         """Empties those of these segments that exist and are sealed, whatever their live share."""
-        done = Compacted()
+        done = CompactionResult()
         sealed = {one.number for one in await in_thread(self._sealed)}
         for number in sorted(sealed.intersection(numbers)):
             done = done.plus(await self.empty(number))
         return done
 
-    async def empty(self, segment: int) -> Compacted:
+    async def empty(self, segment: int) -> CompactionResult:
         """Moves the segment's live frames and states, and deletes it unless some of it cannot be read."""
         moved = await self._move_frames(segment)
         await self._bookie.checkpoint()
         if not await in_thread(self._index_is_whole):
-            return Compacted(segments_kept=1, bytes_moved=moved)
+            return CompactionResult(segments_kept=1, bytes_moved=moved)
         (now,) = [one for one in await in_thread(self._sealed) if one.number == segment]
         if now.usage.frame_bytes:
-            log.error("%s contains frames that cannot be moved", segments.name_of(segment))
-            return Compacted(segments_kept=1, bytes_moved=moved)
+            log.error("%s contains frames that cannot be moved", segment_files.name_of(segment))
+            return CompactionResult(segments_kept=1, bytes_moved=moved)
         await self._move_states(segment)
-        return (await self._delete([now])).plus(Compacted(bytes_moved=moved))
+        return (await self._delete([now])).plus(CompactionResult(bytes_moved=moved))
 
     def _sealed(self) -> list[_Sealed]:
         bookie = self._bookie
         end = bookie.index.checkpoint_position >> 32
         usage = bookie.index.usage.totals()
         return [
-            _Sealed(number, segments.size_of(bookie.disk, number), usage.get(number, NOTHING))
-            for number in segments.numbers(bookie.disk)
+            _Sealed(number, segment_files.size_of(bookie.disk, number), usage.get(number, NOTHING))
+            for number in segment_files.numbers(bookie.disk)
             if number < end
         ]
 
@@ -184,7 +186,7 @@ class Compactor:
         for found, place in batch:
             self._bookie.index.remove(found.record.ledger_id, place)
 
-    def _copies(self, batch: Sequence[tuple[Found, FrameLocation]]) -> list[Record]:
+    def _copies(self, batch: Sequence[tuple[Found, FrameLocation]]) -> list[BookieLogRecord]:
         # Frames that an interrupted run has copied already need no second copy.
         return [
             found.record._replace(recovery=False, note=NO_NOTE)  # the note is rewritten with the state
@@ -208,27 +210,27 @@ class Compactor:
     async def _move_states(self, segment: int) -> None:
         await write_states_anew(self._bookie, segment)
 
-    async def _delete(self, empty: Sequence[_Sealed]) -> Compacted:
+    async def _delete(self, empty: Sequence[_Sealed]) -> CompactionResult:
         """Deletes segments that the index no longer points into, and whose states were rewritten."""
         if not empty:
-            return Compacted()
+            return CompactionResult()
         numbers = {one.number for one in empty}
         kept = await in_thread(self._segments_that_should_be) - numbers
         await self._bookie.store([manifest.to_record(kept)])
         await self._bookie.remove_segments(numbers)
         freed = sum(one.size for one in empty)
         log.info("deleted %d segments, %d MiB", len(empty), freed >> 20)
-        return Compacted(segments_dropped=len(empty), bytes_freed=freed)
+        return CompactionResult(segments_dropped=len(empty), bytes_freed=freed)
 
     def _segments_that_should_be(self) -> set[int]:
         """Segments on the disk, and those that the index points into: a lost one is not dropped (rule R6)."""
-        return {*segments.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
+        return {*segment_files.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
 
 
 async def write_states_anew(bookie: Bookie, segment: int) -> int:
     """Rewrites states and notes of all ledgers that have some in the segment, durably; returns their number."""
     ledger_ids = await in_thread(_with_states, bookie, segment)
-    batch: list[Record] = []
+    batch: list[BookieLogRecord] = []
     size = 0
     for ledger_id in ledger_ids:
         for record in state_records(bookie, ledger_id):
@@ -245,11 +247,11 @@ def _with_states(bookie: Bookie, segment: int) -> list[int]:
     return [ledger_id for ledger_id, held in bookie.index.usage.of(segment).items() if held.states]
 
 
-def _say_the_same(one: Record, other: Record) -> bool:
+def _say_the_same(one: BookieLogRecord, other: BookieLogRecord) -> bool:
     return (one.columns, one.last_add_confirmed) == (other.columns, other.last_add_confirmed)
 
 
-def state_records(bookie: Bookie, ledger_id: int) -> list[Record]:
+def state_records(bookie: Bookie, ledger_id: int) -> list[BookieLogRecord]:
     """The records of a ledger's entire state: one for each note of its fragments, at least one."""
     state = state_record(bookie.states.peek(ledger_id))
     return [state._replace(note=note) for note in bookie.index.notes.of(ledger_id).values()] or [state]

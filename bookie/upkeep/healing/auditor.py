@@ -25,20 +25,20 @@ from metadata.healing.marks import Mark, Marks
 from metadata.leases.held_key import HeldKey
 from metadata.records.ledger_record import BookieRef, LedgerRecord, Tombstone
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.logs.giving_up import UnneededSegments
+from metadata.records.logs.segment_deletion import UnneededSegments
 from metadata.store import MetadataStore
 
 from ...upkeep_config import UpkeepConfig
 from ..logs.retention_rounds import RetentionRounds
 from ..mending.replication_task import Reason, ReplicationTask
-from ..peers import Peers
 from ..polling import LOOK_SECONDS
+from ..repair_client import Peers
 from . import published_counts
+from .cluster_view import ClusterView, look
 from .ledger_counts import LedgerCounts, all_ledgers
 from .reachability import Reachability
 from .replication_tasks import is_left_behind, replication_tasks, takers, to_fence
 from .retirement import Retirement
-from .view import ClusterView, look
 from .watched_ledgers import WatchedLedgers
 
 # Counts the time for which bookies have been absent, by the auditor's own monotonic clock. Pure.
@@ -94,7 +94,7 @@ CHANGED_SECONDS_MIN = 10.0
 CHANGED_SHARE = 20.0
 """If records have changed, the next audit is due after this multiple of the last one's duration."""
 
-BRAKE_TOLD_SECONDS = 30.0
+BRAKE_LOG_SECONDS = 30.0
 """Many bookies are absent for this long before the auditor logs it: longer than a cluster takes to start."""
 
 NOT_CLOSED = "it is not closed, and seems to have no writer that would close it"
@@ -156,7 +156,7 @@ class Auditor:
                         await self.retention.look()
                         if await self._retirement.look():
                             self._audited = None  # another audit is due
-                        await self._tell_office(view)
+                        await self._publish_office(view)
                 except MetadataError as error:
                     log.log(weight(error), "the audit was interrupted, and will be retried: %s", error)
                 await asyncio.sleep(LOOK_SECONDS)
@@ -184,7 +184,7 @@ class Auditor:
         """Counts absences, and audits if something has changed or an audit is due. Raises MetadataError."""
         with self._interrupting():
             view = await self._note_absences(await look(self._store, self._config.lost_bookie_ms))
-        self._tell_of_brake(view)
+        self._log_brake(view)
         state, began = _state(view), asyncio.get_running_loop().time()
         is_listed = self._ledgers.is_whole or not self._ledgers.is_started
         if is_listed and (state != self._audited or began - self._audited_at >= self._seconds_to_next()):
@@ -208,7 +208,7 @@ class Auditor:
             self._absences.interrupted()
             raise
 
-    async def _tell_office(self, view: ClusterView) -> None:
+    async def _publish_office(self, view: ClusterView) -> None:
         """Writes unreachable bookies and silent cursors to the auditor's key if they have changed. Raises
         MetadataError."""
         seen = self._reachability.look(view.living)
@@ -225,14 +225,14 @@ class Auditor:
     def _encoded_office(self, nonce: bytes) -> bytes:
         return lease_lock.encode(self._office, nonce)
 
-    def _tell_of_brake(self, view: ClusterView) -> None:
+    def _log_brake(self, view: ClusterView) -> None:
         """Logs that re-replication is held back while many bookies are absent, except while a cluster starts."""
         now = asyncio.get_running_loop().time()
         if not view.is_braked:
             self._braked_at = None
         elif self._braked_at is None:
             self._braked_at = now
-        elif now - self._braked_at >= BRAKE_TOLD_SECONDS:
+        elif now - self._braked_at >= BRAKE_LOG_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
             log.error("%s are absent: nothing is re-replicated while this many bookies are absent", names)
             self._braked_at = math.inf  # logged once, until it ends

@@ -14,8 +14,8 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Le
 from metadata.records.ledger_store import VersionedRecord
 
 from ..mending.replication_task import Reason, ReplicationTask
+from .cluster_view import ClusterView
 from .replication_tasks import replication_tasks
-from .view import ClusterView
 
 LEDGERS_A_TURN = 50
 """Ledgers examined per iteration of the event loop: some milliseconds."""
@@ -47,7 +47,7 @@ _FROM_BAD = list(reversed(Condition))
 
 
 @dataclass(frozen=True, slots=True)
-class Copy:
+class FragmentCopy:
     """One copy of one fragment. `last_entry` is None while the fragment is being written. `why`: the read error that
     its bookie reported, if the copy may lack entries."""
 
@@ -71,12 +71,12 @@ class Copy:
         return self.last_entry is None or self.last_entry >= self.fragment.first_entry
 
 
-def worst(copies: Iterable[Copy]) -> Condition:
+def worst(copies: Iterable[FragmentCopy]) -> Condition:
     """The condition of a fragment, or a ledger, with these copies; one that is only in an object store needs none."""
     return min((copy.condition for copy in copies), key=_FROM_BAD.index, default=Condition.WHOLE)
 
 
-def copies(record: LedgerRecord, view: ClusterView) -> list[Copy]:
+def copies(record: LedgerRecord, view: ClusterView) -> list[FragmentCopy]:
     """Every copy of every fragment, with its condition."""
     wanting = _wanting(replication_tasks(record, view))
     return [copy for fragment, last in record.spans() for copy in _copies(fragment, last, wanting, view)]
@@ -88,13 +88,13 @@ def _wanting(tasks: Iterable[ReplicationTask]) -> dict[tuple[int, int], Conditio
 
 def _copies(
     fragment: Fragment, last: int | None, wanting: Mapping[tuple[int, int], Condition], view: ClusterView
-) -> Iterator[Copy]:
+) -> Iterator[FragmentCopy]:
     for position, bookie in enumerate(fragment.ensemble):
         registration = view.living.get(bookie)
         there = Condition.OPEN if last is None else Condition.WHOLE
         found = wanting.get((fragment.first_entry, position)) or (there if registration else Condition.AWAY)
-        told = registration.amiss if registration and found is Condition.LACKING else {}
-        yield Copy(fragment, last, position, found, told.get(facts.READABLE.name, ""))
+        problems = registration.problems if registration and found is Condition.LACKING else {}
+        yield FragmentCopy(fragment, last, position, found, problems.get(facts.READABLE.name, ""))
 
 
 @dataclass(slots=True)
@@ -136,9 +136,11 @@ class LedgerCounts:
         """Payload bytes of the copies to be made: of all unhealthy copies, except those that wait for their bookies."""
         return self.amiss_bytes.total() - self.amiss_bytes[Condition.AWAY]
 
-    def add(self, record: LedgerRecord, tasks: Sequence[ReplicationTask], is_left: bool) -> list[Copy]:
+    def add(
+        self, record: LedgerRecord, tasks: Sequence[ReplicationTask], is_left: bool
+    ) -> list[FragmentCopy]:
         """Counts a ledger and the work for it; returns its unhealthy copies."""
-        wanting, amiss = _wanting(tasks), list[Copy]()
+        wanting, amiss = _wanting(tasks), list[FragmentCopy]()
         for (fragment, last), (_, size) in zip(record.spans(), record.copy_bytes(), strict=True):
             found = list(_copies(fragment, last, wanting, self.view))
             self._add_fragment(found, size, record.shape.write_quorum)
@@ -152,7 +154,7 @@ class LedgerCounts:
         self.left_behind += is_left
         return amiss
 
-    def _add_fragment(self, found: Sequence[Copy], size: int, write_quorum: int) -> None:
+    def _add_fragment(self, found: Sequence[FragmentCopy], size: int, write_quorum: int) -> None:
         self.fragments[worst(found)] += 1
         if found and found[0].may_have_entries:
             self.copies_left[self._left(found, write_quorum)] += 1
@@ -165,7 +167,7 @@ class LedgerCounts:
                 self.amiss_copies[copy.condition] += 1
                 self.amiss_bytes[copy.condition] += size
 
-    def _left(self, found: Sequence[Copy], write_quorum: int) -> int:
+    def _left(self, found: Sequence[FragmentCopy], write_quorum: int) -> int:
         """The fewest copies of any entry of the fragment on living bookies, without copies that may lack entries."""
         there = [copy.bookie in self.view.living and not copy.may_lack for copy in found]
         if all(there):

@@ -23,7 +23,7 @@ from metadata.store import MetadataStore
 from ...storage.bookie import Bookie
 from ...upkeep_config import UpkeepConfig
 from ...wire.messages import EntryRange
-from ..collecting.keeping_notes import keep_notes, missing_notes
+from ..collecting.note_updates import keep_notes, missing_notes
 from ..inventory.inventory import Inventory
 from ..inventory.placed_entries import EVERYTHING
 from ..polling import poll
@@ -111,7 +111,7 @@ class LocalCheck:
         read = partial(
             self._ledgers.read, found.ledger_id
         )  # other replicas may report their own gaps at the same time
-        return await until_changed(f"ledger {found.ledger_id}", found, self._tell_of, read)
+        return await until_changed(f"ledger {found.ledger_id}", found, self._report_missing, read)
 
     async def _keep_notes(self, ledger_id: int) -> None:
         """Keeps notes by the current record, but not if the metadata went back, because it would write older notes."""
@@ -120,7 +120,7 @@ class LocalCheck:
             if found is not None and await hold.read(self._ledgers.store) is None:
                 await keep_notes(self._bookie, found.record, self._me)
 
-    async def _tell_of(self, found: VersionedRecord | None) -> bool:
+    async def _report_missing(self, found: VersionedRecord | None) -> bool:
         """The same for this version of the record; raises KeyConflict if there is a newer one."""
         if found is None or not self._may_lack(found.record):
             return False
@@ -130,8 +130,8 @@ class LocalCheck:
             if self._bookie.states.peek(part.ledger_id).limbo:
                 return False  # left to the worker
             gaps = await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
-        told = _told(found.record, part, self._me, gaps)
-        if told == found.record:
+        reported = _with_gaps(found.record, part, self._me, gaps)
+        if reported == found.record:
             return False
         log.error(
             FOUND + " of ledger %d",
@@ -141,13 +141,15 @@ class LocalCheck:
             part.ledger_id,
             extra={"ledger": part.ledger_id},
         )
-        await self._ledgers.change(told.left_by_writer(found.version), found.version)
+        await self._ledgers.change(reported.left_by_writer(found.version), found.version)
         reason = FOUND % (self._me, gaps[0].first_entry, gaps[-1].last_entry)
         await self._marks.set(part.ledger_id, [reason], int(self._clock() * 1000))
         return True
 
 
-def _told(record: LedgerRecord, part: LedgerRecord, me: BookieRef, gaps: list[EntryRange]) -> LedgerRecord:
+def _with_gaps(
+    record: LedgerRecord, part: LedgerRecord, me: BookieRef, gaps: list[EntryRange]
+) -> LedgerRecord:
     """Adds our gaps to the record."""
     for fragment, last in part.spans():
         if me not in fragment.ensemble or last is None:

@@ -10,8 +10,8 @@ from typing import Any
 
 from metadata.records.ledger_record import BookieRef, LedgerState
 
+from .cluster_view import ClusterView
 from .ledger_counts import BookieHolding, Condition, LedgerCounts
-from .view import ClusterView
 
 _COUNTERS: dict[str, Callable[[str], Any]] = {
     "ledgers": LedgerState,
@@ -31,11 +31,11 @@ def encode(counts: LedgerCounts) -> str:
     return json.dumps({**numbers, "of": _of(counts.view), "ensemble_sizes": sizes, "holdings": held})
 
 
-def decode(told: str, view: ClusterView) -> LedgerCounts | None:
+def decode(text: str, view: ClusterView) -> LedgerCounts | None:
     """Decodes counts. Returns None if they were made with other living, draining or lost bookies than in this view, or
     by another version of the program; in that case the caller counts all ledgers again."""
     try:
-        known = json.loads(told)
+        known = json.loads(text)
         if known["of"] != _of(view):
             return None
         found: dict[str, Any] = {name: int(known[name]) for name in _NUMBERS}

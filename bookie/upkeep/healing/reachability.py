@@ -14,12 +14,12 @@ from metadata.healing.lease_lock import Unreachable
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
 
-from ..peers import Peers
+from ..repair_client import Peers
 
 CALLS_MAX = 16
 """Concurrent calls."""
 
-TOLD_MAX = 32
+UNREACHABLE_NAMED_MAX = 32
 """Maximum number of unreachable bookies reported."""
 
 WHY_CHARACTERS_MAX = 200
@@ -72,7 +72,7 @@ class Reachability:
         self._failed_before = frozenset(failed)
         return {
             bookie.bookie_id: Unreachable(address, why[:WHY_CHARACTERS_MAX])
-            for (bookie, address), why in again[:TOLD_MAX]
+            for (bookie, address), why in again[:UNREACHABLE_NAMED_MAX]
         }
 
     async def _call(self, bookie: BookieRef, places: asyncio.Semaphore) -> str:

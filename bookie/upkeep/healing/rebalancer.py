@@ -24,8 +24,8 @@ from ..mending.repair import COULD_NOT
 from ..mending.replication_task import Reason, ReplicationTask
 from ..polling import poll
 from ..reports import Tally
+from .cluster_view import ClusterView, look
 from .replication_tasks import replication_tasks
-from .view import ClusterView, look
 
 log = logging.getLogger(__name__)
 

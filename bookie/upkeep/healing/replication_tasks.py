@@ -7,7 +7,7 @@ from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Le
 from metadata.records.registration import Registration
 
 from ..mending.replication_task import Reason, ReplicationTask
-from .view import ClusterView, Fate
+from .cluster_view import ClusterView, Fate
 
 
 def replication_tasks(record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:

@@ -25,9 +25,9 @@ from metadata.store import MetadataStore
 
 from ...errors import BookieError
 from ...storage.bookie import Bookie
-from ..inventory.cut_short import is_cut_short
 from ..inventory.inventory import frames_elsewhere
 from ..inventory.placed_entries import ENTRY_MAX
+from ..inventory.premature_close import is_closed_early
 from ..inventory.unknown_ids import give_no_id_twice
 from ..polling import LOOK_SECONDS
 from ..threads import in_thread
@@ -72,7 +72,7 @@ class RestoreCheck:
         if await cluster_id(self._store) is None:
             return  # the store is empty, or a restore is running: there is nothing to compare with yet
         restored = await hold.read(self._store)
-        if restored is None or self._me.bookie_id in await hold.told(self._store, restored):
+        if restored is None or self._me.bookie_id in await hold.read_misfits(self._store, restored):
             return
         await self._stock_taker.take_once()  # writes the missing entries to the records
         async with self._upkeep:
@@ -82,7 +82,7 @@ class RestoreCheck:
         await give_no_id_twice(
             self._store, self._me.bookie_id, await in_thread(self._bookie.index.ledger_ids)
         )
-        await hold.tell(self._store, misfits)
+        await hold.publish_misfits(self._store, misfits)
         log.log(
             logging.INFO if misfits.fits else logging.ERROR,
             "the metadata was restored: it does not know %d of the ledgers here, and places entries of %d open "
@@ -109,7 +109,7 @@ class RestoreCheck:
             if ledger_id not in unknown or self._bookie.holds_another(found):
                 continue
             del unknown[ledger_id]
-            if record is not None and is_cut_short(self._bookie, record):
+            if record is not None and is_closed_early(self._bookie, record):
                 cut_short.append(ledger_id)
             if isinstance(found, VersionedRecord) and await self._is_elsewhere(found.record):
                 elsewhere[found.record.is_closed].append(ledger_id)

@@ -18,7 +18,7 @@ from metadata.errors import BadRecord, MetadataError
 from metadata.records.cluster import revision_of
 from metadata.records.ledger_record import Tombstone
 from metadata.records.ledger_store import VersionedRecord, decoded
-from metadata.records.unreadable import readable, skip
+from metadata.records.record_decoding import decode_or_skip, skip
 from metadata.store import EventKind, MetadataStore, list_all
 
 from ..polling import LOOK_SECONDS
@@ -61,7 +61,7 @@ class WatchedLedgers:
         for ledger_id in sorted(self._found):
             value, version = self._found.get(ledger_id, (b"", 0))
             if version:  # it was not retired in the meantime
-                found = readable(partial(decoded, version=version), keys.ledger(ledger_id), value)
+                found = decode_or_skip(partial(decoded, version=version), keys.ledger(ledger_id), value)
                 if found is not None:
                     yield found
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 
-from ...index.places import FrameLocation
+from ...index.frame_locations import FrameLocation
 from ...storage.bookie import Bookie
-from ...storage.frames import UnreadableFrame, read_frame
-from ...wire.columns import Columns
+from ...storage.stored_frames import UnreadableFrame, read_frame
+from ...wire.columnar_entries import Columns
 from ...wire.messages import EntryRange
 from ..threads import in_thread
-from .gaps import Ids, missing, overlap
-from .placed_entries import ENTRY_MAX, Share, parts, shares
+from .entry_ranges import Ids, missing, overlap
+from .placed_entries import ENTRY_MAX, PlacedEntries, parts, shares
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class Inventory:
         self._pace = pace
 
     async def windows(
-        self, ledger_id: int, share: Share, asked: EntryRange, *, verify: bool
+        self, ledger_id: int, share: PlacedEntries, asked: EntryRange, *, verify: bool
     ) -> AsyncGenerator[InventoryWindow, None]:
         """Yields findings for the entries of `asked`, a part of the share's range, from the first to the last.
 

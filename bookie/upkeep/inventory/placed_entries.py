@@ -17,7 +17,7 @@ EVERYTHING = EntryRange(0, ENTRY_MAX)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class PlacedEntries:
     """The entries that one fragment places at one bookie: those of [first_entry, last_entry] that its position holds.
 
     Position p holds entry i if (p − i) mod E < Qw. So of every E entries it holds Qw in a row, and all of them if the
@@ -65,11 +65,11 @@ class Share:
         return (self.position - entry_id) % self.shape.ensemble_size
 
 
-EVERY_ENTRY = Share(0, ENTRY_MAX, 0, Shape(1, 1, 1))
+EVERY_ENTRY = PlacedEntries(0, ENTRY_MAX, 0, Shape(1, 1, 1))
 """The share of a bookie that holds every entry."""
 
 
-def shares(record: LedgerRecord, bookie: BookieRef) -> list[Share]:
+def shares(record: LedgerRecord, bookie: BookieRef) -> list[PlacedEntries]:
     """The shares of this bookie, with this incarnation, in each fragment that names it, by ascending entries."""
     return [
         share
@@ -78,7 +78,7 @@ def shares(record: LedgerRecord, bookie: BookieRef) -> list[Share]:
     ]
 
 
-Part = tuple[Share, EntryRange]
+Part = tuple[PlacedEntries, EntryRange]
 """A part of a share's range that begins and ends with an entry placed here."""
 
 
@@ -98,10 +98,10 @@ def parts(record: LedgerRecord, bookie: BookieRef, spans: Sequence[EntryRange]) 
     return found
 
 
-def _named(record: LedgerRecord, bookie: BookieRef) -> Iterator[Share]:
+def _named(record: LedgerRecord, bookie: BookieRef) -> Iterator[PlacedEntries]:
     end = ENTRY_MAX if record.last_entry is None else record.last_entry
     ends = [following.first_entry - 1 for following in record.fragments[1:]] + [end]
     for fragment, last_entry in zip(record.fragments, ends, strict=True):
         if bookie in fragment.ensemble:
             position = fragment.ensemble.index(bookie)
-            yield Share(fragment.first_entry, last_entry, position, record.shape)
+            yield PlacedEntries(fragment.first_entry, last_entry, position, record.shape)

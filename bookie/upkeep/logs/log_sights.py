@@ -12,11 +12,11 @@ from metadata.errors import BadRecord
 from metadata.records.coordination import cursor_record
 from metadata.records.coordination.cursor_record import CursorRecord
 from metadata.records.logs.log_record import LogRecord
-from metadata.records.unreadable import skip
+from metadata.records.record_decoding import skip
 from metadata.store import MetadataStore, list_all
 
-LOGS_TOLD_MAX = 1000
-CURSORS_TOLD_MAX = 1000
+LOGS_REPORTED_MAX = 1000
+CURSORS_REPORTED_MAX = 1000
 """Maximum number of logs, and of all their cursors, that one auditor reports: each is some series in Prometheus."""
 
 LAG_SECONDS_MAX = 2.0

@@ -12,21 +12,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from metadata import keys
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.backup import hold
 from metadata.errors import BadRecord, KeepsChanging, KeyConflict
 from metadata.records import directory_generations
 from metadata.records.coordination.transitions import HeldRecord, Standing
 from metadata.records.logs import log_codec, silences
-from metadata.records.logs.giving_up import Cleaner
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
-from metadata.records.logs.retained import HEAD_SEGMENTS_MAX, Retained, look
 from metadata.records.logs.retention import CountedCursor
-from metadata.records.unreadable import skip
+from metadata.records.logs.retention_view import HEAD_SEGMENTS_MAX, RetentionView, look
+from metadata.records.logs.segment_deletion import Cleaner
+from metadata.records.record_decoding import skip
 from metadata.store import MetadataStore
 
-from .log_sights import CURSORS_TOLD_MAX, LOGS_TOLD_MAX, AskLag, LogSight, lag_unknown, look_at
+from .log_sights import CURSORS_REPORTED_MAX, LOGS_REPORTED_MAX, AskLag, LogSight, lag_unknown, look_at
 from .silence_counts import SilenceCounts
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ LOOK_SECONDS_MAX = 2.0
 """After this time with logs, an auditor turns to other work. About 10,000 logs take three such looks, so a round ends
 within ROUND_SECONDS; a round of many more logs takes longer."""
 
-SILENT_TOLD_MAX = 32
+SILENT_NAMED_MAX = 32
 """Maximum number of silent cursors reported by name."""
 
 
@@ -63,7 +63,7 @@ class _Known:
     """An auditor's memory of a log between rounds. `clean_through`: ledgers of truncated records before it are gone."""
 
     counts: SilenceCounts = field(default_factory=SilenceCounts)
-    told_silent: set[str] = field(default_factory=set)
+    logged_silent: set[str] = field(default_factory=set)
     clean_through: int | None = None
 
 
@@ -93,7 +93,7 @@ class RetentionRounds:
         self.totals = Totals()
         self.logs: tuple[LogSight, ...] = ()
         self.silent_cursors: tuple[str, ...] = ()
-        """As of the last complete round; at most SILENT_TOLD_MAX silent cursors, as LOG/CURSOR."""
+        """As of the last complete round; at most SILENT_NAMED_MAX silent cursors, as LOG/CURSOR."""
 
     async def look(self) -> None:
         """Continues the round, or begins one if it is due. Raises MetadataError; the next look continues then."""
@@ -135,8 +135,8 @@ class RetentionRounds:
         self.logs, self.silent_cursors = tuple(self._round.logs), tuple(sorted(self._round.silent))
 
     async def _see(self, records: Sequence[LogRecord]) -> None:
-        logs_left = LOGS_TOLD_MAX - len(self._round.logs)
-        cursors_left = CURSORS_TOLD_MAX - sum(len(one.cursors) for one in self._round.logs)
+        logs_left = LOGS_REPORTED_MAX - len(self._round.logs)
+        cursors_left = CURSORS_REPORTED_MAX - sum(len(one.cursors) for one in self._round.logs)
         self._round.logs += await look_at(self._store, records[:logs_left], self.ask_lag, cursors_left)
 
     async def _retain(self, found: VersionedLog, now_us: int) -> None:
@@ -161,7 +161,7 @@ class RetentionRounds:
             await self._truncate(chain, retained, judgement.before)
         await self._clean(chain)
 
-    async def _counted(self, retained: Retained) -> list[CountedCursor]:
+    async def _counted(self, retained: RetentionView) -> list[CountedCursor]:
         """The named cursors with their silences, as far as this auditor knows; records those silences."""
         identity = retained.record.identity
         counts = self._of(identity).counts
@@ -175,25 +175,25 @@ class RetentionRounds:
                 log.debug("another auditor is counting the silences of log %r", retained.record.name)
         cursors = retained.counted(silent_ms)
         for cursor in cursors:
-            self._tell_silent(retained.record, cursor)
+            self._log_silence(retained.record, cursor)
         return cursors
 
-    def _tell_silent(self, record: LogRecord, cursor: CountedCursor) -> None:
+    def _log_silence(self, record: LogRecord, cursor: CountedCursor) -> None:
         """Logs, once, that retention ignores a cursor, or counts it again."""
-        told = self._of(record.identity).told_silent
+        logged = self._of(record.identity).logged_silent
         if cursor.counts:
-            if cursor.name in told:
-                told.remove(cursor.name)
+            if cursor.name in logged:
+                logged.remove(cursor.name)
                 log.info(
                     "retention counts cursor %r of log %r again, because it has moved",
                     cursor.name,
                     record.name,
                 )
             return
-        if len(self._round.silent) < SILENT_TOLD_MAX:
+        if len(self._round.silent) < SILENT_NAMED_MAX:
             self._round.silent.add(f"{record.name}/{cursor.name}")
-        if cursor.name not in told:
-            told.add(cursor.name)
+        if cursor.name not in logged:
+            logged.add(cursor.name)
             line = (
                 "retention ignores cursor %r of log %r, and may delete records that it has not read: "
                 "it has not moved for %.0f s"
@@ -203,7 +203,7 @@ class RetentionRounds:
     def _of(self, identity: bytes) -> _Known:
         return self._known.setdefault(identity, _Known())
 
-    async def _truncate(self, chain: _Chain, retained: Retained, before: int) -> None:
+    async def _truncate(self, chain: _Chain, retained: RetentionView, before: int) -> None:
         seen = retained.record
         first = seen.first_position
 
@@ -215,7 +215,7 @@ class RetentionRounds:
         if now.first_position < before:
             return
         log.info("retention: log %r truncates positions %d to %d", now.name, first, before - 1)
-        tell(Act.TRUNCATE, log=now.name, position=before, by="retention")
+        record_audit(Act.TRUNCATE, log=now.name, position=before, by="retention")
         self.totals.records += before - first
         self.totals.bytes += sum(
             s.length_bytes for s in retained.head if s.end_position is not None and s.end_position <= before

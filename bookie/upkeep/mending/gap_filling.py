@@ -17,17 +17,17 @@ from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 
 from ...errors import DiskIsFull
-from ...index.places import FrameLocation
-from ...log.format import Record, RecordKind
+from ...index.frame_locations import FrameLocation
+from ...log.format import BookieLogRecord, RecordKind
 from ...storage.bookie import Bookie
-from ...wire.columns import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
+from ...wire.columnar_entries import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
 from ...wire.messages import EntryRange
-from ..collecting.keeping_notes import keep_notes
-from ..inventory.gaps import contains, overlap
+from ..collecting.note_updates import keep_notes
+from ..inventory.entry_ranges import contains, overlap
 from ..inventory.inventory import Inventory, span_of
-from ..inventory.placed_entries import ENTRY_MAX, Part, Share
-from ..peers import Peers, PeersFailed
-from ..reports import Progress, Tally
+from ..inventory.placed_entries import ENTRY_MAX, Part, PlacedEntries
+from ..repair_client import Peers, PeersFailed
+from ..reports import RepairProgress, Tally
 
 STORE_BYTES = 4 * 1024 * 1024
 """Approximate bytes stored at once."""
@@ -58,7 +58,7 @@ class Mender:
         self._peers = peers
         self._pace = pace
         self._inventory = inventory
-        self.progress = Progress()
+        self.progress = RepairProgress()
 
     async def fill(
         self,
@@ -104,7 +104,7 @@ class Mender:
     # --- fetching ---------------------------------------------------------------------------
 
     async def _fetch(
-        self, record: LedgerRecord, share: Share, gap: EntryRange, tally: Tally, without: BookieRef
+        self, record: LedgerRecord, share: PlacedEntries, gap: EntryRange, tally: Tally, without: BookieRef
     ) -> None:
         """Fetches all entries of the gap that other replicas have."""
         if not record.is_closed:
@@ -118,7 +118,7 @@ class Mender:
                 at = self._next_after(failed, share, at, tally)
 
     async def _copy(
-        self, record: LedgerRecord, share: Share, gap: EntryRange, tally: Tally, without: BookieRef
+        self, record: LedgerRecord, share: PlacedEntries, gap: EntryRange, tally: Tally, without: BookieRef
     ) -> None:
         pages = self._peers.entries(record, gap.first_entry, gap.last_entry, without=without)
         at = gap.first_entry
@@ -133,7 +133,7 @@ class Mender:
                 await pages.aclose()
         assert at == gap.last_entry + 1
 
-    def _next_after(self, failed: PeersFailed, share: Share, at: int, tally: Tally) -> int:
+    def _next_after(self, failed: PeersFailed, share: PlacedEntries, at: int, tally: Tally) -> int:
         """The entry to continue with after one that no replica returned."""
         tally.failures += 1
         entry_id = failed.entry_id
@@ -151,7 +151,7 @@ class Mender:
 
     async def _store(self, record: LedgerRecord, columns: Columns, tally: Tally) -> None:
         """Stores entries; on disk when it returns."""
-        batch: list[Record] = []
+        batch: list[BookieLogRecord] = []
         size = 0
         for frame in frames_of(columns):
             batch.append(_entries_of(record, frame))
@@ -164,7 +164,7 @@ class Mender:
             counted.entries += len(columns)
             counted.bytes += columns.size_bytes
 
-    async def _store_batch(self, batch: Sequence[Record]) -> None:
+    async def _store_batch(self, batch: Sequence[BookieLogRecord]) -> None:
         await self._bookie.intake.room()
         # The last space of a nearly full disk is for requests that cannot wait (rule B4).
         if self._bookie.space.why_read_only:
@@ -186,8 +186,8 @@ def _is_replaced(span: EntryRange, lacking: Sequence[EntryRange], examined: Sequ
     return any(contains(whole, span) for whole in examined) and not any(overlap(span, gap) for gap in lacking)
 
 
-def _entries_of(record: LedgerRecord, frame: Columns) -> Record:
-    return Record(
+def _entries_of(record: LedgerRecord, frame: Columns) -> BookieLogRecord:
+    return BookieLogRecord(
         RecordKind.ENTRIES, record.ledger_id, frame, verifier=record.verifier, identity=record.identity
     )
 

@@ -15,10 +15,10 @@ from metadata.errors import BadRecord
 from metadata.keys import ledger_id_of
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.unreadable import skip
+from metadata.records.record_decoding import skip
 
-from ...index.ledger_state import Fence
-from ...log.format import Record
+from ...index.local_ledger_state import Fence
+from ...log.format import BookieLogRecord
 from ...storage.bookie import Bookie
 from ...storage.core import state_record
 
@@ -34,7 +34,7 @@ async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> in
     Includes ledgers whose record cannot be decoded, because it may place them here. Raises MetadataError if the listing
     fails; in that case the bookie must not serve.
     """
-    count, batch, unknown = 0, list[Record](), list[BadRecord]()
+    count, batch, unknown = 0, list[BookieLogRecord](), list[BadRecord]()
     async for found in ledgers.list(on_unreadable=unknown.append):
         if _names(found.record, me):
             batch.append(_in_limbo(bookie, found.record))
@@ -55,7 +55,7 @@ def _names(record: LedgerRecord, me: BookieRef) -> bool:
     return any(me in fragment.ensemble for fragment in record.fragments)
 
 
-def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[Record]:
+def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[BookieLogRecord]:
     """States of ledgers with an unreadable record: verifier and identity stay unknown, and are looked up on demand."""
     records = []
     for error in unknown:
@@ -67,7 +67,7 @@ def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[Record]:
     return records
 
 
-def _in_limbo(bookie: Bookie, record: LedgerRecord) -> Record:
+def _in_limbo(bookie: Bookie, record: LedgerRecord) -> BookieLogRecord:
     state = bookie.states.hold(record.ledger_id)
     state.fence = Fence.DURABLE  # the bookie serves no request until it is
     state.limbo = True

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 
-from ..peers import Peers
+from ..repair_client import Peers
 from ..reports import Tally
 from .healer import Healer
 from .replication_task import Reason, ReplicationTask
@@ -69,7 +69,7 @@ class PositionTakeover:
             await self._peers.recover(tally.ledger_id)
         record = await self._healer.heal(tally, self._ours)
         if record is not None and not tally.why_not:
-            self._tell_left(record, tally)
+            self._record_remaining(record, tally)
 
     def _must_be_closed(self, record: LedgerRecord) -> bool:
         """Whether to recover it first, because a live writer would have replaced the lost bookie."""
@@ -95,7 +95,7 @@ class PositionTakeover:
             if bookie in lost
         ]
 
-    def _tell_left(self, record: LedgerRecord, tally: Tally) -> None:
+    def _record_remaining(self, record: LedgerRecord, tally: Tally) -> None:
         left = self._needs(record)
         worse = [task for task in left if self._admits_me(task)]
         for why, replication_tasks in (

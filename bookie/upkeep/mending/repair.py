@@ -23,19 +23,19 @@ from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore
 
 from ...errors import BookieError, DiskIsFull
-from ...index.places import FrameLocation
-from ...log import segments
+from ...index.frame_locations import FrameLocation
+from ...log import segment_files
 from ...log.format import place_of
 from ...storage.bookie import Bookie
 from ...storage.core import state_record
-from ...storage.frames import read_frame
-from ...wire.columns import Columns
+from ...storage.stored_frames import read_frame
+from ...wire.columnar_entries import Columns
 from ...wire.messages import EntryRange, Status
-from ..inventory.gaps import merged
+from ..inventory.entry_ranges import merged
 from ..inventory.inventory import Inventory, span_of
 from ..inventory.placed_entries import EVERY_ENTRY, EVERYTHING, parts
-from ..peers import Peers, PeersFailed
-from ..reports import Progress, RepairReport, Summary, Tally
+from ..repair_client import Peers, PeersFailed
+from ..reports import RepairProgress, RepairReport, Summary, Tally
 from ..threads import in_thread
 from .gap_filling import Mender
 from .healer import Healer
@@ -101,7 +101,7 @@ class Restorer:
             place.first_entry,
             place.last_entry,
             ledger_id,
-            segments.name_of(segment),
+            segment_files.name_of(segment),
             offset,
             extra={"ledger": ledger_id},
         )
@@ -132,14 +132,14 @@ class Repair:
         self.restorer = Restorer(bookie, ledgers, me, self._inventory)
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> RepairProgress:
         """Progress of `repair_limbo` or `adopt`."""
         return self.mender.progress
 
     async def missing(
         self, record: LedgerRecord, *, within: EntryRange = EVERYTHING, verify: bool = False
     ) -> list[EntryRange]:
-        """Gaps (`gaps.py`): entries in `within` that the metadata places here and this bookie cannot read.
+        """Gaps (`entry_ranges.py`): entries in `within` that the metadata places here and this bookie cannot read.
 
         With `verify`, each frame is read. Otherwise the index is trusted for frames without holes. A ledger that is not
         closed has no end, so `within` must bound the search.
@@ -162,7 +162,7 @@ class Repair:
                 await self._leave_limbo(ledger_id)
         except COULD_NOT as error:
             tally.fail(str(error))
-        return _told(tally)
+        return _log_failure(tally)
 
     async def fence(self, record: LedgerRecord) -> None:
         """Fences the ledger, durably, so that its writer is refused here. Raises DiskIsFull and BookieError."""
@@ -203,7 +203,7 @@ class Repair:
                 tally.fail(NEVER_HEARD_OF)
         except COULD_NOT as error:
             tally.fail(str(error))
-        return _told(tally)
+        return _log_failure(tally)
 
     async def adopt(
         self, bookie_id: str, *, living: str | None, may_take: MayTake = lambda _: True
@@ -227,14 +227,14 @@ class Repair:
                 await adoption.adopt(tally)
             except COULD_NOT as error:
                 tally.fail(str(error))
-            summary.add(_told(tally))
+            summary.add(_log_failure(tally))
             self.progress.ledgers_done += 1
         return summary.report()
 
     # --- steps -------------------------------------------------------------------------------
 
     def _begin(self, ledgers: int) -> Summary:
-        self.mender.progress = Progress(ledgers)
+        self.mender.progress = RepairProgress(ledgers)
         return Summary()
 
     def _in_limbo(self) -> list[int]:
@@ -273,7 +273,7 @@ class Repair:
             await self._bookie.store([state_record(replace(state, limbo=False))])
 
 
-def _told(tally: Tally) -> Tally:
+def _log_failure(tally: Tally) -> Tally:
     if tally.why_not:
         log.error(
             "ledger %d was not repaired: %s",

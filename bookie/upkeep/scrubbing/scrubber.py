@@ -27,21 +27,21 @@ from metadata.errors import MetadataError
 from metadata.rate_limit import RateLimit
 
 from ...errors import BookieError, DiskIsFull
+from ...index.frame_locations import Frame, FrameLocation
 from ...index.index import Index
-from ...index.places import Frame, FrameLocation
-from ...log import manifest, segments
+from ...log import manifest, segment_files
 from ...log.format import NO_LEDGER, place_of
 from ...storage.bookie import Bookie
-from ...storage.frames import why_unread
+from ...storage.stored_frames import why_unread
 from ...wire.messages import EntryRange
 from ..collecting.compactor import write_states_anew
-from ..inventory.gaps import uncovered
+from ..inventory.entry_ranges import uncovered
 from ..inventory.inventory import is_solid
 from ..mending.repair import Repair
 from ..polling import poll
 from ..reports import LISTED_MAX, ScrubReport, Summary, Tally
 from ..threads import in_thread
-from .segment_check import Stretch, check_segment
+from .segment_check import DamagedRange, check_segment
 
 # Cross-checks the index and one segment of the log, in both directions, because the index's pages have no checksums.
 #
@@ -110,7 +110,7 @@ NOT_WHOLE = (
 
 class Scrubber:
     """Scrubs one bookie. Callers of `scrub_once` do not hold `upkeep`, the lock of all upkeep; nor is it held for
-    `tell`."""
+    `report_unread`."""
 
     def __init__(
         self,
@@ -118,16 +118,16 @@ class Scrubber:
         repair: Repair,
         upkeep: asyncio.Lock,
         pace: RateLimit,
-        tell: Callable[[int], Awaitable[None]],
+        report_unread: Callable[[int], Awaitable[None]],
     ) -> None:
         self._bookie = bookie
         self._repair = repair
         self._upkeep = upkeep
         self._pace = pace
-        self._tell = tell
+        self._report_unread = report_unread
         self._unread: set[int] = set()
         self._one_at_a_time = asyncio.Lock()
-        self._known: OrderedDict[Stretch, None] = OrderedDict()
+        self._known: OrderedDict[DamagedRange, None] = OrderedDict()
         self.last: ScrubReport | None = None
         """Report of the last complete pass."""
         self.ended_at = 0.0
@@ -162,7 +162,7 @@ class Scrubber:
             self.ended_at = time.monotonic()
             self.passes["done"] += 1
             while self._unread:
-                await self._tell(self._unread.pop())
+                await self._report_unread(self._unread.pop())
             return self.last
 
     async def _pass(self) -> ScrubReport:
@@ -180,7 +180,7 @@ class Scrubber:
         return this.report()
 
     async def _scrub_all(self, end: int, this: _Pass) -> None:
-        there = [n for n in await in_thread(segments.numbers, self._bookie.disk) if n <= end >> 32]
+        there = [n for n in await in_thread(segment_files.numbers, self._bookie.disk) if n <= end >> 32]
         for done, segment in enumerate(there):
             self.under_way = done, len(there)
             await self._scrub(segment, end, this)
@@ -193,7 +193,7 @@ class Scrubber:
         except FileNotFoundError:  # compacted in the meantime: its frames are in a later one
             return
         except OSError as error:
-            log.error("cannot scrub %s: %s", segments.name_of(segment), error)
+            log.error("cannot scrub %s: %s", segment_files.name_of(segment), error)
             this.found.unread += (why_unread(segment, error),)
             for ledger_id in await in_thread(self._bookie.index.usage.of, segment):
                 self._bookie.files.doubt(await in_thread(self._pointed_to, ledger_id, segment))
@@ -214,7 +214,7 @@ class Scrubber:
         suspects = audit.suspects()
         if found.count or suspects:
             async with self._upkeep:
-                if segments.name_of(segment) in await in_thread(self._bookie.disk.names):
+                if segment_files.name_of(segment) in await in_thread(self._bookie.disk.names):
                     await self._mend(found, suspects, this)
 
     async def _put_back(self, hidden: Sequence[Frame], this: _Pass) -> None:
@@ -250,7 +250,7 @@ class Scrubber:
             this.found.states_rewritten += await write_states_anew(self._bookie, found.segment)
             await self._name_segments()
         except DiskIsFull as full:
-            why = f"fences that were in {segments.name_of(found.segment)} could not be rewritten: {full}"
+            why = f"fences that were in {segment_files.name_of(found.segment)} could not be rewritten: {full}"
             this.repaired.add(Tally(NO_LEDGER, why_not=why))
             return False
         self._remember(new)
@@ -272,18 +272,18 @@ class Scrubber:
         """Writes a manifest of the segments to the log. Keeps a missing segment that the index still points into: it
         was not dropped."""
         used = await in_thread(self._bookie.index.usage.totals)
-        there = await in_thread(segments.numbers, self._bookie.disk)
+        there = await in_thread(segment_files.numbers, self._bookie.disk)
         await self._bookie.store([manifest.to_record((used.keys() | set(there)) - set(given_up))])
 
     async def _mend_missing_segments(self, end: int, this: _Pass) -> None:
         """Repairs the losses of missing segments that the index points into, except the one that the log writes to."""
         used = await in_thread(self._bookie.index.usage.totals)
         # Read after the index: segments may only be added in the meantime.
-        there = await in_thread(segments.numbers, self._bookie.disk)
+        there = await in_thread(segment_files.numbers, self._bookie.disk)
         for segment in sorted(used.keys() - set(there)):
             if segment < end >> 32 or segment > there[-1]:
                 usage = await in_thread(self._bookie.index.usage.of, segment)
-                missing = _Damage(segment, 1, [Stretch(segment, 0, 0, "the segment is missing")])
+                missing = _Damage(segment, 1, [DamagedRange(segment, 0, 0, "the segment is missing")])
                 if await self._mend(missing, list(usage), this):
                     await self._give_up(segment)
 
@@ -306,7 +306,7 @@ class Scrubber:
     def _not_whole(self, ledger_ids: Sequence[int]) -> list[int]:
         return [ledger_id for ledger_id in ledger_ids if not self._bookie.index.is_whole(ledger_id)]
 
-    def _remember(self, stretches: Sequence[Stretch]) -> None:
+    def _remember(self, stretches: Sequence[DamagedRange]) -> None:
         for stretch in stretches:
             self._known[stretch] = None
             if len(self._known) > STRETCHES_REMEMBERED_MAX:
@@ -319,9 +319,9 @@ class _Damage:
 
     segment: int
     count: int = 0
-    stretches: list[Stretch] = field(default_factory=list)
+    stretches: list[DamagedRange] = field(default_factory=list)
 
-    def add(self, stretches: Sequence[Stretch]) -> None:
+    def add(self, stretches: Sequence[DamagedRange]) -> None:
         self.count += len(stretches)
         self.stretches += stretches[: STRETCHES_NAMED_MAX - len(self.stretches)]
 

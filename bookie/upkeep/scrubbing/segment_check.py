@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from ...disk.disk import Disk, LogFile
 from ...errors import DamagedLog
-from ...index.places import FrameLocation, place_of_frame
-from ...log import segments
+from ...index.frame_locations import FrameLocation, place_of_frame
+from ...log import segment_files
 from ...log.format import (
     ALIGNMENT,
     NO_LEDGER,
@@ -20,7 +20,7 @@ from ...log.format import (
     decode_record,
     position_of,
 )
-from ...log.records import Found, read_record
+from ...log.record_reader import Found, read_record
 
 STEP_BYTES = 1024 * 1024
 """Bytes read at once; a step ends at the first record that passes it, or at the first damage."""
@@ -30,7 +30,7 @@ SEARCH_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class DamagedRange:
     """Damaged bytes [offset, end) of a segment: they held records once, and hold none now."""
 
     segment: int
@@ -39,7 +39,7 @@ class Stretch:
     why: str
 
     def __str__(self) -> str:
-        return f"{segments.name_of(self.segment)} from offset {self.offset} to {self.end}: {self.why}"
+        return f"{segment_files.name_of(self.segment)} from offset {self.offset} to {self.end}: {self.why}"
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ class CheckStep:
     bytes: int = 0
     records: int = 0
     frames: list[tuple[int, FrameLocation]] = field(default_factory=list)
-    damaged: list[Stretch] = field(default_factory=list)
+    damaged: list[DamagedRange] = field(default_factory=list)
 
     def take(self, found: Found) -> None:
         record, size = found.record, found.header.record_bytes
@@ -68,7 +68,7 @@ def check_segment(
     A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a time.
     Raises FileNotFoundError if the segment does not exist, and OSError if it cannot be opened.
     """
-    with closing(disk.open(segments.name_of(segment))) as file:
+    with closing(disk.open(segment_files.name_of(segment))) as file:
         yield _header(file, segment, incarnation)
         size = file.size()
         end = _end_of(disk, segment, size) if synced is None else synced
@@ -78,13 +78,13 @@ def check_segment(
             yield step
             offset += step.bytes
         if size < end:
-            yield CheckStep(damaged=[Stretch(segment, size, end, "the file was cut here")])
+            yield CheckStep(damaged=[DamagedRange(segment, size, end, "the file was cut here")])
 
 
 def _end_of(disk: Disk, segment: int, size: int) -> int:
     """The end of a sealed segment by the header of the next one, or by its own size."""
     try:
-        following = segments.header_of(disk, segment + 1)
+        following = segment_files.header_of(disk, segment + 1)
     except OSError:  # deleted just now, or unreadable, which its own check finds
         return size
     return size if following is None else max(size, following.previous_end)
@@ -92,13 +92,13 @@ def _end_of(disk: Disk, segment: int, size: int) -> int:
 
 def _header(file: LogFile, segment: int, incarnation: str) -> CheckStep:
     try:
-        segments.check_header(file, segment, incarnation)
+        segment_files.check_header(file, segment, incarnation)
         why = ""
     except DamagedLog as damaged:
         why = damaged.why
     except OSError as error:
         why = str(error)
-    damage = [Stretch(segment, 0, SEGMENT_HEADER.size, why)] if why else []
+    damage = [DamagedRange(segment, 0, SEGMENT_HEADER.size, why)] if why else []
     return CheckStep(bytes=SEGMENT_HEADER.size, damaged=damage)
 
 
@@ -113,7 +113,7 @@ def _step(file: LogFile, segment: int, offset: int, end: int) -> CheckStep:
             step.take(only)
         else:
             following = _next_record(file, segment, offset, end)
-            step.damaged.append(Stretch(segment, offset, following, only))
+            step.damaged.append(DamagedRange(segment, offset, following, only))
             step.bytes = following - offset
     return step
 

@@ -3,7 +3,7 @@
 A small append costs little besides its messages, and protobuf builds and parses a message field by field. Numbers are
 little-endian:
 
-    request  incarnation_bytes u16, frames u16, told u16, first_sequence u64, incarnation, frames, told
+    request  incarnation_bytes u16, frames u16, note_frames u16, first_sequence u64, incarnation, frames, note_frames
     frame    the fields of `_FRAME`; then those it has of: the LAC's digest, verifier, proof, identity, trace, note
     reply    for each: sequence u64, status u16 (numbers of bookie.proto), detail_bytes u32, detail in UTF-8
 """
@@ -16,7 +16,7 @@ from metadata.records.ledger_record import IDENTITY_BYTES
 from metadata.records.notes.fragment_note import NOTE_BYTES_MAX
 
 from ..attachments import BadMessage, Sealed, Unsealed, sealed_bytes, unsealed_alone
-from ..columns import NO_ENTRIES, Columns
+from ..columnar_entries import NO_ENTRIES, Columns
 from ..messages import (
     NO_CREDENTIAL,
     NO_IDENTITY,
@@ -62,11 +62,11 @@ _CREDENTIAL_BYTES = VERIFIER_BYTES + PROOF_BYTES
 
 
 def _encode_request(request: AppendRequest) -> Sealed:
-    incarnation, first_sequence, frames, told = request
+    incarnation, first_sequence, frames, note_frames = request
     name = incarnation.encode()
-    parts = [_REQUEST.pack(len(name), len(frames), len(told), first_sequence), name]
+    parts = [_REQUEST.pack(len(name), len(frames), len(note_frames), first_sequence), name]
     attached: list[Columns] = []
-    for frame in frames + told:
+    for frame in frames + note_frames:
         ledger_id, columns, lac, recovery, credential, deferred_sync, trace, identity, note = frame
         flags = (_RECOVERY if recovery else 0) | (_DEFERRED_SYNC if deferred_sync else 0)
         flags |= (_HAS_LAC if lac else 0) | (_HAS_IDENTITY if identity else 0)
@@ -91,16 +91,16 @@ def _decode_request(data: Body) -> AppendRequest:
     if len(header) > APPEND_HEADER_BYTES_MAX:
         raise BadMessage(f"a header of {len(header)} bytes; the limit is {APPEND_HEADER_BYTES_MAX}")
     try:
-        name_bytes, frames, told, first_sequence = _REQUEST.unpack_from(header)
-        _check_count(frames, told, first_sequence)
+        name_bytes, frames, note_frames, first_sequence = _REQUEST.unpack_from(header)
+        _check_count(frames, note_frames, first_sequence)
         at = _REQUEST.size + name_bytes
         incarnation = header[_REQUEST.size : at].decode()
         found: list[Frame] = []
-        for _ in range(frames + told):
+        for _ in range(frames + note_frames):
             frame, at = _frame_at(at, header, body)
             found.append(frame)
-        if not all(map(_is_told, found[frames:])):
-            raise BadMessage("a told frame has more than a note")
+        if not all(map(_is_note_only, found[frames:])):
+            raise BadMessage("a note-only frame has more than a note")
     except (struct.error, UnicodeDecodeError) as error:
         raise BadMessage(f"its fields are not appends: {error}") from None
     if at != len(header):
@@ -144,15 +144,15 @@ def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
     return new_frame((ledger_id, columns, lac, *whose, note)), at
 
 
-def _is_told(frame: Frame) -> bool:
+def _is_note_only(frame: Frame) -> bool:
     """Whether a frame has only a note and the ledger's credential and identity."""
     return not (len(frame.columns) or frame.last_add_confirmed or frame.deferred_sync or frame.trace)
 
 
-def _check_count(frames: int, told: int, first_sequence: int) -> None:
+def _check_count(frames: int, note_frames: int, first_sequence: int) -> None:
     """Raises BadMessage for too many frames, or more than there are sequence numbers to acknowledge them."""
-    if frames + told > FRAMES_MAX:
-        raise BadMessage(f"{frames + told} frames in one message; the limit is {FRAMES_MAX}")
+    if frames + note_frames > FRAMES_MAX:
+        raise BadMessage(f"{frames + note_frames} frames in one message; the limit is {FRAMES_MAX}")
     if first_sequence + frames > SEQUENCES_MAX:
         raise BadMessage(f"{frames} frames that are numbered from {first_sequence} on")
 
@@ -168,8 +168,8 @@ def _check_frame(ledger_id: int, note: bytes) -> None:
 def _encode_reply(reply: AppendReply) -> Sealed:
     parts: list[bytes] = []
     for sequence, status, detail in reply.acks:
-        told = detail.encode()
-        parts += (_ACK.pack(sequence, STATUS_TO_PB[status], len(told)), told)
+        text = detail.encode()
+        parts += (_ACK.pack(sequence, STATUS_TO_PB[status], len(text)), text)
     return sealed_bytes(b"".join(parts))
 
 

@@ -13,7 +13,7 @@ from metadata.records.ledger_record import IDENTITY_BYTES
 
 from .. import bookie_pb2 as pb
 from ..attachments import BadMessage, Sealed, Unsealed, sealed, unsealed_alone
-from ..columns import Columns
+from ..columnar_entries import Columns
 from ..messages import (
     NO_CREDENTIAL,
     NO_ENTRY,

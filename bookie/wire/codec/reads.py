@@ -8,6 +8,7 @@ from .. import bookie_pb2 as pb
 from ..attachments import BadMessage, Sealed, sealed
 from ..messages import (
     HOLDINGS_MAX,
+    BytesTaken,
     EntryRange,
     Holding,
     HoldingsReply,
@@ -17,7 +18,6 @@ from ..messages import (
     ReadReply,
     ReadRequest,
     ScanRequest,
-    Taken,
 )
 from .parts import (
     STATUS_TO_PB,
@@ -34,12 +34,12 @@ from .parts import (
 )
 
 
-def _encode_taken(taken: Taken) -> Sealed:
+def _encode_taken(taken: BytesTaken) -> Sealed:
     return sealed(pb.Taken(bytes=taken.bytes))
 
 
-def _decode_taken(data: Body) -> Taken:
-    return Taken(parse(pb.Taken, data).bytes)
+def _decode_taken(data: Body) -> BytesTaken:
+    return BytesTaken(parse(pb.Taken, data).bytes)
 
 
 def _encode_read_reply(reply: ReadReply) -> Sealed:
@@ -93,8 +93,8 @@ def _decode_lac_reply(data: Body) -> LacReply:
     latest = None
     if message.HasField("latest"):
         latest = Headline(message.latest.first_entry, message.latest.number, message.latest.is_closed)
-    told = message.vouched_since, latest, message.writer_address
-    return LacReply(status_from(message.status), lac, message.detail, *told)
+    rest = message.vouched_since, latest, message.writer_address
+    return LacReply(status_from(message.status), lac, message.detail, *rest)
 
 
 def _encode_holdings_reply(reply: HoldingsReply) -> Sealed:
@@ -126,7 +126,7 @@ READS = {
     ReadRequest: plain(pb.ReadRequest, ReadRequest),
     ReadReply: Codec(_encode_read_reply, _decode_read_reply),
     ScanRequest: plain(pb.ScanRequest, ScanRequest),
-    Taken: Codec(_encode_taken, _decode_taken),
+    BytesTaken: Codec(_encode_taken, _decode_taken),
     LacRequest: plain(pb.LastAddConfirmedRequest, LacRequest),
     LacReply: Codec(_encode_lac_reply, _decode_lac_reply),
     HoldingsRequest: plain(pb.HoldingsRequest, HoldingsRequest),

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
+from ..grpc_methods import MESSAGE_BYTES_MAX
 from ..named_tuples import made_of
-from ..rpc import MESSAGE_BYTES_MAX
 
 HEADER = struct.Struct("<III")
 HEADER_BYTES = HEADER.size

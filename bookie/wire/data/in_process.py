@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from metadata.records.ledger_record import BookieRef
 
-from ...addresses import parted
+from ...addresses import split_host_port
 
 TURN_BYTES_MAX = 1024 * 1024
 """Most that one end receives in a turn of the loop; copying it takes some 0.1 ms."""
@@ -71,7 +71,7 @@ class InProcessTransport(asyncio.Transport):
     peer: InProcessTransport
 
     def __init__(self, protocol: asyncio.BufferedProtocol, address: str) -> None:
-        super().__init__(extra={"peername": parted(address)})
+        super().__init__(extra={"peername": split_host_port(address)})
         self.protocol = protocol
         self._loop = asyncio.get_running_loop()
         self._waiting: deque[memoryview | _Message] = deque()

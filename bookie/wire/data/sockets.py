@@ -9,9 +9,9 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 
-from ...addresses import ipv6, parted, peer_of
+from ...addresses import parse_ipv6, peer_of, split_host_port
 
 BACKLOG = 1024
 """Listen backlog: connections that may wait to be accepted."""
@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 def bound(host: str, port: int) -> socket.socket:
     """Returns a listening socket; for `::` also of IPv4, if the kernel supports both. Raises OSError."""
-    if (address := ipv6(host)) is None:
+    if (address := parse_ipv6(host)) is None:
         return socket.create_server((host, port), backlog=BACKLOG)
     both = address.is_unspecified and socket.has_dualstack_ipv6()
     return socket.create_server(
@@ -54,7 +54,7 @@ def why_not_bound(error: OSError) -> str:
     return error.strerror or str(error)
 
 
-def why_not_secured(error: Exception) -> str:
+def describe_tls_failure(error: Exception) -> str:
     """Explains a failure of `secured`, because some errors have no text."""
     if isinstance(error, TimeoutError):
         return f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s"
@@ -63,11 +63,11 @@ def why_not_secured(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def tell_not_secured(error: Exception, peer: str) -> str:
+def audit_tls_failure(error: Exception, peer: str) -> str:
     """Audits a failure of `secured` as a refusal, unless the peer only went away; returns the reason."""
-    why = why_not_secured(error)
+    why = describe_tls_failure(error)
     if not isinstance(error, ConnectionError):
-        tell(Act.REFUSED, f"the TLS handshake failed: {why}", where=peer)
+        record_audit(Act.REFUSED, f"the TLS handshake failed: {why}", where=peer)
     return why
 
 
@@ -97,7 +97,7 @@ async def connect(
     address: str, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext | None = None
 ) -> None:
     """Connects to "host:port", with TLS if there is a context for it. Raises OSError."""
-    host, port = parted(address)
+    host, port = split_host_port(address)
     loop = asyncio.get_running_loop()
     if tls is None:
         await loop.create_connection(protocol, host, port)

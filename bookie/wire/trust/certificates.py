@@ -151,7 +151,7 @@ class Certificates:
             contexts = self._context("h2"), self._context("http/1.1"), self._context()
         except (OSError, ValueError) as error:  # an SSLError is an OSError
             raise BadCertificates(
-                f"certificates in {self._directory} cannot be used: {_told(error)}"
+                f"certificates in {self._directory} cannot be used: {_describe_error(error)}"
             ) from error
         return _Loaded(pem, names, *contexts)
 
@@ -188,17 +188,17 @@ def _own_names(certificate: bytes) -> Mapping[str, Any]:
     found += [
         ("Registered ID", value.dotted_string) for value in names.get_values_for_type(x509.RegisteredID)
     ]
-    found += [("IP Address", _as_ssl_tells(value)) for value in names.get_values_for_type(x509.IPAddress)]
+    found += [("IP Address", _format_as_ssl(value)) for value in names.get_values_for_type(x509.IPAddress)]
     return {"subjectAltName": found}
 
 
-def _as_ssl_tells(address: object) -> str:
+def _format_as_ssl(address: object) -> str:
     if not isinstance(address, IPv6Address):
         return str(address)
     return ":".join(f"{int(part, 16):X}" for part in address.exploded.split(":"))
 
 
-def _told(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return f"{error.reason or error}: do key and certificate belong together, and is the key without a password?"
     if isinstance(error, OSError) and error.filename is not None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from metadata.audit import DONE, Act, tell
+from metadata.audit import DONE, Act, record_audit
 
 from .roles import EVERYTHING, MAY, Right, Role
 
@@ -78,9 +78,9 @@ class Peer:
             f"{self.identity or self.address} may not {right.value}: that takes a certificate of role {roles}"
         )
 
-    def tell(self, act: Act, outcome: str = DONE, **about: int | str | None) -> None:
+    def record_audit(self, act: Act, outcome: str = DONE, **about: int | str | None) -> None:
         """Writes the peer's action, or its refusal, to the audit log."""
-        tell(act, outcome, who=str(self.identity or ""), where=self.address, **about)
+        record_audit(act, outcome, who=str(self.identity or ""), where=self.address, **about)
 
 
 NOBODY = Peer("a stranger on this host", rights=frozenset())
@@ -90,18 +90,18 @@ def parse_identity(text: str) -> Identity:
     """Parses "role:name", or "role:name?owner=owner". Raises NoIdentity."""
     role, _, rest = text.partition(":")
     name, is_confined, owner = rest.partition(OWNED_BY)
-    told = text[:NAME_CHARACTERS_MAX]
+    described = text[:NAME_CHARACTERS_MAX]
     if "?" in name or "?" in owner or "owner=" in name.lower():
         raise NoIdentity(
-            f"{told!r}: an identity confined to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, and no other ?"
+            f"{described!r}: an identity confined to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, and no other ?"
         )
     if role not in list(Role) or not is_name(name):
-        raise NoIdentity(f"{told!r} is not ROLE:NAME in ASCII; roles are {', '.join(Role)}")
+        raise NoIdentity(f"{described!r} is not ROLE:NAME in ASCII; roles are {', '.join(Role)}")
     if is_confined and not is_name(owner):
-        raise NoIdentity(f"{told!r} names no owner in ASCII after {OWNED_BY}")
+        raise NoIdentity(f"{described!r} names no owner in ASCII after {OWNED_BY}")
     if is_confined and role not in CONFINED:
         roles = ", ".join(sorted(CONFINED))
-        raise NoIdentity(f"{told!r}: no {role} is confined to an owner's ledgers; {roles} can be")
+        raise NoIdentity(f"{described!r}: no {role} is confined to an owner's ledgers; {roles} can be")
     return Identity(Role(role), name, owner)
 
 
@@ -117,8 +117,8 @@ def identity_of(certificate: Mapping[str, Any] | None, names: Mapping[str, str])
     """
     found = set(_identities(certificate or {}, names))
     if len(found) != 1:
-        told = "names nobody" if not found else f"names {', '.join(sorted(map(str, found)))} at once"
-        raise NoIdentity(f"the certificate {told}; it needs one alternative name {URN}ROLE:NAME")
+        described = "names nobody" if not found else f"names {', '.join(sorted(map(str, found)))} at once"
+        raise NoIdentity(f"the certificate {described}; it needs one alternative name {URN}ROLE:NAME")
     return found.pop()
 
 

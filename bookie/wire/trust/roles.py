@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from .. import rpc
+from .. import grpc_methods
 from ..data.framing import FrameKind
 
 
@@ -67,12 +67,12 @@ FREE = frozenset({FrameKind.HELLO, FrameKind.CANCEL, FrameKind.TAKEN, FrameKind.
 """Kinds of frames from clients that require no right."""
 
 METHODS: dict[str, Right] = {
-    rpc.INFO: Right.INFO,
-    rpc.MAINTAIN: Right.MAINTAIN,
-    rpc.NOTES: Right.MAINTAIN,
-    rpc.HEALTH: Right.INFO,
-    rpc.HEALTH_WATCH: Right.INFO,
-    rpc.REFLECTION: Right.INFO,
+    grpc_methods.INFO: Right.INFO,
+    grpc_methods.MAINTAIN: Right.MAINTAIN,
+    grpc_methods.NOTES: Right.MAINTAIN,
+    grpc_methods.HEALTH: Right.INFO,
+    grpc_methods.HEALTH_WATCH: Right.INFO,
+    grpc_methods.REFLECTION: Right.INFO,
 }
 """The right that each gRPC method requires."""
 

@@ -7,7 +7,7 @@ import logging
 import time
 from dataclasses import dataclass
 
-from bookie.upkeep.healing.view import ClusterView
+from bookie.upkeep.healing.cluster_view import ClusterView
 from bookledger.cluster.survey import Survey, survey
 from metadata.errors import MetadataError
 from metadata.store import MetadataStore

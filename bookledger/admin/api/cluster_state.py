@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from bookie.upkeep.healing.view import ClusterView
+from bookie.upkeep.healing.cluster_view import ClusterView
 from bookledger.cluster import health
 from bookledger.cluster.survey import (
     Survey,
@@ -43,12 +43,12 @@ async def cluster(sight: MetadataView) -> Facts:
         began = time.monotonic()
         auditor = await lease_lock.read(store, keys.AUDITOR)
         took = time.monotonic() - began
-        told = await store.health()
+        store_health = await store.health()
         restored = await hold.read(store)
         offloader = await offloader_state.read(store)
         counted = await sight.census.now(store, COUNT_SECONDS_MAX)
-    glance = health.Glance(view, told, auditor, restored, sight.silent(), offloader)
-    found = health.findings(glance, *((counted.survey, counted.seconds_ago) if counted else (None,)))
+    snapshot = health.ClusterSnapshot(view, store_health, auditor, restored, sight.silent(), offloader)
+    found = health.findings(snapshot, *((counted.survey, counted.seconds_ago) if counted else (None,)))
     return {
         "cluster_id": name,
         "condition": CONDITIONS[facts.whole(found)],
@@ -65,12 +65,12 @@ async def cluster(sight: MetadataView) -> Facts:
         "noticed": None if restored is None or restored.noticed is None else asdict(restored.noticed),
         "lost_after_seconds": sight.wait_ms / 1000,
         "metadata": {
-            "kind": told.kind,
-            "version": told.version,
-            "size_bytes": told.size_bytes,
-            "members": dict(told.members),
-            "doubt": told.doubt,
-            "refuses": told.refuses,
+            "kind": store_health.kind,
+            "version": store_health.version,
+            "size_bytes": store_health.size_bytes,
+            "members": dict(store_health.members),
+            "doubt": store_health.doubt,
+            "refuses": store_health.refuses,
             "answer_seconds": round(took, 6),
         },
         "disk": {

@@ -8,7 +8,7 @@ from metadata import keys
 from metadata.errors import BadRecord
 from metadata.records.coordination import election_record
 from metadata.records.coordination.candidates import CandidateStore
-from metadata.records.unreadable import skip
+from metadata.records.record_decoding import skip
 from metadata.store import MetadataStore, Versioned, list_some
 
 from .metadata_view import MetadataView, key_before

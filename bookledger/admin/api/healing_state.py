@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
+from bookie.upkeep.healing.cluster_view import ClusterView
 from bookie.upkeep.healing.ledger_counts import Condition, copies
-from bookie.upkeep.healing.view import ClusterView
 from bookledger.cluster.survey import Survey, healing_row
 from metadata import keys
 from metadata.errors import BadRecord
 from metadata.healing import lease_lock
 from metadata.healing.marks import Mark
-from metadata.records.unreadable import skip
+from metadata.records.record_decoding import skip
 from metadata.store import MetadataStore, list_some
 
 from .cluster_state import BOOKIES_MAX, COUNT_SECONDS_MAX
@@ -87,7 +87,7 @@ def _away(counted: Survey) -> list[Facts]:
     """The first ledgers whose copies wait for absent bookies, with these bookies."""
     by_ledger = (
         (ledger_id, sorted({copy.bookie.bookie_id for copy in bad if copy.condition is Condition.AWAY}))
-        for ledger_id, bad in counted.amiss.items()
+        for ledger_id, bad in counted.bad_copies_by_ledger.items()
     )
     found = ({"ledger_id": ledger_id, "bookies": names} for ledger_id, names in by_ledger if names)
     return list(islice(found, AWAY_MAX))

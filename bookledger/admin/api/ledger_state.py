@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from bookie.upkeep.healing.ledger_counts import LEDGERS_A_TURN, Copy, copies, worst
-from bookie.upkeep.healing.view import ClusterView
+from bookie.upkeep.healing.cluster_view import ClusterView
+from bookie.upkeep.healing.ledger_counts import LEDGERS_A_TURN, FragmentCopy, copies, worst
 from bookledger.cluster.open_ledgers import Open, confirmed_fields, why_unknown
 from bookledger.cluster.survey import seconds_since
 from metadata.errors import BadRecord
 from metadata.healing.marks import Mark, Marks
 from metadata.records import ledger_ids
 from metadata.records.ledger_record import LedgerRecord, LedgerState
-from metadata.records.unreadable import skip
+from metadata.records.record_decoding import skip
 from metadata.store import MetadataStore
 
 from .metadata_view import MetadataView, end_of_ledgers, ledger, ledgers_page, newest_ledgers
@@ -86,7 +86,7 @@ async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -
         mark = await mark_of(store, ledger_id)
     if record is None:
         return None
-    by_fragment: dict[int, list[Copy]] = {}
+    by_fragment: dict[int, list[FragmentCopy]] = {}
     for copy in copies(record, view):
         by_fragment.setdefault(copy.fragment.first_entry, []).append(copy)
     shown = list(by_fragment.values())[first_fragment : first_fragment + FRAGMENTS_MAX]
@@ -155,7 +155,7 @@ def _object_store(record: LedgerRecord) -> Facts | None:
         "object_count": len(copy.part_starts),
         "object_bytes": copy.size_bytes,
         "is_complete": copy.is_stored,
-        "on_bookies": not record.names_no_bookie,
+        "on_bookies": not record.has_no_ensembles,
         "at_ms": copy.at_ms,
     }
 
@@ -179,7 +179,7 @@ def _custom(record: LedgerRecord, keys_max: int, characters_max: int) -> list[Fa
     return rows
 
 
-def _fragment(found: list[Copy]) -> Facts:
+def _fragment(found: list[FragmentCopy]) -> Facts:
     fragment, last = found[0].fragment, found[0].last_entry
     return {
         "first_entry": fragment.first_entry,
@@ -189,7 +189,7 @@ def _fragment(found: list[Copy]) -> Facts:
     }
 
 
-def copy_row(copy: Copy) -> Facts:
+def copy_row(copy: FragmentCopy) -> Facts:
     lack = copy.fragment.lacking_at(copy.position)
     return {
         "position": copy.position,

@@ -15,10 +15,10 @@ from metadata.records.coordination.election_record import current_term
 from metadata.records.directory_generations import time_ms
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
-from metadata.records.logs.retained import look
-from metadata.records.logs.retention import told
+from metadata.records.logs.retention import retention_to_dict
+from metadata.records.logs.retention_view import look
 from metadata.records.logs.segment import Segment
-from metadata.records.unreadable import skip
+from metadata.records.record_decoding import skip
 from metadata.store import MetadataStore, Versioned
 
 from .metadata_view import MetadataView, key_before
@@ -92,7 +92,7 @@ def _row(record: LogRecord) -> Facts:
         "epoch": record.epoch,
         "writer": record.writer,
         "legal_hold": record.legal_hold,
-        "retention": told(record.retention) if record.retention.is_set else None,
+        "retention": retention_to_dict(record.retention) if record.retention.is_set else None,
         "created_ms": record.created_ms,
     }
 

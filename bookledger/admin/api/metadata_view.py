@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
-from bookie.upkeep.healing.view import ClusterView, look
+from bookie.upkeep.healing.cluster_view import ClusterView, look
 from bookie.upkeep.logs.log_sights import AskLag, lag_unknown
 from bookledger.cluster.open_ledgers import Open
 from metadata import keys, open_store
@@ -21,7 +21,7 @@ from metadata.records import ledger_codec, ledger_ids
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
-from metadata.records.unreadable import readable
+from metadata.records.record_decoding import decode_or_skip
 from metadata.store import MetadataStore, Versioned, list_some
 
 from .census import Census
@@ -161,7 +161,7 @@ async def newest_ledgers(
 
 
 def _records(items: Iterable[Versioned]) -> list[LedgerRecord]:
-    found = (readable(ledger_codec.decode, item.key, item.value) for item in items)
+    found = (decode_or_skip(ledger_codec.decode, item.key, item.value) for item in items)
     return [record for record in found if isinstance(record, LedgerRecord)]
 
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from bookledger.cluster.custom_wanted import CustomWanted
+from bookledger.cluster.custom_metadata_filter import CustomMetadataFilter
 from metadata import keys
 from metadata.records import ledger_codec
 from metadata.records.ledger_record import LedgerRecord, LedgerState
-from metadata.records.unreadable import readable
+from metadata.records.record_decoding import decode_or_skip
 from metadata.store import PAGE_KEYS_MAX, MetadataStore
 
 SEARCH_SECONDS_MAX = 2.0
@@ -24,13 +24,15 @@ class Wanted:
     """Ledgers in this state, with this custom metadata, and with entries on this bookie; each condition is optional."""
 
     state: LedgerState | None = None
-    custom: CustomWanted | None = None
+    custom: CustomMetadataFilter | None = None
     bookie: str = ""
 
     @classmethod
     def of(cls, state: str, custom: str, bookie: str = "") -> Wanted:
         """Reads the parameters of a request; "" matches anything."""
-        return cls(LedgerState(state) if state else None, CustomWanted.of(custom) if custom else None, bookie)
+        return cls(
+            LedgerState(state) if state else None, CustomMetadataFilter.of(custom) if custom else None, bookie
+        )
 
     @property
     def is_anything(self) -> bool:
@@ -64,7 +66,7 @@ async def search(
     while True:
         page = await store.list_page(keys.LEDGERS, after=after, limit=PAGE_KEYS_MAX)
         for item in page.items:
-            record = readable(wanted.is_in, item.key, item.value)
+            record = decode_or_skip(wanted.is_in, item.key, item.value)
             if record is not None and len(found) == limit:
                 return found, record.ledger_id
             if record is not None:

@@ -10,7 +10,7 @@ from metadata.keys import LEDGER_ID_MAX, NAME_CHARACTERS_MAX
 from metadata.records.ledger_record import FRAGMENTS_MAX as FRAGMENTS_OF_A_LEDGER_MAX
 
 from ..http.problems import PROBLEM_TYPE
-from . import cluster_state, elections, healing_state, journals, ledger_state, log_state
+from . import cluster_state, elections, healing_state, journal_state, ledger_state, log_state
 from .cluster_state import Facts
 from .metadata_view import LEDGERS_MAX
 from .schemas import SCHEMAS
@@ -196,7 +196,7 @@ PATHS = (
             Parameter("limit", "Elections on the page.", 1, elections.ELECTIONS_MAX, elections.ELECTIONS_MAX),
         ),
     ),
-    Path("/journals", "Journals with their acceptors, epochs and lag.", "Journals", journals.journals),
+    Path("/journals", "Journals with their acceptors, epochs and lag.", "Journals", journal_state.journals),
 )
 
 

@@ -15,7 +15,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler
 
 from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places, address_of
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 
 from .config import HttpConfig
 from .problems import refusal
@@ -60,7 +60,7 @@ class Gate(asyncio.Protocol):
         if self._visitor is None:
             visitor = self._table.enter(address, lambda _: None)
             if isinstance(visitor, str):
-                tell(Act.REFUSED, visitor, where=address)
+                record_audit(Act.REFUSED, visitor, where=address)
                 transport.write(refusal(f"{visitor}: try again later"))
                 transport.close()
                 return

@@ -11,7 +11,7 @@ from aiohttp.typedefs import Handler, Middleware
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import NoIdentity, Peer
 from bookie.wire.trust.roles import ROUTES
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 
 from .problems import Problem
 
@@ -30,7 +30,7 @@ def guard_of(certificates: Certificates) -> Middleware:
         who = _peer(request, certificates)
         _PEER.set(who)
         if why := who.may_not(ROUTES[resource.canonical]):
-            who.tell(Act.REFUSED, why)
+            who.record_audit(Act.REFUSED, why)
             raise Problem(HTTPStatus.FORBIDDEN, why)
         return await handler(request)
 
@@ -49,6 +49,6 @@ def _peer(request: web.Request, certificates: Certificates) -> Peer:
     try:
         identity = certificates.identity_of(request.transport.get_extra_info("ssl_object"))
     except NoIdentity as error:
-        tell(Act.REFUSED, str(error), where=address)
+        record_audit(Act.REFUSED, str(error), where=address)
         raise Problem(HTTPStatus.FORBIDDEN, str(error)) from None
     return Peer.of(address, identity)

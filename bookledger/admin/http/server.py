@@ -35,8 +35,8 @@ from bookie.wire.connection_table import ConnectionTable
 from bookie.wire.data import sockets
 from bookie.wire.tls_accept import TlsAccept
 from bookie.wire.trust.certificates import Certificates
-from metadata.counting.declared import MetricTable
 from metadata.counting.facts import why_not_ready
+from metadata.counting.metric_declarations import MetricTable
 from metadata.rate_limit import LogRateLimit
 
 from ..health_metrics import HealthMetrics
@@ -93,23 +93,23 @@ def _without_port(host: str) -> str:
     return name.partition(":")[0].removesuffix(".")
 
 
-TOLD_SECONDS = 10.0
+LOG_INTERVAL_SECONDS = 10.0
 """Seconds between two lines of a kind; the next line counts the suppressed ones."""
 
 log = logging.getLogger(__name__)
 
 
-class _Seldom(logging.Filter):
+class _RateLimitFilter(logging.Filter):
     """Unknown clients send invalid requests; each gets one line without a traceback. Our own faults keep theirs."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._ours, self._theirs = LogRateLimit(TOLD_SECONDS), LogRateLimit(TOLD_SECONDS)
+        self._ours, self._theirs = LogRateLimit(LOG_INTERVAL_SECONDS), LogRateLimit(LOG_INTERVAL_SECONDS)
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
         is_ours = error is not None and not isinstance(error, HttpProcessingError)
-        left_out = (self._ours if is_ours else self._theirs).untold(time.monotonic())
+        left_out = (self._ours if is_ours else self._theirs).admit(time.monotonic())
         if left_out is None:
             return False
         self._settle(
@@ -128,7 +128,7 @@ class _Seldom(logging.Filter):
         record.args = ()
 
 
-log.addFilter(_Seldom())
+log.addFilter(_RateLimitFilter())
 
 
 METRICS = MetricTable("http", "The HTTP port of a daemon")

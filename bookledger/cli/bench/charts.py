@@ -95,8 +95,8 @@ def _line(line: Line, x: Scale, y: Scale) -> Iterator[str]:
     drawn = " ".join(f"{left:.1f},{top:.1f}" for left, top in places)
     yield f'<polyline class="line {line.kind}" points="{drawn}"/>'
     for (left, top), (one, other) in zip(places, line.points, strict=True):
-        told = escape(f"{line.name}: {other:g} at {one:g}")
-        yield f'<circle class="dot {line.kind}" cx="{left:.1f}" cy="{top:.1f}" r="4"><title>{told}</title></circle>'
+        title = escape(f"{line.name}: {other:g} at {one:g}")
+        yield f'<circle class="dot {line.kind}" cx="{left:.1f}" cy="{top:.1f}" r="4"><title>{title}</title></circle>'
 
 
 def _text(x: float, y: float, text: str, anchor: str) -> str:

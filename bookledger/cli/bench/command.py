@@ -24,14 +24,14 @@ from bookie.wire.trust.roles import Role
 from ledgers import ClientConfig
 from ledgers.aio import LedgerClient
 from ledgers.config import PLAIN_TEXT
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 
 from ..certs.authority import Authority, make_authority
 from ..messages.help import command
-from ..messages.interruption import bookies_are_gone, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, bookies_are_gone
+from ..messages.sizes import format_bytes
 from ..options import FilePath, json_option, measuring_options
-from ..output import Progress, Say, check_is_new, narrator, print_records, whole_file
+from ..output import ProgressBar, Say, check_is_new, narrator, print_records, whole_file
 from ..processes import BookieProcess, bookie_processes, in_plain_text, started
 from ..temporary_directories import scratch_directory
 from .appends import ENSEMBLE_SIZE, append_async, append_blocking
@@ -129,9 +129,9 @@ def bench(
     in_plain_text()
     say = narrator(quiet=as_json)
     with (
-        told_when_stopped(bookies_are_gone),
+        advise_when_stopped(bookies_are_gone),
         scratch_directory("bench", data, say) as directory,
-        Progress("measuring", None, of="", prints=not as_json),
+        ProgressBar("measuring", None, of="", prints=not as_json),
     ):
         run = measured(directory, seconds, say, with_tls=with_tls, with_sweep=html is not None)
     if picture is not None:
@@ -162,8 +162,8 @@ def measured(
         if with_tls:
             clusters.append(stack.enter_context(tls_cluster(directory / "tls")))
         for workload in WORKLOADS:
-            results += [_told(cluster, workload, seconds, say) for cluster in clusters]
-        sweep = [_told(clusters[0], one, seconds, say) for one in SWEEP] if with_sweep else []
+            results += [_run_workload(cluster, workload, seconds, say) for cluster in clusters]
+        sweep = [_run_workload(clusters[0], one, seconds, say) for one in SWEEP] if with_sweep else []
     single = _single(directory, seconds, say) if with_sweep else None
     say("baseline again")
     baselines.append(measured_baseline(directory, seconds))
@@ -175,9 +175,9 @@ def measured(
     )
 
 
-def _told(cluster: BenchCluster, workload: Workload, seconds: float, say: Say) -> WorkloadResult:
+def _run_workload(cluster: BenchCluster, workload: Workload, seconds: float, say: Say) -> WorkloadResult:
     named = replace(workload, name=f"{workload.name}{cluster.suffix}")
-    say(f"{named.name}: {bytes_told(named.entry_bytes)}, {named.in_flight} in flight ({seconds:g} s)")
+    say(f"{named.name}: {format_bytes(named.entry_bytes)}, {named.in_flight} in flight ({seconds:g} s)")
     return measure(cluster, named, seconds)
 
 
@@ -185,7 +185,7 @@ def _single(directory: Path, seconds: float, say: Say) -> Baseline:
     """The baseline's latency: one block of an entry's size at a time."""
     size = SWEEP[0].entry_bytes
     say(
-        f"baseline: plain sockets, blocks of {bytes_told(size)}, one in flight, fdatasync each ({seconds:g} s)"
+        f"baseline: plain sockets, blocks of {format_bytes(size)}, one in flight, fdatasync each ({seconds:g} s)"
     )
     return measured_baseline(directory, seconds, block_bytes=size, window=1)
 

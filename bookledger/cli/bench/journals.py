@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 from ledgers.aio import LedgerClient
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 from qjm_compat import AcceptorConfig, NamespaceInfo
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.edits import encode_frame
@@ -23,9 +23,9 @@ from qjm_compat.edits.ops.namespace import Rename
 from qjm_compat.manager.output_stream import EditLogOutputStream
 
 from ..messages.help import command
-from ..messages.interruption import bookies_are_gone, told_when_stopped
+from ..messages.interruption import advise_when_stopped, bookies_are_gone
 from ..options import json_option, measuring_options
-from ..output import Progress, Say, narrator, print_records
+from ..output import ProgressBar, Say, narrator, print_records
 from ..processes import bookie_processes, in_plain_text
 from ..temporary_directories import scratch_directory
 from .appends import ENSEMBLE_SIZE, created, send_for
@@ -52,7 +52,7 @@ Rounds = list[tuple[list[float], float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class JournalWorkload:
     """Batches with `in_flight` outstanding, to a bare ledger if there are no acceptors.
 
     `are_decoded`: the edits are passed one by one, as objects.
@@ -71,14 +71,16 @@ class Workload:
 
 WORKLOADS = (
     *(
-        Workload(f"{what}, {how}", acceptors, in_flight)
+        JournalWorkload(f"{what}, {how}", acceptors, in_flight)
         for how, in_flight in (("one in flight", 1), ("pipelined", IN_FLIGHT))
         for what, acceptors in (("ledger", 0), ("journal", 1), ("journal, 3 acceptors", 3))
     ),
-    Workload("journal, decoded edits, one in flight", 1, 1, are_decoded=True),
-    Workload("journal, 3 acceptors, decoded edits, one in flight", 3, 1, are_decoded=True),
-    Workload("ledger, 256 KiB, one in flight", 0, 1, LARGE_BATCH_BYTES),
-    Workload("journal, 256 KiB of decoded edits, one in flight", 1, 1, LARGE_BATCH_BYTES, are_decoded=True),
+    JournalWorkload("journal, decoded edits, one in flight", 1, 1, are_decoded=True),
+    JournalWorkload("journal, 3 acceptors, decoded edits, one in flight", 3, 1, are_decoded=True),
+    JournalWorkload("ledger, 256 KiB, one in flight", 0, 1, LARGE_BATCH_BYTES),
+    JournalWorkload(
+        "journal, 256 KiB of decoded edits, one in flight", 1, 1, LARGE_BATCH_BYTES, are_decoded=True
+    ),
 )
 
 
@@ -109,9 +111,9 @@ def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
     in_plain_text()
     say = narrator(quiet=as_json)
     with (
-        told_when_stopped(bookies_are_gone),
+        advise_when_stopped(bookies_are_gone),
         scratch_directory("journal-bench", data, say) as directory,
-        Progress("measuring", None, of="", prints=not as_json),
+        ProgressBar("measuring", None, of="", prints=not as_json),
     ):
         results = run(directory, seconds, say)
     print_records([asdict(result) for result in results], as_json=as_json, none="nothing was measured")
@@ -119,14 +121,14 @@ def journal_bench(seconds: float, data: Path | None, as_json: bool) -> None:
 
 def run(directory: Path, seconds: float, say: Say) -> list[JournalBenchResult]:
     uri = uri_of(directory / "metadata.db")
-    rounds: dict[Workload, Rounds] = {workload: [] for workload in WORKLOADS}
+    rounds: dict[JournalWorkload, Rounds] = {workload: [] for workload in WORKLOADS}
     with bookie_processes(ENSEMBLE_SIZE, directory, uri):
         asyncio.run(_rounds(uri, seconds / ROUNDS, rounds, say))
     measured = {workload: together(of_it) for workload, of_it in rounds.items()}
     return [_result(workload, measured) for workload in WORKLOADS]
 
 
-async def _rounds(uri: str, seconds: float, rounds: dict[Workload, Rounds], say: Say) -> None:
+async def _rounds(uri: str, seconds: float, rounds: dict[JournalWorkload, Rounds], say: Say) -> None:
     """Runs all workloads in turn, repeatedly, so that other load on the machine affects all of them."""
     for number in range(ROUNDS):
         say(f"round {number + 1} of {ROUNDS}: {len(WORKLOADS)} workloads, {seconds:g} s each")
@@ -134,7 +136,7 @@ async def _rounds(uri: str, seconds: float, rounds: dict[Workload, Rounds], say:
             rounds[workload].append(await _measure(uri, workload, f"bench-{number}", seconds))
 
 
-def _result(workload: Workload, measured: dict[Workload, Measured]) -> JournalBenchResult:
+def _result(workload: JournalWorkload, measured: dict[JournalWorkload, Measured]) -> JournalBenchResult:
     mine = measured[workload]
     bare = next(m for w, m in measured.items() if _is_bare(w, workload))
     return JournalBenchResult(
@@ -149,19 +151,21 @@ def _result(workload: Workload, measured: dict[Workload, Measured]) -> JournalBe
     )
 
 
-def _is_bare(one: Workload, workload: Workload) -> bool:
+def _is_bare(one: JournalWorkload, workload: JournalWorkload) -> bool:
     """Whether it is the same workload on a bare ledger."""
     same = (one.in_flight, one.batch_bytes) == (workload.in_flight, workload.batch_bytes)
     return one.acceptors == 0 and same
 
 
-def _cost(workload: Workload, measured: Measured) -> float:
+def _cost(workload: JournalWorkload, measured: Measured) -> float:
     if workload.in_flight == 1:
         return measured.ms(50)
     return 1000 * measured.seconds / measured.entries
 
 
-async def _measure(uri: str, workload: Workload, name: str, seconds: float) -> tuple[list[float], float]:
+async def _measure(
+    uri: str, workload: JournalWorkload, name: str, seconds: float
+) -> tuple[list[float], float]:
     opened = _ledger(uri, workload) if workload.acceptors == 0 else _journal(uri, workload, name)
     async with opened as send:
         await send_for(send, workload.in_flight, min(1.0, seconds / 4))  # warm up
@@ -169,7 +173,7 @@ async def _measure(uri: str, workload: Workload, name: str, seconds: float) -> t
 
 
 @asynccontextmanager
-async def _ledger(uri: str, workload: Workload) -> AsyncIterator[Send]:
+async def _ledger(uri: str, workload: JournalWorkload) -> AsyncIterator[Send]:
     payload = bytes(workload.batch_bytes)
     async with LedgerClient(uri) as client:
         async with await created(client) as writer:
@@ -178,7 +182,7 @@ async def _ledger(uri: str, workload: Workload) -> AsyncIterator[Send]:
 
 
 @asynccontextmanager
-async def _journal(uri: str, workload: Workload, name: str) -> AsyncIterator[Send]:
+async def _journal(uri: str, workload: JournalWorkload, name: str) -> AsyncIterator[Send]:
     acceptors = [AcceptorConfig(f"jn{n}", uri) for n in range(1, workload.acceptors + 1)]
     journal_id = f"{name}-{WORKLOADS.index(workload)}"
     async with AsyncExitStack() as stack:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from html import escape
 
-from ..messages.sizes import bytes_told
+from ..messages.sizes import format_bytes
 from .baseline import Baseline
 from .charts import Line, Rule, chart
 from .picture import picture_of
@@ -49,8 +49,8 @@ th:first-child { text-align: left } thead th { color: var(--dim); font-weight: 5
 """
 
 
-def page_of(run: BenchRun, told: str) -> str:
-    """The page. `told`: a line with the date and the machine. Raises ValueError for a run without a sweep."""
+def page_of(run: BenchRun, subtitle: str) -> str:
+    """The page. `subtitle`: a line with the date and the machine. Raises ValueError for a run without a sweep."""
     if not run.sweep or run.single is None:
         raise ValueError("more and more entries in flight were not measured")
     return "\n".join(
@@ -59,13 +59,13 @@ def page_of(run: BenchRun, told: str) -> str:
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
             '<meta name="viewport" content="width=device-width, initial-scale=1">',
             f"<title>bookledger bench</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>",
-            f"<h1>bookledger bench</h1>\n<p>{escape(told)}; three bookies, ack quorum 2, one writer</p>",
+            f"<h1>bookledger bench</h1>\n<p>{escape(subtitle)}; three bookies, ack quorum 2, one writer</p>",
             '<div class="pair">',
             *_throughput(run.sweep),
             *_latency(run.sweep, run.single),
             "</div>",
             "<h2>All workloads</h2>",
-            picture_of(run.results, told).rstrip(),
+            picture_of(run.results, subtitle).rstrip(),
             "<h2>In numbers</h2>",
             *_table([*run.sweep, *run.results]),
             "</main>\n</body>\n</html>\n",
@@ -77,7 +77,7 @@ def _throughput(sweep: Sequence[WorkloadResult]) -> Iterator[str]:
     baseline = Rule(f"baseline {sweep[0].baseline_mb_per_s:,.0f} MB/s", "mb", sweep[0].baseline_mb_per_s)
     line = Line("MB/s", "mb", [(one.in_flight, one.mb_per_s) for one in sweep])
     yield "<section><h2>Throughput against entries in flight</h2>"
-    yield f"<p>Entries of {bytes_told(sweep[0].entry_bytes)}. The baseline is what plain sockets and"
+    yield f"<p>Entries of {format_bytes(sweep[0].entry_bytes)}. The baseline is what plain sockets and"
     yield "<code>fdatasync</code> do with blocks of 1 MiB in the same run.</p>"
     yield chart("Throughput against entries in flight", "entries in flight", "MB/s", [line], [baseline])
     yield "</section>"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from xml.sax.saxutils import escape
 
-from ..messages.sizes import bytes_told
+from ..messages.sizes import format_bytes
 from .charts import Scale
 from .workloads import WorkloadResult
 
@@ -28,8 +28,8 @@ STYLE = """
 """
 
 
-def picture_of(results: Sequence[WorkloadResult], told: str) -> str:
-    """The SVG. `told`: a line with the date and the machine. Raises ValueError if there are no results."""
+def picture_of(results: Sequence[WorkloadResult], subtitle: str) -> str:
+    """The SVG. `subtitle`: a line with the date and the machine. Raises ValueError if there are no results."""
     if not results:
         raise ValueError("nothing was measured")
     height = TOP + ROW * len(results) + 30
@@ -38,7 +38,7 @@ def picture_of(results: Sequence[WorkloadResult], told: str) -> str:
         '<title id="title">bookledger bench: throughput and latency of each workload</title>',
         f"<style>{STYLE}</style>",
         _text(16, 28, "bookledger bench", "title"),
-        _text(16, 46, told, "small"),
+        _text(16, 46, subtitle, "small"),
         *_bars(results, height),
         *_dots(results, height),
         "</svg>",
@@ -54,7 +54,7 @@ def _bars(results: Sequence[WorkloadResult], height: int) -> Iterator[str]:
     for n, result in enumerate(results):
         y = TOP + ROW * n
         length = BARS * result.mb_per_s / most
-        in_flight = f"{bytes_told(result.entry_bytes)}, {result.in_flight} in flight"
+        in_flight = f"{format_bytes(result.entry_bytes)}, {result.in_flight} in flight"
         yield _text(16, y + 13, result.workload)
         yield _text(16, y + 26, in_flight, "small")
         yield f'<rect class="bar" x="{NAMES}" y="{y + 3}" width="{length:.1f}" height="14"/>'

@@ -11,14 +11,14 @@ import click
 from ..membership.authorization import acting
 from ..membership.cluster_survey import with_store
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, again
+from ..messages.sizes import format_bytes
 from ..options import FilePath, json_option, metadata_option
-from ..output import Progress, print_json, print_record, print_told
+from ..output import ProgressBar, print_json, print_line, print_record
 from ..terminal import say
 
 if TYPE_CHECKING:
-    from bookie.offline.salvage import Mended, SalvageOutcome
+    from bookie.offline.log_salvage import Mended, SalvageOutcome
     from bookie.serving.cookie_check import RestoredCookie
 
 data_option = click.option(
@@ -40,10 +40,10 @@ def check(data: Path, as_json: bool) -> None:
     from bookie.offline.check import check as check_directory
 
     with (
-        told_when_stopped(
+        advise_when_stopped(
             lambda: f"nothing was changed, and the check is incomplete; {again(so='begin again')}"
         ),
-        Progress("reading the log", _log_bytes(data)) as advance,
+        ProgressBar("reading the log", _log_bytes(data)) as advance,
     ):
         found = check_directory(data, advance)
     if as_json:
@@ -81,12 +81,12 @@ def dump(path: Path, as_json: bool) -> None:
     from bookie.offline.dump import dump as lines_of
 
     with (
-        told_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"),
-        Progress(f"reading {path.name}", None, of="lines", prints=True, is_mostly_quick=True) as advance,
+        advise_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"),
+        ProgressBar(f"reading {path.name}", None, of="lines", prints=True, is_mostly_quick=True) as advance,
     ):
         for line in lines_of(path):
             text = " ".join(f"{name}={value}" for name, value in line.items())
-            print_told(line, text, as_json=as_json)
+            print_line(line, text, as_json=as_json)
             advance(1)
 
 
@@ -140,7 +140,7 @@ def rebuild_index(data: Path, as_json: bool) -> None:
         old = "the old index is in place" if (data / "index").exists() else "there is no index at present"
         return f"{old}, and the log is unchanged; {again()}"
 
-    with told_when_stopped(how), Progress("reading the log", _log_bytes(data)) as advance:
+    with advise_when_stopped(how), ProgressBar("reading the log", _log_bytes(data)) as advance:
         frames = rebuild(data, advance)
     print_record({"frames": frames, "data": str(data)}, as_json=as_json)
 
@@ -166,23 +166,23 @@ def salvage(data: Path, as_json: bool) -> None:
     Examples:
         bookledger bookie salvage --data /srv/bookie
     """
-    from bookie.offline.salvage import salvage as salvage_log
+    from bookie.offline.log_salvage import salvage as salvage_log
 
     mended: list[Mended] = []
 
-    def tell(one: Mended) -> None:
+    def report(one: Mended) -> None:
         mended.append(one)
         if not as_json:
             kept = f" (kept as salvaged/{one.copy})" if one.copy else ""
-            say(f"{one.file} at offset {one.offset}: {bytes_told(one.bytes_lost)} lost: {one.what}{kept}")
+            say(f"{one.file} at offset {one.offset}: {format_bytes(one.bytes_lost)} lost: {one.what}{kept}")
 
     with (
-        told_when_stopped(
+        advise_when_stopped(
             lambda: f"{len(mended)} places are repaired, and their damaged bytes are kept; {again()}"
         ),
-        Progress("reading the log", _log_bytes(data)) as advance,
+        ProgressBar("reading the log", _log_bytes(data)) as advance,
     ):
-        outcome = salvage_log(data, tell, advance)
+        outcome = salvage_log(data, report, advance)
     steps = _next_steps(data, mended, outcome)
     if as_json:
         print_json({**asdict(outcome), "mended": [asdict(one) for one in mended], "next": steps})

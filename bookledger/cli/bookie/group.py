@@ -16,7 +16,7 @@ from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
 from ..membership.decommission import drain
 from ..messages.help import group
-from ..messages.interruption import again, nothing_changed, told_when_stopped
+from ..messages.interruption import advise_when_stopped, again, nothing_changed
 from ..options import (
     FilePath,
     accept_unsafe_etcd_option,
@@ -110,7 +110,7 @@ def format_(
             cookie = await format_directory(data, bookie_id, store, replace=replace, wait=wait)
         print_record({**cookie.names, "data": str(data)}, as_json=as_json)
 
-    with told_when_stopped(lambda: f"the same command finishes the format; {again()}"):
+    with advise_when_stopped(lambda: f"the same command finishes the format; {again()}"):
         asyncio.run(run())
 
 
@@ -148,7 +148,7 @@ def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as
     if data is not None:
         print_record({**read_cookie(data).names, "data": str(data)}, as_json=as_json)
     elif metadata_uri is not None:
-        with told_when_stopped(nothing_changed):
+        with advise_when_stopped(nothing_changed):
             check_is_cluster(metadata_uri)
             with waiting("asking the bookies"):
                 rows = asyncio.run(_live(metadata_uri, names))

@@ -13,7 +13,7 @@ from metadata.records.ledger_record import BookieRef
 from ..config.clients import client_config
 from ..membership.cluster_survey import check_is_cluster
 from ..messages.help import command, group
-from ..messages.interruption import again, nothing_changed, told_when_stopped
+from ..messages.interruption import advise_when_stopped, again, nothing_changed
 from ..options import Finite, all_of, json_option, metadata_option
 from ..output import print_record, waiting
 from ..terminal import say
@@ -149,7 +149,7 @@ def maintain(
 
     if every == bool(names):
         raise click.UsageError("name the bookies, or give --all for every live one")
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         check_is_cluster(metadata_uri)
     request = MaintainRequest(MaintenanceAction(action), adopt, retired)
     failures: list[str] = []
@@ -159,7 +159,7 @@ def maintain(
         names = f"{', '.join(done)} finished" if done else "no bookie has finished"
         return f"{names}, and the work of the others stays; {again()}"
 
-    with told_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
+    with advise_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
         for n, bookie in enumerate(_live(client, names)):
             try:
                 with waiting(f"{action} of {bookie.bookie_id}"):

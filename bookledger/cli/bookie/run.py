@@ -10,7 +10,7 @@ from bookie.config import check_advertised
 from metadata.keys import check_name
 
 from ...admin.http_option import HttpAddress, address_option, http_option
-from ...admin.tracing import traces_option
+from ...admin.trace_export import traces_option
 from ..event_loop import EventLoop
 from ..journal_node.node_options import NodeOptions
 from ..messages.help import command

@@ -18,15 +18,15 @@ from bookie.serving.directory import read_cookie
 from bookie.upkeep_config import UpkeepConfig
 from bookie.wire.credentials import BookieKey
 from ledgers.config import PLAIN_TEXT
-from ledgers.recovering.peers import ClusterPeers
+from ledgers.recovering.cluster_peers import ClusterPeers
 from metadata.settings.tunable import elsewhere_of
 from metadata.store import MetadataStore
 
 from ...admin import systemd
 from ...admin.bookies import Bookies
 from ...admin.http_option import HttpAddress
-from ...admin.tracing import tracing_to
-from ..config.clients import client_config, http_port, tell_of_pages
+from ...admin.trace_export import tracing_to
+from ..config.clients import client_config, http_port, print_page_urls
 from ..config.settings import settings_now
 from ..event_loop import EventLoop, factory_of
 from ..journal_node.node_options import NodeOptions
@@ -51,7 +51,7 @@ _OF_MIB = {
 def config_of(**options: Any) -> BookieConfig:
     """The configuration from the options of `bookie run`, which have the names of its fields, and the settings file.
 
-    Raises BadSettings.
+    Raises SettingsUsageError.
     """
     settings = settings_now()
     options |= {setting: options.pop(option) * MIB for option, setting in _OF_MIB.items()}
@@ -99,13 +99,13 @@ class Serving:
 
             self._node = EmbeddedNode(self._asked, config)
             config = replace(config, descriptors_elsewhere=self._node.connections_max)
-        async with systemd.signs_of_life(self._log_stuck_seconds), self._pages() as url:
+        async with systemd.feed_watchdog(self._log_stuck_seconds), self._pages() as url:
             await run_daemon(
                 config,
                 partial(self._ready, url),
                 partial(self._peers_of, provider),
                 beside=[] if self._node is None else [self._node.run],
-                on_stop=partial(systemd.tell, systemd.STOPPING),
+                on_stop=partial(systemd.notify, systemd.STOPPING),
                 until_stdin_closes=self._until_stdin_closes,
             )
 
@@ -135,18 +135,18 @@ class Serving:
         self._bookies.has_started(running)
         self._say(url, running)
         sys.stdout.flush()
-        systemd.tell(systemd.READY)
+        systemd.notify(systemd.READY)
         gc.collect()
         gc.freeze()  # objects alive now live to the end: exempt them from collection
 
     def _say(self, url: str | None, running: RunningBookie) -> None:
-        node = None if self._node is None else self._node.told(running)
+        node = None if self._node is None else self._node.describe(running)
         if self._as_json:
             more = {"http": url, "journal_node": node}
             shown = {name: value for name, value in more.items() if value is not None}
             print_json({**running.cookie.names, "address": running.address, **shown})
             return
         say(f"bookie {running.cookie.bookie_id} serves on {running.address}")
-        tell_of_pages(url)
+        print_page_urls(url)
         if node:
             say(f"journal node {node['name']}: rpc {node['rpc']} http {node['http']}")

@@ -10,7 +10,7 @@ from metadata.store import MetadataStore
 
 from ..membership.cluster_survey import cluster_there, with_store
 from ..messages.help import command
-from ..messages.offloading import state_fields
+from ..messages.offloader_fields import state_fields
 from ..options import json_option, metadata_option
 from ..output import print_record
 from ..terminal import say

@@ -16,7 +16,7 @@ from ..config.clients import client_config, http_config
 from ..membership.cluster_survey import lost_after_option
 from ..messages.help import command
 from ..options import certificates_option, insecure_option, json_option, metadata_option
-from ..output import print_told
+from ..output import print_line
 
 HTTP_DEFAULT = HttpAddress("127.0.0.1", 9180)
 
@@ -69,7 +69,7 @@ def console(
     async def show() -> None:
         where = http or HTTP_DEFAULT
         async with (
-            systemd.signs_of_life(),
+            systemd.feed_watchdog(),
             with_http(
                 where,
                 Bookies(0),
@@ -79,9 +79,9 @@ def console(
                 config=http_bounds,
             ) as url,
         ):
-            print_told({"http": url}, f"the console is at {url}/", as_json=as_json)
+            print_line({"http": url}, f"the console is at {url}/", as_json=as_json)
             sys.stdout.flush()
-            systemd.tell(systemd.READY)
+            systemd.notify(systemd.READY)
             await asyncio.Event().wait()
 
-    asyncio.run(until_stopped(show(), on_stop=partial(systemd.tell, systemd.STOPPING)))
+    asyncio.run(until_stopped(show(), on_stop=partial(systemd.notify, systemd.STOPPING)))

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.healing.cluster_view import look
 from bookie.upkeep.healing.ledger_counts import Condition, LedgerCounts
-from bookie.upkeep.healing.view import look
-from bookie.upkeep.peers import NoPeers
+from bookie.upkeep.repair_client import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.cluster.survey import seconds_since
 from metadata.records.ledger_record import BookieRef
@@ -26,7 +26,7 @@ from ..membership.cluster_survey import (
 )
 from ..membership.decommission import decommission, maintenance
 from ..messages.help import group
-from ..messages.interruption import again, nothing_changed, told_when_stopped
+from ..messages.interruption import advise_when_stopped, again, nothing_changed
 from ..options import json_option, metadata_option
 from ..output import print_record, print_records
 from .cold import cold
@@ -67,7 +67,7 @@ def bookies(metadata_uri: str, lost_after: float, as_json: bool) -> None:
     Examples:
         bookledger cluster bookies
     """
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         rows = bookie_rows(surveyed(metadata_uri, lost_after, may_be_counted=True))
     print_records(rows, as_json=as_json, none="there are no bookies")
 
@@ -89,11 +89,11 @@ def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_jso
     """
     if not under_replicated:
         raise click.UsageError("give --under-replicated; `bookledger ledger list` shows all")
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         seen = surveyed(metadata_uri, lost_after)
     marks = {mark.ledger_id: mark for mark in seen.marks}
     rows: list[dict[str, Any]] = []
-    for ledger_id, bad in sorted(seen.amiss.items()):
+    for ledger_id, bad in sorted(seen.bad_copies_by_ledger.items()):
         mark = marks.get(ledger_id)
         rows.append(
             {
@@ -130,7 +130,7 @@ def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
         return await auditor.audit(view, bar)
 
     bar = looking_at_ledgers()
-    with told_when_stopped(lambda: f"ledgers marked so far are healed; {again()}"), bar:
+    with advise_when_stopped(lambda: f"ledgers marked so far are healed; {again()}"), bar:
         found = with_store(metadata_uri, work)
     record = {
         "ledgers": found.ledgers.total(),

@@ -19,11 +19,11 @@ from metadata.records.cold.offloader_state import OffloaderState
 
 from ...admin import systemd
 from ...admin.http_option import HttpAddress, http_option
-from ...admin.offloading import Offloading
-from ..config.clients import client_config, http_port, tell_of_pages
+from ...admin.offloader_health import OffloaderHealth
+from ..config.clients import client_config, http_port, print_page_urls
 from ..membership.cluster_survey import check_is_cluster
 from ..messages.help import command
-from ..messages.offloading import state_fields
+from ..messages.offloader_fields import state_fields
 from ..options import Finite, certificates_option, insecure_option, json_option, metadata_option
 from ..output import print_json, print_record
 from ..terminal import say
@@ -141,12 +141,12 @@ def offloader(
     )
 
     async def work() -> None:
-        watched = Offloading()
+        watched = OffloaderHealth()
         async with (
             LedgerClient(
                 metadata_uri, config=client_config(certificates=certificates and str(certificates))
             ) as client,
-            systemd.signs_of_life(),
+            systemd.feed_watchdog(),
             http_port(http, watched, metadata_uri, insecure=insecure, certificates=certificates) as pages,
         ):
             made = await client.offloader(url, policy, bytes_per_second=bytes_per_second or math.inf)
@@ -155,9 +155,9 @@ def offloader(
                 print_json({"offloader": url, **({"http": pages} if pages else {})})
             elif not as_json:
                 say(f"copies ledgers to {url}")
-                tell_of_pages(pages)
+                print_page_urls(pages)
             sys.stdout.flush()
-            systemd.tell(systemd.READY)
+            systemd.notify(systemd.READY)
             while not await _led(client, made, once=once):
                 pass
 
@@ -167,14 +167,14 @@ def offloader(
                 print_record(state_fields(await made.round(term)), as_json=as_json)
                 return True
             try:
-                await lead(made, term, round_seconds, _told if as_json else lambda _: None)
+                await lead(made, term, round_seconds, _print_state if as_json else lambda _: None)
             except LeadershipLost as error:
                 say(f"{error}; waiting to be elected again")
             return False
 
-    asyncio.run(until_stopped(work(), on_stop=partial(systemd.tell, systemd.STOPPING)))
+    asyncio.run(until_stopped(work(), on_stop=partial(systemd.notify, systemd.STOPPING)))
 
 
-def _told(state: OffloaderState) -> None:
+def _print_state(state: OffloaderState) -> None:
     print_json(state_fields(state))
     sys.stdout.flush()

@@ -26,10 +26,10 @@ from ..membership.cluster_survey import (
     with_store,
 )
 from ..messages.help import command
-from ..messages.interruption import again, nothing_changed, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, again, nothing_changed
+from ..messages.sizes import format_bytes
 from ..options import json_option, metadata_option
-from ..output import Progress, print_json, print_record, print_records
+from ..output import ProgressBar, print_json, print_record, print_records
 from ..terminal import say
 
 LOOK_SECONDS = 2.0
@@ -62,28 +62,32 @@ def rebalance(
         bookledger cluster rebalance --dry-run
         bookledger cluster rebalance --wait
     """
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         check_is_cluster(metadata_uri)
     if cancel:
         with acting("rebalance taken back"):
             cancelled = with_store(metadata_uri, planned_moves.cancel)
         print_record({"cancelled_ledgers": cancelled}, as_json=as_json)
         return
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         seen = surveyed(metadata_uri, lost_after)
         with looking_at_ledgers(seen.ledgers.total()) as advance:
             plan = with_store(metadata_uri, lambda store: _planned(store, seen, advance))
     if not dry_run:
-        bar = Progress("planning moves", len(plan.moves), of="ledgers", is_mostly_quick=True)
-        with acting("rebalance", ledgers=len(plan.moves)), told_when_stopped(lambda: _how_planning(bar)), bar:
+        bar = ProgressBar("planning moves", len(plan.moves), of="ledgers", is_mostly_quick=True)
+        with (
+            acting("rebalance", ledgers=len(plan.moves)),
+            advise_when_stopped(lambda: _how_planning(bar)),
+            bar,
+        ):
             with_store(metadata_uri, lambda store: _order(store, plan, bar))
     _print(plan, seen, as_json=as_json)
     if wait and not dry_run:
-        with told_when_stopped(lambda: HOW):
+        with advise_when_stopped(lambda: HOW):
             _wait(metadata_uri, plan, as_json=as_json)
 
 
-def _how_planning(bar: Progress) -> str:
+def _how_planning(bar: ProgressBar) -> str:
     return (
         f"moves of {bar.done} ledgers are planned, and bookies make them; {again(so='plan again')}, or cancel them "
         "with: bookledger cluster rebalance --cancel"
@@ -125,7 +129,7 @@ def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
         return
     print_records(rows, as_json=False, none="no bookie takes copies")
     say(
-        f"{plan.copies} copies of {len(plan.moves)} ledgers to be moved, {bytes_told(plan.bytes)}"
+        f"{plan.copies} copies of {len(plan.moves)} ledgers to be moved, {format_bytes(plan.bytes)}"
         if plan.copies
         else "the bookies' disks are evenly used"
     )

@@ -17,8 +17,8 @@ from metadata.counting.facts import Verdict
 
 from ..membership.cluster_survey import lost_after_option, surveyed
 from ..messages.help import command
-from ..messages.interruption import nothing_changed, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, nothing_changed
+from ..messages.sizes import format_bytes
 from ..options import Finite, json_option, metadata_option
 from ..output import print_json, print_records
 from ..terminal import say
@@ -47,7 +47,7 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
         bookledger cluster status --json
     """
     while True:
-        with told_when_stopped(nothing_changed) if watch_seconds is None else nullcontext():
+        with advise_when_stopped(nothing_changed) if watch_seconds is None else nullcontext():
             seen = surveyed(metadata_uri, lost_after, may_be_counted=True)
         if watch_seconds is not None and sys.stdout.isatty():
             click.clear()
@@ -175,13 +175,13 @@ def _print(seen: Survey) -> None:
     if seen.to_copy_bytes:
         seconds = known["copied_in_seconds"]
         until = "" if seconds is None else f", done in about {seconds} s at this rate"
-        say(f"{bytes_told(seen.to_copy_bytes)} are to be copied{until}")
+        say(f"{format_bytes(seen.to_copy_bytes)} are to be copied{until}")
     if seen.moving:
         say(f"copies of {seen.moving} ledgers are to be moved for balance")
     for row in known["healing"]:
         say(
-            f"healing ledger {row['ledger_id']} on {row['bookie_id']}: {bytes_told(row['bytes_copied'])} in "
-            f"{row['seconds']:g} s, {bytes_told(row['bytes_per_second'])} a second"
+            f"healing ledger {row['ledger_id']} on {row['bookie_id']}: {format_bytes(row['bytes_copied'])} in "
+            f"{row['seconds']:g} s, {format_bytes(row['bytes_per_second'])} a second"
         )
     for row in known["not_healed"]:
         lost = f" (lost for good: {', '.join(row['lost'])})" if row["lost"] else ""

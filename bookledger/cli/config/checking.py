@@ -15,43 +15,43 @@ from bookie.wire.trust.certificates import BadCertificates, Certificates
 from bookie.wire.trust.identity import NoIdentity
 from ledgers import NewLedger
 from metadata.errors import BadMetadataUri
-from metadata.open import check_uri
 from metadata.records.cold.cold_copy import check_url
 from metadata.secret_file import read_bounded, read_key
-from metadata.settings.file import BadSettings as FileError
-from metadata.settings.file import Faults
+from metadata.settings.settings_file import BadSettings as FileError
+from metadata.settings.settings_file import Faults
 from metadata.settings.tunable import required_of
+from metadata.store_factory import check_uri
 
-from ...admin.logs import LogFormat
+from ...admin.log_formats import LogFormat
 from ..event_loop import EventLoop
 from .checking_environment import check_environment
 from .command_options import inner_of, names_of, options_of
 from .sections import SECTIONS
-from .settings import BadSettings, Settings, read_well, told_as_usage
+from .settings import Settings, SettingsUsageError, read_valid, translate_to_usage_errors
 
 SHAPE = ("ensemble_size", "write_quorum", "ack_quorum")
 
 
 def check(path: Path | None, root: click.Group) -> None:
-    """Checks the file, if one is given, and the environment. Raises BadSettings with a line for each fault."""
+    """Checks the file, if one is given, and the environment. Raises SettingsUsageError with a line for each fault."""
     faults = Faults()
     if path is not None:
         _check_file(path, root, faults)
     check_environment(root, faults)
-    with told_as_usage():
+    with translate_to_usage_errors():
         faults.end()
 
 
 def _check_file(path: Path, root: click.Group, faults: Faults) -> None:
     commands = {name: partial(inner_of, root, name) for name in names_of(root)}
-    settings = read_well(path, commands, faults)
+    settings = read_valid(path, commands, faults)
     for name in SECTIONS:
         with _gathering(faults):
             _check_section(settings, name)
     for name in settings.tables:
         with _gathering(faults):
             command = inner_of(root, name)
-            values = settings.well_defaults_of(name, command, faults)
+            values = settings.valid_defaults_of(name, command, faults)
             _check_command(settings, command, values, (name,), faults)
     for name, value in settings.common.items():
         with _gathering(faults):
@@ -63,7 +63,7 @@ def _gathering(faults: Faults) -> Iterator[None]:
     with faults.gathering():
         try:
             yield
-        except BadSettings as error:
+        except SettingsUsageError as error:
             raise FileError(error.message) from None
 
 
@@ -99,15 +99,15 @@ def _check_command(
         _check_shape(command, taken, f"{settings.file.at(*path)}: [{'.'.join(path)}]")
 
 
-def _value(option: click.Option, value: Any, told: str, command: str) -> Any:
+def _value(option: click.Option, value: Any, place: str, command: str) -> Any:
     """Converts the value as the command would; the error of the option says why it refuses one."""
     try:
         return option.process_value(click.Context(click.Command(command)), value)
     except click.UsageError as error:
-        raise BadSettings(f"{told}: {error.message}") from None
+        raise SettingsUsageError(f"{place}: {error.message}") from None
 
 
-def _check_shape(command: click.Command, values: Mapping[str, Any], told: str) -> None:
+def _check_shape(command: click.Command, values: Mapping[str, Any], place: str) -> None:
     """Checks the ensemble and the quorums of a ledger."""
     options = {param.name: param for param in command.params}
     if not values.keys() & set(SHAPE) or not set(SHAPE) <= options.keys():
@@ -116,18 +116,18 @@ def _check_shape(command: click.Command, values: Mapping[str, Any], told: str) -
     try:
         NewLedger(**{name: values.get(name, usual.get(name)) for name in SHAPE})
     except ValueError as error:
-        raise BadSettings(f"{told} {error}") from None
+        raise SettingsUsageError(f"{place} {error}") from None
 
 
 # --- what is for all ------------------------------------------------------------------------------
 
 
-def _check_common(told: str, name: str, value: str) -> None:
+def _check_common(place: str, name: str, value: str) -> None:
     try:
         _COMMON[name](value)
     except (ValueError, OSError, BadMetadataUri, BadCertificates, NoIdentity, click.ClickException) as error:
         why = error.message if isinstance(error, click.ClickException) else error
-        raise BadSettings(f"{told}: {why}") from None
+        raise SettingsUsageError(f"{place}: {why}") from None
 
 
 def _check_audit_log(value: str) -> None:

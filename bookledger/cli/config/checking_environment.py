@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 
 from metadata.settings.environment import PREFIX, variable_of
-from metadata.settings.file import COMMON, BadSettings, Faults, in_environment
+from metadata.settings.settings_file import COMMON, BadSettings, Faults, in_environment
 from metadata.settings.tunable import tunables_of
 
 from .command_options import inner_of, names_of, options_of

@@ -14,25 +14,25 @@ from ..terminal import say
 from .settings import settings_now
 
 if TYPE_CHECKING:
-    from ...admin.autorecovery import Auditing
+    from ...admin.autorecovery_health import AutorecoveryHealth
     from ...admin.bookies import Bookies
-    from ...admin.offloading import Offloading
+    from ...admin.offloader_health import OffloaderHealth
 
 
 def client_config(**more: Any) -> ClientConfig:
-    """`[client]`, overridden by `more`, in which None means not given. Raises BadSettings."""
+    """`[client]`, overridden by `more`, in which None means not given. Raises SettingsUsageError."""
     said = {name: value for name, value in more.items() if value is not None}
     return settings_now().made("client", ClientConfig, **said)
 
 
 def http_config() -> HttpConfig:
-    """`[http]`. Raises BadSettings."""
+    """`[http]`. Raises SettingsUsageError."""
     return settings_now().made("http", HttpConfig)
 
 
 def http_port(
     http: HttpAddress | None,
-    daemon: Bookies | Auditing | Offloading,
+    daemon: Bookies | AutorecoveryHealth | OffloaderHealth,
     metadata_uri: str,
     *,
     insecure: bool,
@@ -51,7 +51,7 @@ def http_port(
     )
 
 
-def tell_of_pages(url: str | None) -> None:
+def print_page_urls(url: str | None) -> None:
     """Prints the URLs of the HTTP pages, if there are any."""
     if url:
         say(f"console: {url}/; metrics and health: {url}/metrics, {url}/readyz")

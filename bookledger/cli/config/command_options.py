@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from metadata.settings.environment import variable_of
-from metadata.settings.file import COMMON
+from metadata.settings.settings_file import COMMON
 
 
 def names_of(command: click.Group) -> list[str]:

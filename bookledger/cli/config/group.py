@@ -14,10 +14,10 @@ from typing import Any
 import click
 
 from metadata.settings.environment import variable_of
-from metadata.settings.file import COMMON
-from metadata.settings.tunable import Tunable, defaults_of, ranged, shown, tunables_of, unit_of
+from metadata.settings.settings_file import COMMON
+from metadata.settings.tunable import Tunable, defaults_of, format_range, to_toml, tunables_of, unit_of
 
-from ...admin.logs import LogFormat
+from ...admin.log_formats import LogFormat
 from ..event_loop import EventLoop
 from ..messages.help import group
 from ..options import FilePath, json_option
@@ -61,14 +61,18 @@ def example_of(root: click.Group, defaults: Mapping[str, Any]) -> Iterator[str]:
 def _section(name: str) -> Iterator[str]:
     kind = SECTIONS[name].kind()
     values = defaults_of(kind)
-    yield f"\n[{name}]  # {SECTIONS[name].told}"
+    yield f"\n[{name}]  # {SECTIONS[name].description}"
     for field, one in tunables_of(kind).items():
-        yield from _setting(field, shown(values[field]), f"{one.told} {_range(field, one)}")
+        yield from _setting(field, to_toml(values[field]), f"{one.description} {_range(field, one)}")
 
 
 def _range(name: str, one: Tunable) -> str:
     unit = unit_of(name, one)
-    return f"({ranged(name, one)}{' ' + unit if unit else ''})" if one.kind in (int, float) else f"({unit})"
+    return (
+        f"({format_range(name, one)}{' ' + unit if unit else ''})"
+        if one.kind in (int, float)
+        else f"({unit})"
+    )
 
 
 def _command(root: click.Group, path: tuple[str, ...]) -> Iterator[str]:
@@ -83,11 +87,11 @@ def _command(root: click.Group, path: tuple[str, ...]) -> Iterator[str]:
 
 def _default(option: click.Option) -> Any:
     value = option.default is True if option.is_flag else option.default
-    return shown(value) if isinstance(shown(value), bool | int | float | str) and value != "" else None
+    return to_toml(value) if isinstance(to_toml(value), bool | int | float | str) and value != "" else None
 
 
-def _setting(name: str, default: Any, told: str) -> Iterator[str]:
-    for line in wrap(told, COLUMNS):
+def _setting(name: str, default: Any, description: str) -> Iterator[str]:
+    for line in wrap(description, COLUMNS):
         yield f"# {line}"
     yield f"#{name} = {_toml(default) if default is not None else '<' + name + '>'}"
 
@@ -185,7 +189,7 @@ def _of_table(table: str) -> Iterator[Row]:
     kind, settings = SECTIONS[table].kind(), settings_now()
     given, defaults = settings.values(table), defaults_of(kind)
     for name, one in tunables_of(kind).items():
-        value, default = shown(given.get(name, defaults[name])), shown(defaults[name])
+        value, default = to_toml(given.get(name, defaults[name])), to_toml(defaults[name])
         origin = origin_in_table(settings, table, name)
         unit, variable = unit_of(name, one), variable_of(table, name)
         yield _row(f"{table}.{name}", value, origin, default, unit, variable=variable)

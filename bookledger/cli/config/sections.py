@@ -11,7 +11,7 @@ class Section(NamedTuple):
 
     module: str
     name: str
-    told: str
+    description: str
 
     def kind(self) -> type:
         """Imports the dataclass, only on demand because most commands need none."""
@@ -31,7 +31,7 @@ SECTIONS = {
         "qjm_compat.config", "JournalConfig", "writers and readers of journals, and acceptors"
     ),
     "journal-node": Section(
-        "qjm_compat.hadoop.limits",
+        "qjm_compat.hadoop.node_limits",
         "NodeLimits",
         "resources that NameNodes may take on `journal serve` and `bookie run --journal-node`",
     ),

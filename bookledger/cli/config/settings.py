@@ -21,8 +21,16 @@ from typing import Any, TypeVar
 
 import click
 
-from metadata.settings import file as settings_file
-from metadata.settings.file import COMMON, Faults, SettingsFile, check_name, in_environment, section, table_in
+from metadata.settings import settings_file as settings_file
+from metadata.settings.settings_file import (
+    COMMON,
+    Faults,
+    SettingsFile,
+    check_name,
+    in_environment,
+    section,
+    table_in,
+)
 from metadata.settings.tunable import elsewhere_of, tunables_of
 
 from .command_options import inner_of, names_of, options_of
@@ -33,7 +41,7 @@ T = TypeVar("T")
 NO_FILE = SettingsFile("", "", {})
 
 
-class BadSettings(click.UsageError):
+class SettingsUsageError(click.UsageError):
     """A setting is invalid; the message says where and why."""
 
 
@@ -56,36 +64,36 @@ class Settings:
                 os.environ[COMMON[name]] = value
 
     def values(self, name: str) -> dict[str, Any]:
-        """The settings of a table of SECTIONS, for the dataclass's constructor. Raises BadSettings."""
+        """The settings of a table of SECTIONS, for the dataclass's constructor. Raises SettingsUsageError."""
         return {**self.sections.get(name, {}), **self.in_environment(name)}
 
     def in_environment(self, name: str) -> dict[str, Any]:
-        """Reads the environment variables of a table of SECTIONS. Raises BadSettings."""
-        with told_as_usage():
+        """Reads the environment variables of a table of SECTIONS. Raises SettingsUsageError."""
+        with translate_to_usage_errors():
             return in_environment(SECTIONS[name].kind(), name)
 
     def made(self, name: str, kind: type[T], **more: Any) -> T:
         """Constructs the dataclass of a table, with `more` as further arguments.
 
-        Raises BadSettings if settings contradict each other, ValueError if nothing is set.
+        Raises SettingsUsageError if settings contradict each other, ValueError if nothing is set.
         """
         values = self.values(name)
         if not values:
             return kind(**more)
-        with told_as_usage():
+        with translate_to_usage_errors():
             return settings_file.made(
                 kind, {**values, **more}, f"{self.file.at(name) or 'environment'}: [{name}]"
             )
 
     def defaults_of(self, name: str, command: click.Command) -> dict[str, Any]:
-        """The defaults for click's `default_map`. Raises BadSettings for options that the command does not have."""
+        """The defaults for click's `default_map`. Raises SettingsUsageError for options that the command lacks."""
         faults = Faults()
-        with told_as_usage():
-            found = self.well_defaults_of(name, command, faults)
+        with translate_to_usage_errors():
+            found = self.valid_defaults_of(name, command, faults)
             faults.end()
             return found
 
-    def well_defaults_of(self, name: str, command: click.Command, faults: Faults) -> dict[str, Any]:
+    def valid_defaults_of(self, name: str, command: click.Command, faults: Faults) -> dict[str, Any]:
         """The valid ones of these; the invalid ones are added to `faults`."""
         return self._defaults(command, self.tables.get(name, {}), (name,), faults)
 
@@ -125,24 +133,24 @@ class Settings:
 
 
 @contextmanager
-def told_as_usage() -> Iterator[None]:
+def translate_to_usage_errors() -> Iterator[None]:
     """Turns an error in a setting into a usage error, which click prints."""
     try:
         yield
     except settings_file.BadSettings as error:
-        raise BadSettings(str(error)) from None
+        raise SettingsUsageError(str(error)) from None
 
 
 def read(path: Path, commands: Mapping[str, Callable[[], click.Command]]) -> Settings:
-    """Reads the file. Raises BadSettings. `commands`: the top-level commands, each imported when it is called."""
+    """Reads the file. Raises SettingsUsageError. `commands`: top-level commands, each imported when it is called."""
     faults = Faults()
-    with told_as_usage():
-        settings = read_well(path, commands, faults)
+    with translate_to_usage_errors():
+        settings = read_valid(path, commands, faults)
         faults.end()
         return settings
 
 
-def read_well(path: Path, commands: Mapping[str, Callable[[], click.Command]], faults: Faults) -> Settings:
+def read_valid(path: Path, commands: Mapping[str, Callable[[], click.Command]], faults: Faults) -> Settings:
     """The valid settings of the file; the invalid ones are added to `faults`."""
     with faults.gathering():
         file = settings_file.read(path)

@@ -16,11 +16,11 @@ import click
 
 from metadata import opened_store
 from metadata.records.cluster import cluster_id
-from metadata.sqlite.uri import uri_of
+from metadata.sqlite.sqlite_uri import uri_of
 
 from ..messages.help import command
-from ..messages.interruption import bookies_are_gone, told_when_stopped
-from ..messages.sizes import bytes_told, counts_bytes
+from ..messages.interruption import advise_when_stopped, bookies_are_gone
+from ..messages.sizes import counts_bytes, format_bytes
 from ..options import FilePath, json_option, naming_a_store
 from ..output import Say, narrator, print_json, print_table
 from ..processes import bookie_processes, in_plain_text
@@ -82,11 +82,11 @@ def demo(
     if file.stat().st_size < RECORDS_MIN * record_bytes:
         raise ValueError(
             f"{file} is too small for the demo: give a file of at least "
-            f"{bytes_told(RECORDS_MIN * record_bytes)}, or a smaller --record-bytes"
+            f"{format_bytes(RECORDS_MIN * record_bytes)}, or a smaller --record-bytes"
         )
     say = narrator(quiet=as_json)
     with (
-        told_when_stopped(lambda: bookies_are_gone(_kept_in(metadata_uri))),
+        advise_when_stopped(lambda: bookies_are_gone(_kept_in(metadata_uri))),
         scratch_directory("demo", None, say) as directory,
     ):
         uri = metadata_uri or uri_of(directory / "metadata.db")
@@ -115,7 +115,7 @@ async def _check(metadata_uri: str) -> None:
 
 def _run(file: Path, uri: str, directory: Path, bookies: int, record_bytes: int, say: Say) -> DemoResult:
     say(
-        f"{file} ({bytes_told(file.stat().st_size)}) in records of {bytes_told(record_bytes)}; metadata in {uri}"
+        f"{file} ({format_bytes(file.stat().st_size)}) in records of {format_bytes(record_bytes)}; metadata in {uri}"
     )
     with bookie_processes(bookies, directory, uri, prefix=_prefix()) as running:
         names = ", ".join(bookie.bookie_id for bookie in running)
@@ -155,4 +155,4 @@ def report(findings: DemoResult, as_json: bool) -> None:
 def _shown(key: str, value: object) -> str:
     if not isinstance(value, int):
         return str(value)
-    return bytes_told(value) if counts_bytes(key) else f"{value:,}"
+    return format_bytes(value) if counts_bytes(key) else f"{value:,}"

@@ -15,7 +15,7 @@ from typing import Any
 from ledgers import LedgerClient, LedgerRecord
 
 from ..child import Child, ChildFailed
-from ..output import Progress, Say
+from ..output import ProgressBar, Say
 from ..processes import BOOKLEDGER, BookieProcess
 
 BOOKIE_DIES_AT, CHANGED_AT, WRITER_DIES_AT = 0.3, 0.5, 0.8
@@ -103,7 +103,7 @@ class Demo:
             self._say(f"a writer appends to ledger {ledger_id}, ensemble 3, write quorum 3, ack quorum 2")
             at_first = expect_event(writer.hear(), "pause")
             self._kill_one_of(began["ensemble"], ledger_id, at_first["entries"], writer)
-            writer.tell("go on")
+            writer.send("go on")
             confirmed = expect_event(writer.hear(), "pause")
             writer.kill()
         self._say(f"kill -9 the writer, with {confirmed['entries']:,} entries confirmed and more under way")
@@ -119,7 +119,7 @@ class Demo:
         victim = next(name for name in ensemble if name in self._bookies)
         self._bookies[victim].kill()
         self._say(f"kill -9 {victim} of its ensemble, with {entries:,} entries confirmed")
-        writer.tell("go on")
+        writer.send("go on")
         expect_event(writer.hear(), "pause")
 
         def is_replaced(record: LedgerRecord) -> bool:
@@ -139,8 +139,8 @@ class Demo:
     def _recover_first(self, ledger_id: int) -> int:
         """Recovers the ledger whose writer was killed; returns its number of entries."""
         recovered = self._recover(ledger_id)
-        for name, told in {"recover_seconds": "recover_seconds", "fragments": "fragment_count"}.items():
-            self.findings.measured[name] = recovered[told]
+        for name, key in {"recover_seconds": "recover_seconds", "fragments": "fragment_count"}.items():
+            self.findings.measured[name] = recovered[key]
         return int(recovered["last_entry"]) + 1
 
     def _recover(self, ledger_id: int) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Demo:
     def _fence(self, stale: Child, stale_ledger: int) -> None:
         self._recover(stale_ledger)
         stale.signal(signal.SIGCONT)
-        stale.tell("go on")
+        stale.send("go on")
         answer = stale.hear()
         fenced = answer.get("error") == "LedgerFenced"
         self.findings.expect(fenced, "the stale writer was not fenced")
@@ -174,7 +174,7 @@ class Demo:
     def _read_back(self, ledgers: list[int], confirmed: dict[str, Any]) -> None:
         began = time.perf_counter()
         whole, entries, size = hashlib.sha256(), 0, 0
-        with LedgerClient(self._uri) as client, Progress("reading back", self._size) as advance:
+        with LedgerClient(self._uri) as client, ProgressBar("reading back", self._size) as advance:
             for ledger_id in ledgers:
                 for entry in client.open_ledger(ledger_id).read():
                     whole.update(entry.payload)

@@ -8,10 +8,10 @@ from pathlib import Path
 import click
 
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, again
+from ..messages.sizes import format_bytes
 from ..options import FilePath, json_option
-from ..output import Progress, print_record
+from ..output import ProgressBar, print_record
 from .options import TXID_MAX, JournalPlace, journal_place
 
 
@@ -49,17 +49,15 @@ def export(
         bookledger journal export ns1 /srv/dfs/name/current
         bookledger journal export ns1 edits --from 1000 --in-progress
     """
-    from qjm_compat.transfer.exporting import export_directory
+    from qjm_compat.transfer.journal_export import export_directory
 
     began = time.monotonic()
-    bar = Progress(f"exporting {place.journal_id}", None)
+    bar = ProgressBar(f"exporting {place.journal_id}", None)
 
     def how() -> str:
-        return (
-            f"{bytes_told(bar.done)} were exported; complete files stay, and are not written again; {again()}"
-        )
+        return f"{format_bytes(bar.done)} were exported; complete files stay, and are not written again; {again()}"
 
-    with told_when_stopped(how), bar:
+    with advise_when_stopped(how), bar:
         done = place.with_manager(
             lambda manager: export_directory(
                 manager,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
+from ..messages.interruption import advise_when_stopped, again
 from ..options import Finite, json_option, yes_option
-from ..output import Progress, long_work, narrator, print_record, print_told
+from ..output import ProgressBar, long_work, narrator, print_line, print_record
 from ..terminal import confirm, say
 from .options import JournalPlace, journal_place
 
 if TYPE_CHECKING:
-    from qjm_compat.transfer.checking.findings import JournalFindings
+    from qjm_compat.transfer.checking.journal_findings import JournalFindings
     from qjm_compat.transfer.checking.orphans import Deleted
 
 ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
@@ -57,7 +57,7 @@ def fsck(
         bookledger journal fsck ns1 --deep
         bookledger journal fsck ns1 --acceptor jn1 --acceptor jn2 --acceptor jn3
     """
-    with told_when_stopped(
+    with advise_when_stopped(
         lambda: f"nothing was changed, and the check is incomplete; {again(so='begin again')}"
     ):
         found = asyncio.run(_check(place, orphan_age_seconds, deep=deep))
@@ -74,7 +74,7 @@ async def _check(place: JournalPlace, orphan_age_seconds: float, *, deep: bool) 
 
     await place.check_named()
     async with place.inspector() as inspector:
-        with Progress(f"checking {place.journal_id}", None) as advance:
+        with ProgressBar(f"checking {place.journal_id}", None) as advance:
             return await check_journal(
                 inspector, deep=deep, orphan_age_seconds=orphan_age_seconds, on_bytes=advance
             )
@@ -96,7 +96,7 @@ def _delete(
     ):
         done = asyncio.run(_deleted(place, found, orphan_age_seconds))
     for orphan in done.kept:
-        print_told({"kept": orphan.ledger_id, "why": orphan.why_kept}, f"kept: {orphan}", as_json=as_json)
+        print_line({"kept": orphan.ledger_id, "why": orphan.why_kept}, f"kept: {orphan}", as_json=as_json)
     return done.count
 
 
@@ -110,7 +110,7 @@ async def _deleted(place: JournalPlace, found: JournalFindings, orphan_age_secon
 def _print(found: JournalFindings, *, as_json: bool) -> None:
     for problem in found.problems:
         fields = {"where": problem.where, "problem": problem.what}
-        print_told(fields, f"problem: {problem}", as_json=as_json)
+        print_line(fields, f"problem: {problem}", as_json=as_json)
     for note in found.notes if not as_json else ():
         say(f"note: {note}")
     checked: dict[str, Any] = {

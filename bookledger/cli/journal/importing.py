@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, again
+from ..messages.sizes import format_bytes
 from ..options import FilePath, json_option
-from ..output import Progress, print_json, print_record
+from ..output import ProgressBar, print_json, print_record
 from ..terminal import say
 from .options import SHAPE, TXID_MAX, JournalPlace, journal_place_to_write
 
 if TYPE_CHECKING:
     from qjm_compat.aio import QuorumJournalManager
-    from qjm_compat.transfer.importing import Imported, ImportOptions
+    from qjm_compat.transfer.journal_import import Imported, ImportOptions
 
 
 @command(
@@ -67,15 +67,15 @@ def import_(
         bookledger journal import ns1 /srv/dfs/journal/ns1
         bookledger journal import ns1 /srv/dfs/name --in-progress --from 1000
     """
-    from qjm_compat.transfer.importing import ImportOptions, bytes_in
+    from qjm_compat.transfer.journal_import import ImportOptions, bytes_in
 
     options = ImportOptions(
         finalize=finalize, allow_gaps=allow_gaps, take_over=take_over, from_txid=from_txid
     )
     began = time.monotonic()
-    bar = Progress(f"importing into {place.journal_id}", bytes_in(directory))
-    with told_when_stopped(
-        lambda: f"{bytes_told(bar.done)} were imported, and are not written again; {again()}"
+    bar = ProgressBar(f"importing into {place.journal_id}", bytes_in(directory))
+    with advise_when_stopped(
+        lambda: f"{format_bytes(bar.done)} were imported, and are not written again; {again()}"
     ):
         done = place.with_manager(lambda manager: _import(place, manager, directory, options, bar))
     seconds = time.monotonic() - began
@@ -86,9 +86,13 @@ def import_(
 
 
 async def _import(
-    place: JournalPlace, manager: QuorumJournalManager, directory: Path, options: ImportOptions, bar: Progress
+    place: JournalPlace,
+    manager: QuorumJournalManager,
+    directory: Path,
+    options: ImportOptions,
+    bar: ProgressBar,
 ) -> Imported:
-    from qjm_compat.transfer.importing import import_directory
+    from qjm_compat.transfer.journal_import import import_directory
 
     async with place.inspector() as inspector:
         with bar:

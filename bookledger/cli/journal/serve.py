@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bookie.addresses import bare
+from bookie.addresses import strip_brackets
 from bookie.serving.stopping import until_stopped
 
 from ...admin import systemd
 from ...admin.http_option import HttpAddress, address_option, bound_to
-from ...admin.tracing import traces_option, tracing_to
+from ...admin.trace_export import traces_option, tracing_to
 from ..config.clients import client_config
 from ..config.settings import settings_now
 from ..journal_node.node_options import check_may_listen
@@ -30,12 +30,12 @@ from ..options import (
     metadata_option,
     password_option,
 )
-from ..output import print_told
+from ..output import print_line
 from .options import SHAPE, journal_config, segment_shape_options
 
 if TYPE_CHECKING:
     from qjm_compat.config import JournalConfig
-    from qjm_compat.hadoop.daemon import NodeConfig, RunningNode
+    from qjm_compat.hadoop.journal_node_daemon import NodeConfig, RunningNode
 
 
 @command(
@@ -95,8 +95,8 @@ def serve(
     Examples:
         bookledger journal serve --name jn1 --rpc 127.0.0.1:8485 --http 127.0.0.1:8480
     """
-    from qjm_compat.hadoop.daemon import NodeConfig
-    from qjm_compat.hadoop.limits import NodeLimits
+    from qjm_compat.hadoop.journal_node_daemon import NodeConfig
+    from qjm_compat.hadoop.node_limits import NodeLimits
 
     for option, address in (("--rpc", rpc), ("--http", http)):
         check_may_listen(option, address, insecure=insecure)
@@ -116,26 +116,26 @@ def serve(
             lease_seconds=lease_seconds,
             limits=settings_now().made("journal-node", NodeLimits),
         )
-        ends = partial(systemd.tell, systemd.STOPPING)
-        asyncio.run(until_stopped(_serve(config, partial(_told, as_json=as_json)), on_stop=ends))
+        ends = partial(systemd.notify, systemd.STOPPING)
+        asyncio.run(until_stopped(_serve(config, partial(_print_addresses, as_json=as_json)), on_stop=ends))
 
 
-async def _serve(config: NodeConfig, told: Callable[[RunningNode], None]) -> None:
-    from ..journal_node.serving import serve_node
+async def _serve(config: NodeConfig, on_ready: Callable[[RunningNode], None]) -> None:
+    from ..journal_node.node_service import serve_node
 
     def ready(node: RunningNode) -> None:
-        told(node)
-        systemd.tell(systemd.READY)
+        on_ready(node)
+        systemd.notify(systemd.READY)
 
-    async with systemd.signs_of_life():
+    async with systemd.feed_watchdog():
         await serve_node(config, ready)
 
 
-def _told(node: RunningNode, *, as_json: bool) -> None:
+def _print_addresses(node: RunningNode, *, as_json: bool) -> None:
     record = node.record
     text = f"journal node {record.name} serves: rpc {record.rpc_address} http {record.http_address}"
     fields = {"name": record.name, "rpc": record.rpc_address, "http": record.http_address}
-    print_told(fields, text, as_json=as_json)
+    print_line(fields, text, as_json=as_json)
     sys.stdout.flush()
 
 
@@ -143,4 +143,4 @@ def _peer(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise click.BadParameter(f"{text!r} is not HOST:PORT, such as jn2:8480", param_hint="--peer")
-    return bare(host), int(port)
+    return strip_brackets(host), int(port)

@@ -12,7 +12,7 @@ import click
 from ..membership.cluster_survey import check_is_cluster
 from ..messages.exit_codes import ExitCode
 from ..messages.help import command
-from ..messages.interruption import nothing_changed, told_when_stopped
+from ..messages.interruption import advise_when_stopped, nothing_changed
 from ..options import json_option, metadata_option
 from ..output import long_work, print_json, print_record, print_records
 from .options import JournalPlace, journal_place
@@ -47,7 +47,7 @@ def list_(metadata_uri: str, as_json: bool) -> None:
     Examples:
         bookledger journal list
     """
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         check_is_cluster(metadata_uri)
     with long_work("looking at journals", nothing_changed):
         rows = asyncio.run(_all(metadata_uri))
@@ -98,7 +98,7 @@ def _without(fields: Fields, hidden: Sequence[str]) -> Fields:
 async def _all(metadata_uri: str) -> list[Fields]:
     """The rows of all journals. A record of a newer version is reported on stderr, and hides no other."""
     from metadata.errors import BadRecord
-    from metadata.records import unreadable
+    from metadata.records import record_decoding
     from qjm_compat import JournalError
     from qjm_compat.transfer.inspection.inspector import journals_in
 
@@ -108,7 +108,7 @@ async def _all(metadata_uri: str) -> list[Fields]:
             rows += await _rows(metadata_uri, journal_id, acceptor)
         except JournalError as error:
             if isinstance(error.__cause__, BadRecord):
-                unreadable.skip(error.__cause__)
+                record_decoding.skip(error.__cause__)
             else:
                 named = {"journal": journal_id, "acceptor": acceptor}
                 rows.append({**named, **dict.fromkeys(LISTED), "error": str(error)})
@@ -124,7 +124,7 @@ async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Field
         if seen is None:
             return []
         segments, unread = await _segments(inspector, seen)
-        return [{**_row(journal_id, seen, segments), "error": _told(unread)}]
+        return [{**_row(journal_id, seen, segments), "error": _describe_unread(unread)}]
 
 
 async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
@@ -160,11 +160,11 @@ async def _one(
     if seen is None:
         return _unseen(inspector.journal_id, name, NOT_FORMATTED), []
     segments, unread = await _segments(inspector, seen)
-    named = _unseen(inspector.journal_id, name, FORMATTED, _told(unread))
+    named = _unseen(inspector.journal_id, name, FORMATTED, _describe_unread(unread))
     return {**named, **_row(inspector.journal_id, seen, segments), **_more(seen)}, segments
 
 
-def _told(unread: Unread) -> str | None:
+def _describe_unread(unread: Unread) -> str | None:
     return "; ".join(f"segment {first}: {error}" for first, error in unread.items()) or None
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, again
+from ..messages.sizes import format_bytes
 from ..options import Finite, json_option
-from ..output import Progress, print_record, print_told
+from ..output import ProgressBar, print_line, print_record
 from .options import SHAPE, JournalPlace, journal_place_to_write
 
 if TYPE_CHECKING:
@@ -40,14 +40,14 @@ def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
         bookledger journal sync ns1 --acceptor a --acceptor b --acceptor c
         bookledger journal sync ns1 --acceptor a=etcd://h1/x --acceptor b=etcd://h2/x
     """
-    bar = Progress(f"copying segments of {place.journal_id}", None)
+    bar = ProgressBar(f"copying segments of {place.journal_id}", None)
     began = time.monotonic()
     rate = rate_mib * MIB if rate_mib is not None else None
 
     def how() -> str:
-        return f"{bytes_told(bar.done)} were read, and no segment was copied in part; {again()}"
+        return f"{format_bytes(bar.done)} were read, and no segment was copied in part; {again()}"
 
-    with told_when_stopped(how), bar:
+    with advise_when_stopped(how), bar:
         done = place.with_manager(lambda manager: manager.sync(bytes_per_second=rate, on_bytes=bar))
     _print(place, done, time.monotonic() - began, as_json=as_json)
     if done.problems or done.waits:
@@ -55,9 +55,9 @@ def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
 
 
 def _print(place: JournalPlace, done: Synced, seconds: float, *, as_json: bool) -> None:
-    for kind, told in (("problem", done.problems), ("waits", done.waits)):
-        for what in told:
-            print_told({kind: what}, f"{kind}: {what}", as_json=as_json)
+    for kind, lines in (("problem", done.problems), ("waits", done.waits)):
+        for what in lines:
+            print_line({kind: what}, f"{kind}: {what}", as_json=as_json)
     fields: dict[str, Any] = {
         "journal": place.journal_id,
         "acceptors": [acceptor.name for acceptor in place.all_acceptors()],

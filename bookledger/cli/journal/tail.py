@@ -15,13 +15,13 @@ import click
 
 from ledgers.tasks import end_tasks
 
-from ..membership.set_back import check_not_set_back
+from ..membership.rollback_check import check_not_rolled_back
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
+from ..messages.interruption import advise_when_stopped, again
 from ..messages.outages import LOOK_SECONDS, PAUSE_SECONDS, Outages
-from ..messages.sizes import bytes_told
+from ..messages.sizes import format_bytes
 from ..options import FilePath, json_option, outage_option
-from ..output import Progress, print_record
+from ..output import ProgressBar, print_record
 from ..terminal import say
 from .options import TXID_MAX, JournalPlace, journal_place
 
@@ -61,7 +61,7 @@ def tail(
     del as_json  # there is no other way to print an edit
     outages = Outages(outage_seconds_max) if follow else None
     printed = _Printed(from_txid)
-    with told_when_stopped(lambda: printed.how_to_go_on):
+    with advise_when_stopped(lambda: printed.how_to_go_on):
         place.with_manager(lambda manager: _tail(place, manager, printed, outages))
 
 
@@ -80,8 +80,8 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
     if as_xml and (as_json or check):
         raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
     data = _content(file)
-    bar = Progress(f"reading {file.name}", None, of="", prints=True, is_mostly_quick=True)
-    with told_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"), bar:
+    bar = ProgressBar(f"reading {file.name}", None, of="", prints=True, is_mostly_quick=True)
+    with advise_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"), bar:
         if check:
             _check(file, data, as_json=as_json)
         elif as_xml:
@@ -100,7 +100,7 @@ def _content(path: Path) -> bytes:
         data = pipe.read(PIPE_BYTES_MAX + 1)
     if len(data) > PIPE_BYTES_MAX:
         raise ValueError(
-            f"{path} is not a regular file and has more than {bytes_told(PIPE_BYTES_MAX)}; save it in a file first"
+            f"{path} is not a regular file and has more than {format_bytes(PIPE_BYTES_MAX)}; save it in a file first"
         )
     return data
 
@@ -135,10 +135,10 @@ async def _tail(
             await _follow_until_set_back(uris, manager, printed, outages)
     except JournalError as error:
         given_up_at = time.monotonic() + (NOTICED_SECONDS_MAX if printed.has_edits and _is_lost(error) else 0)
-        await check_not_set_back(uris, printed.how_to_go_on)
+        await check_not_rolled_back(uris, printed.how_to_go_on)
         while time.monotonic() < given_up_at:
             await asyncio.sleep(PAUSE_SECONDS)
-            await check_not_set_back(uris, printed.how_to_go_on)
+            await check_not_rolled_back(uris, printed.how_to_go_on)
         raise
 
 
@@ -152,7 +152,7 @@ async def _follow_until_set_back(
             before = printed.next_txid
             await asyncio.wait([following], timeout=LOOK_SECONDS)
             if printed.next_txid == before and not following.done():
-                await check_not_set_back(uris, printed.how_to_go_on)
+                await check_not_rolled_back(uris, printed.how_to_go_on)
         await following
     finally:
         await end_tasks([following])
@@ -163,7 +163,7 @@ async def _follow(
 ) -> None:
     from qjm_compat.errors import JournalError
 
-    from ..messages.journal_errors import outage_told
+    from ..messages.journal_errors import describe_outage
 
     while True:
         try:
@@ -171,7 +171,7 @@ async def _follow(
         except JournalError as error:
             if not _is_outage(error):
                 raise
-            outages.failed(outage_told(error, is_alone=is_alone), printed.how_to_go_on)
+            outages.failed(describe_outage(error, is_alone=is_alone), printed.how_to_go_on)
             await asyncio.sleep(PAUSE_SECONDS)
 
 
@@ -286,7 +286,7 @@ def _check(file: Path, data: bytes, *, as_json: bool) -> None:
         fields["damage"] = [{"offset": d.offset, "end": d.end, "reason": d.reason} for d in scan.damage]
     print_record(fields, as_json=as_json)
     for damage in scan.damage if not as_json else ():
-        say(f"damage at offset {damage.offset}, {bytes_told(damage.end - damage.offset)}: {damage.reason}")
+        say(f"damage at offset {damage.offset}, {format_bytes(damage.end - damage.offset)}: {damage.reason}")
     if scan.damage or not scan.is_contiguous:
         click.get_current_context().exit(1)
 

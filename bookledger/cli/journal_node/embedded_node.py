@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bookie.addresses import bare, is_wildcard, joined
+from bookie.addresses import is_wildcard, join_host_port, strip_brackets
 from bookie.config import BookieConfig
 from bookie.serving.daemon import RunningBookie
 from bookie.wire.data import sockets
@@ -21,14 +21,14 @@ from ledgers.errors import LedgerError
 from metadata.errors import MetadataError
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import JournalError
-from qjm_compat.hadoop.daemon import NodeConfig, RunningNode
-from qjm_compat.hadoop.limits import NodeLimits
+from qjm_compat.hadoop.journal_node_daemon import NodeConfig, RunningNode
+from qjm_compat.hadoop.node_limits import NodeLimits
 
 from ...admin.http_option import HttpAddress, bound_to
 from ..config.clients import client_config, http_config
 from ..config.settings import settings_now
 from .node_options import NodeOptions, check_may_listen
-from .serving import serve_node
+from .node_service import serve_node
 
 STOP_SECONDS_MAX = 10.0
 """How long the node may take to close its ledgers before the bookie stops; the next writer recovers ledgers left open.
@@ -61,9 +61,9 @@ class EmbeddedNode:
         """Number of file descriptors that peers can take at its ports."""
         return self._limits.connections_max + http_config().connections_max
 
-    def told(self, running: RunningBookie) -> dict[str, str]:
+    def describe(self, running: RunningBookie) -> dict[str, str]:
         """Its name and addresses, for people and programs."""
-        rpc, http = (joined(*port.address) for port in (self._rpc, self._http))
+        rpc, http = (join_host_port(*port.address) for port in (self._rpc, self._http))
         return {"name": self._name_of(running), "rpc": rpc, "http": http}
 
     async def run(self, running: RunningBookie) -> None:
@@ -116,7 +116,7 @@ class EmbeddedNode:
 
     def _reached_by(self, port: _Port) -> str:
         host, advertised = port.address.host, self._bookie.advertised_host
-        return bare(advertised) if advertised and is_wildcard(host) else host
+        return strip_brackets(advertised) if advertised and is_wildcard(host) else host
 
 
 class _Port:

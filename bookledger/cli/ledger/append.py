@@ -7,9 +7,9 @@ import click
 from ledgers import LedgerError, NewLedger, WriteHandle
 from metadata.records.ledger_record import LedgerState
 
-from ..membership.places import connected
+from ..membership.targets import connected
 from ..messages.help import command
-from ..messages.interruption import told_when_stopped
+from ..messages.interruption import advise_when_stopped
 from ..options import json_option, metadata_option, new_ledger_options, refuse_new_ledger_options
 from ..output import print_record
 from ..payloads.cutting import payload_of
@@ -74,7 +74,7 @@ def append(
     found = source.records(payload_of, check)
     try:
         with (
-            told_when_stopped(how),
+            advise_when_stopped(how),
             connected(metadata_uri, require_all_bookies=strict or None) as client,
         ):
             if ledger_id is None:

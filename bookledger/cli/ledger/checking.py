@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from bookie.upkeep.healing.ledger_counts import Copy, copies
-from bookie.upkeep.healing.view import look
-from ledgers.record_change import no_record
+from bookie.upkeep.healing.cluster_view import look
+from bookie.upkeep.healing.ledger_counts import FragmentCopy, copies
+from ledgers.record_change import missing_record_error
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import MetadataStore
 
 from ..membership.cluster_survey import cluster_there, lost_after_option, with_store
-from ..membership.places import LedgerPlace, connected, ledger_place
+from ..membership.targets import LedgerPlace, connected, ledger_place
 from ..messages.help import command
 from ..messages.interruption import again
 from ..options import json_option
@@ -38,12 +38,12 @@ def check(place: LedgerPlace, lost_after: float, cold: bool, as_json: bool) -> N
         _check_copy(place, as_json=as_json)
         return
 
-    async def work(store: MetadataStore) -> list[Copy]:
+    async def work(store: MetadataStore) -> list[FragmentCopy]:
         await cluster_there(store)
         ledgers = LedgerStore(store)
         found = await ledgers.read(ledger_id)
         if found is None:
-            raise await no_record(ledgers, ledger_id)
+            raise await missing_record_error(ledgers, ledger_id)
         view = await look(store, int(lost_after * 1000))
         return copies(found.record, view)
 
@@ -68,7 +68,7 @@ def _check_copy(place: LedgerPlace, *, as_json: bool) -> None:
     )
 
 
-def _row(copy: Copy) -> dict[str, Any]:
+def _row(copy: FragmentCopy) -> dict[str, Any]:
     lack = copy.fragment.lacking_at(copy.position)
     return {
         "first_entry": copy.fragment.first_entry,

@@ -8,13 +8,13 @@ import click
 
 from ledgers import NoSuchEntry, ReadHandle
 
-from ..membership.places import LedgerPlace, connected, ledger_place
-from ..membership.set_back import set_back_check
+from ..membership.rollback_check import rollback_check
+from ..membership.targets import LedgerPlace, connected, ledger_place
 from ..messages.help import command
-from ..messages.interruption import told_when_stopped
+from ..messages.interruption import advise_when_stopped
 from ..messages.outages import Outages
 from ..options import Finite, first_option, json_option, outage_option, raw_option
-from ..output import Progress
+from ..output import ProgressBar
 from ..payloads.following import at_most, followed
 from ..payloads.printing import ENTRIES, Printer, is_typed, output_option
 from ..terminal import say
@@ -49,12 +49,12 @@ def read(
         raise click.UsageError(f"--last {last} comes before --first {first}")
     printer = Printer(ENTRIES, output, raw=raw, as_json=as_json)
     printer.begin(first)
-    with told_when_stopped(printer.how), printer.opened(), connected(place.metadata_uri) as client:
+    with advise_when_stopped(printer.how), printer.opened(), connected(place.metadata_uri) as client:
         reader = client.open_ledger(place.ledger_id, recovery=recover, password=place.password)
         _check_is_there(reader, first)
         end = reader.last_add_confirmed if last is None else last
         title, count = f"reading ledger {place.ledger_id}", max(0, end - first + 1)
-        with Progress(title, count, of="entries", prints=printer.is_on_standard_output) as advance:
+        with ProgressBar(title, count, of="entries", prints=printer.is_on_standard_output) as advance:
             for page in reader.pages(first, last):
                 printer.write(page)
                 advance(len(page))
@@ -90,13 +90,13 @@ def tail(
     """
     printer = Printer(ENTRIES, raw=raw, as_json=as_json)
     printer.begin(first)
-    with told_when_stopped(printer.how), connected(place.metadata_uri) as client:
+    with advise_when_stopped(printer.how), connected(place.metadata_uri) as client:
         reader = client.open_ledger(place.ledger_id, recovery=False, password=place.password)
-        _tell_of_waiting(reader, first)
+        _warn_of_waiting(reader, first)
         pages = followed(
             lambda start, seconds: reader.tail_pages(start, timeout=seconds),
             reader.try_read_last_add_confirmed,
-            set_back_check(place.metadata_uri),
+            rollback_check(place.metadata_uri),
             lambda: reader.is_closed,
             printer,
             timeout,
@@ -114,7 +114,7 @@ def _check_is_there(reader: ReadHandle, first: int) -> None:
         raise NoSuchEntry(reader.record.ledger_id, first, reader.last_add_confirmed)
 
 
-def _tell_of_waiting(reader: ReadHandle, first: int) -> None:
+def _warn_of_waiting(reader: ReadHandle, first: int) -> None:
     """Warns that the requested entry is far ahead; otherwise a wrong --first would wait in silence."""
     last = reader.last_add_confirmed
     if not reader.is_closed and first > last + 1:

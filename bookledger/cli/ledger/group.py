@@ -11,7 +11,7 @@ from ledgers import NewLedger
 from metadata.records.ledger_record import LedgerRecord
 
 from ..membership.cluster_survey import check_is_cluster
-from ..membership.places import LedgerPlace, connected, ledger_place
+from ..membership.targets import LedgerPlace, connected, ledger_place
 from ..messages.help import group
 from ..options import json_option, ledger_argument, metadata_option, new_ledger_options, yes_option
 from ..output import (
@@ -20,16 +20,16 @@ from ..output import (
     ledger_fields,
     loss_fields,
     print_json,
+    print_line,
     print_record,
-    print_told,
 )
 from ..terminal import confirm, say, shown_bytes
 from .append import append
+from .bookie_answers import asking_bookies
 from .checking import check
 from .entries import read, tail
 from .listing import list_
 from .offloading import offload, recall
-from .open_ledgers import asking_bookies
 from .recovering import recover
 from .salvage import salvage
 
@@ -66,7 +66,7 @@ def create(metadata_uri: str, new: NewLedger, strict: bool, as_json: bool) -> No
     """
     with connected(metadata_uri, require_all_bookies=strict or None) as client:
         ledger_id = client.reserve_ledger(new)
-    print_told({"ledger_id": ledger_id}, ledger_id, as_json=as_json)
+    print_line({"ledger_id": ledger_id}, ledger_id, as_json=as_json)
 
 
 ledger.add_command(append)
@@ -97,19 +97,21 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
         record = client.describe_ledger(ledger_id)
     with asking_bookies(metadata_uri) as asked:
         seen = asked([record])
-    told = {**confirmed_fields(record, seen), **why_unknown(record, seen)}
+    answers = {**confirmed_fields(record, seen), **why_unknown(record, seen)}
     if as_json:
         print_json(
             {
                 **ledger_fields(record),
-                **told,
+                **answers,
                 **loss_fields(record),
                 **cold_fields(record),
                 **_parts(record),
             }
         )
         return
-    still = {} if record.is_closed else {name: UNKNOWN if one is None else one for name, one in told.items()}
+    still = (
+        {} if record.is_closed else {name: UNKNOWN if one is None else one for name, one in answers.items()}
+    )
     print_record(
         {**ledger_fields(record), **still, **loss_fields(record), **cold_fields(record)}, as_json=False
     )

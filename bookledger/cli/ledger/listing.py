@@ -11,19 +11,19 @@ from typing import Any
 
 import click
 
-from bookledger.cluster.custom_wanted import CustomWanted
+from bookledger.cluster.custom_metadata_filter import CustomMetadataFilter
 from bookledger.cluster.open_ledgers import ASKED_AT_ONCE_MAX, UNKNOWN, Open, confirmed_fields
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 
 from ..membership.cluster_survey import check_is_cluster, looking_at_ledgers
-from ..membership.places import connected
+from ..membership.targets import connected
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
-from ..messages.sizes import bytes_told, short_size
+from ..messages.interruption import advise_when_stopped, again
+from ..messages.sizes import format_bytes, short_size
 from ..options import Finite, Moment, json_option, metadata_option
 from ..output import custom_fields, ledger_fields, print_json, print_records
 from ..terminal import say, shown_bytes
-from .open_ledgers import Asked, asking_bookies
+from .bookie_answers import Asked, asking_bookies
 
 
 @command(
@@ -83,7 +83,7 @@ def list_(
         bookledger ledger list --custom owner=team-a --limit 100
         bookledger ledger list --newest --limit 20
     """
-    customs = [CustomWanted.of(one) for one in custom]
+    customs = [CustomMetadataFilter.of(one) for one in custom]
     made_before_ms = None if older_than is None else int((time.time() - older_than) * 1000)
 
     def is_wanted(record: LedgerRecord) -> bool:
@@ -97,13 +97,13 @@ def list_(
 
     shown = _Shown()
     with (
-        told_when_stopped(shown.how),
+        advise_when_stopped(shown.how),
         connected(metadata_uri) as client,
         looking_at_ledgers(prints=as_json) as advance,
         asking_bookies(metadata_uri) as asked,
     ):
         wanted: Iterator[LedgerRecord] = filter(
-            is_wanted, _told(client.list_ledgers(first_ledger=first_ledger), advance)
+            is_wanted, _count_progress(client.list_ledgers(first_ledger=first_ledger), advance)
         )
         if newest:
             wanted = reversed(deque(wanted, maxlen=limit))
@@ -158,7 +158,7 @@ def _total(listed: list[LedgerRecord]) -> str:
     size = sum(record.length_bytes or 0 for record in listed)
     still = sum(not record.is_closed for record in listed)
     ledgers = "1 ledger" if len(listed) == 1 else f"{len(listed)} ledgers"
-    return f"{ledgers}, {still} not closed; the closed ones have {bytes_told(size)}"
+    return f"{ledgers}, {still} not closed; the closed ones have {format_bytes(size)}"
 
 
 def _fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
@@ -190,7 +190,9 @@ def _seen(records: Iterable[LedgerRecord], asked: Asked) -> Iterator[tuple[list[
         yield page, asked(page)
 
 
-def _told(records: Iterable[LedgerRecord], on_ledger: Callable[[int], None]) -> Iterator[LedgerRecord]:
+def _count_progress(
+    records: Iterable[LedgerRecord], on_ledger: Callable[[int], None]
+) -> Iterator[LedgerRecord]:
     for record in records:
         yield record
         on_ledger(1)

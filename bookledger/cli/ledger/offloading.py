@@ -9,7 +9,7 @@ import click
 from ledgers import LedgerError
 from metadata.records.cold.cold_copy import check_url
 
-from ..membership.places import LedgerPlace, connected, ledger_place
+from ..membership.targets import LedgerPlace, connected, ledger_place
 from ..messages.help import command
 from ..messages.interruption import again
 from ..options import json_option

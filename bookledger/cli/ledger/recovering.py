@@ -10,7 +10,7 @@ import click
 from ledgers import LedgerClient, LedgerRecord, LossAssessment
 from metadata.records.ledger_record import JOURNAL
 
-from ..membership.places import LedgerPlace, connected, ledger_place
+from ..membership.targets import LedgerPlace, connected, ledger_place
 from ..messages.help import command
 from ..messages.interruption import again
 from ..options import json_option
@@ -126,7 +126,7 @@ def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
 def _of_a_journal(record: LedgerRecord) -> Iterator[str]:
     """A warning for a journal's segment, because journals rely on entries that their acceptors have acknowledged."""
     if (journal := record.custom_metadata.get(JOURNAL)) is not None:
-        from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER
+        from qjm_compat.acceptor.acceptor_ledgers import ACCEPTOR_OF_LEDGER
 
         acceptor = record.custom_metadata.get(ACCEPTOR_OF_LEDGER, b"")
         yield (

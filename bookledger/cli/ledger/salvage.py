@@ -15,12 +15,12 @@ from ledgers import Columns, Gap, LedgerClient, Salvage
 from ledgers.reading.batch_read import entries_of
 
 from ..config.clients import client_config
-from ..membership.places import LedgerPlace, ledger_place
+from ..membership.targets import LedgerPlace, ledger_place
 from ..messages.exit_codes import ExitCode
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
+from ..messages.interruption import advise_when_stopped, again
 from ..options import FilePath, json_option
-from ..output import Progress, check_is_new, print_json, print_record, waiting, whole_file
+from ..output import ProgressBar, check_is_new, print_json, print_record, waiting, whole_file
 from ..terminal import say
 
 STANDARD_OUTPUT = Path("-")
@@ -61,9 +61,9 @@ def salvage(
     if output == STANDARD_OUTPUT:
         raise click.UsageError("--output takes a file: what is missing is printed on standard output")
     check_is_new(output)
-    found, ledger_id = _Found(), place.ledger_id
+    found, ledger_id = _SalvageFindings(), place.ledger_id
     with (
-        told_when_stopped(lambda: f"{output} was not written, and nothing was changed; {again()}"),
+        advise_when_stopped(lambda: f"{output} was not written, and nothing was changed; {again()}"),
         whole_file(output) as out,
         LedgerClient(place.metadata_uri, config=client_config()) as client,
     ):
@@ -71,20 +71,20 @@ def salvage(
             ledger = client.salvage_ledger(
                 ledger_id, password=place.password, bookies=bookies, past_the_end=past_the_end
             )
-        with Progress(f"salvaging ledger {ledger_id}", ledger.record.length_bytes) as advance:
+        with ProgressBar(f"salvaging ledger {ledger_id}", ledger.record.length_bytes) as advance:
             for part in ledger.parts():
                 if isinstance(part, Gap):
                     found.add_gap(part, as_json=as_json)
                 else:
                     out.writelines(found.lines(part, ledger.proven_through))
                     advance(len(part.payload))
-        found.tell_last_gap(as_json=as_json)
+        found.print_last_gap(as_json=as_json)
     _report(ledger, found, output, as_json=as_json)
     sys.exit(ExitCode.DONE if found.is_all_of(ledger) else ExitCode.PARTLY)
 
 
 @dataclass(slots=True)
-class _Found:
+class _SalvageFindings:
     """The findings so far. `gap`: the last gap, which may continue."""
 
     entries: int = 0
@@ -108,10 +108,10 @@ class _Found:
         self.missing += gap.last_entry - gap.first_entry + 1
         joined = self.gap.followed_by(gap) if self.gap is not None else None
         if joined is None:
-            self.tell_last_gap(as_json=as_json)
+            self.print_last_gap(as_json=as_json)
         self.gap = joined or gap
 
-    def tell_last_gap(self, *, as_json: bool) -> None:
+    def print_last_gap(self, *, as_json: bool) -> None:
         if self.gap is not None:
             _print_gap(self.gap, as_json=as_json)
         self.gap = None
@@ -132,18 +132,18 @@ def _line(entry_id: int, payload: bytes, *, is_proven: bool) -> bytes:
 def _print_gap(gap: Gap, *, as_json: bool) -> None:
     if as_json:
         first, last = gap.first_entry, gap.last_entry
-        told = {"unreadable": list(gap.unreadable), "lacking": list(gap.lacking)}
-        print_json({"missing": [first, last], **told})
+        bookies = {"unreadable": list(gap.unreadable), "lacking": list(gap.lacking)}
+        print_json({"missing": [first, last], **bookies})
         return
     which = f"entry {gap.first_entry}"
     if gap.last_entry > gap.first_entry:
         which = f"entries {gap.first_entry} to {gap.last_entry}"
-    told_of = [f"{name}: a copy that cannot be read" for name in gap.unreadable]
-    told_of += [f"{name}: none" for name in gap.lacking]
-    say(f"missing: {which} ({'; '.join(told_of) or 'none of its bookies was asked'})")
+    reasons = [f"{name}: a copy that cannot be read" for name in gap.unreadable]
+    reasons += [f"{name}: none" for name in gap.lacking]
+    say(f"missing: {which} ({'; '.join(reasons) or 'none of its bookies was asked'})")
 
 
-def _report(ledger: Salvage, found: _Found, output: Path, *, as_json: bool) -> None:
+def _report(ledger: Salvage, found: _SalvageFindings, output: Path, *, as_json: bool) -> None:
     fields: dict[str, Any] = {
         "ledger_id": ledger.record.ledger_id,
         "state": ledger.record.state.value,

@@ -11,9 +11,9 @@ import click
 from ledgers import LedgerError, Log, LogWriter, NewRecord
 from ledgers.logs.record_batch import Numbered
 
-from ..membership.places import LogPlace, log_place
+from ..membership.targets import LogPlace, log_place
 from ..messages.help import command
-from ..messages.interruption import told_when_stopped
+from ..messages.interruption import advise_when_stopped
 from ..options import json_option
 from ..output import print_record
 from ..payloads.source import HEADING, Source, source_options
@@ -44,7 +44,7 @@ def append(place: LogPlace, create: bool, take_over: bool, source: Source, as_js
     """
     stored = _Stored(place.name)
     found = source.records(new_record_in, stored.check)
-    with told_when_stopped(stored.how), place.opened(create=create) as log:
+    with advise_when_stopped(stored.how), place.opened(create=create) as log:
         if not take_over:
             _check_has_no_writer(log)
         with stored.by(log.writer()) as writer:

@@ -8,11 +8,11 @@ from typing import Any, Literal
 import click
 
 from ledgers import LedgerError, Log, NoSuchCursor
-from ledgers.logs.cursors.where import Where
+from ledgers.logs.cursors.start_position import Where
 from metadata import keys
 from metadata.records.coordination.cursor_record import CursorRecord
 
-from ..membership.places import LogPlace, log_place
+from ..membership.targets import LogPlace, log_place
 from ..messages.help import command
 from ..options import Moment, json_option
 from ..output import print_record, print_records
@@ -82,6 +82,6 @@ def _fields(log: Log, name: str, record: CursorRecord) -> dict[str, Any]:
     except LedgerError as error:
         fields |= {**dict.fromkeys(lags), "problem": str(error)}
     else:
-        told = (lag.records, lag.bytes, round(lag.seconds, 3), lag.truncated)
-        fields |= {**dict(zip(lags, told, strict=True)), "problem": None}
+        values = (lag.records, lag.bytes, round(lag.seconds, 3), lag.truncated)
+        fields |= {**dict(zip(lags, values, strict=True)), "problem": None}
     return {**fields, "consumer": record.consumer or None, "changed_at": time_field(record.changed_ms * 1000)}

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from ledgers.logs.forks.sharing import Sharing
+from ledgers.logs.forks.fork_sharing import Sharing
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.segment import Segment
 

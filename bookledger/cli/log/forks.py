@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from ..membership.places import LogPlace, log_place
+from ..membership.targets import LogPlace, log_place
 from ..messages.help import command
 from ..options import Moment, json_option, yes_option
 from ..output import print_record

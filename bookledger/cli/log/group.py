@@ -11,12 +11,12 @@ import click
 from ledgers import LogIncomplete, NoSuchLog, Retention
 
 from ..membership.cluster_survey import check_is_cluster
-from ..membership.places import LogPlace, connected, log_place
+from ..membership.targets import LogPlace, connected, log_place
 from ..messages.help import group
-from ..messages.interruption import again, nothing_changed, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, again, nothing_changed
+from ..messages.sizes import format_bytes
 from ..options import Moment, json_option, log_argument, log_password_option, metadata_option, yes_option
-from ..output import Progress, long_work, print_json, print_record, print_records
+from ..output import ProgressBar, long_work, print_json, print_record, print_records
 from ..terminal import confirm
 from .append import append
 from .cursors import cursors, seek
@@ -110,9 +110,9 @@ def list_(metadata_uri: str, as_json: bool) -> None:
     Examples:
         bookledger log list
     """
-    bar = Progress("looking at logs", None, of="logs", prints=as_json, is_mostly_quick=True)
+    bar = ProgressBar("looking at logs", None, of="logs", prints=as_json, is_mostly_quick=True)
     rows = []
-    with told_when_stopped(nothing_changed), connected(metadata_uri) as client, bar as advance:
+    with advise_when_stopped(nothing_changed), connected(metadata_uri) as client, bar as advance:
         for name, record in client.list_logs():
             advance(1)
             rows.append({**log_fields(name, record), "set": record.log_set})
@@ -222,9 +222,9 @@ def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
         with suppress(NoSuchLog, LogIncomplete):  # completes the deletion of a log that is partly deleted
             sharing = client.log(name, password=place.password).sharing()
             if not yes:
-                frees = f"{bytes_told(sharing.own_bytes)} of each copy are freed"
+                frees = f"{format_bytes(sharing.own_bytes)} of each copy are freed"
                 others = ", ".join(dict.fromkeys(one.log for one in sharing.logs))
-                stays = f", {bytes_told(sharing.shared_bytes)} stay for {others}" if others else ""
+                stays = f", {format_bytes(sharing.shared_bytes)} stay for {others}" if others else ""
                 confirm(f"delete log {name} and everything in it ({frees}{stays})?")
         with long_work(f"deleting log {name}", lambda: f"log {name} may be partly deleted; {again()}"):
             client.delete_log(name, password=place.password)

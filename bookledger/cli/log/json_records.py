@@ -40,13 +40,13 @@ def _fields(record: Record) -> dict[str, Any]:
     return {**fields, "payload_base64": _base64(record.payload)}
 
 
-def new_record_in(told: object) -> NewRecord:
+def new_record_in(fields: object) -> NewRecord:
     """The record to append that a line describes. Its position and time are ignored. Raises ValueError."""
-    payload = payload_of(told)
-    assert isinstance(told, Mapping)
-    producer, sequence = told.get("producer"), told.get("sequence")
+    payload = payload_of(fields)
+    assert isinstance(fields, Mapping)
+    producer, sequence = fields.get("producer"), fields.get("sequence")
     try:
-        known = payload, _key_in(told), _headers_in(told), told.get("event_time_us")
+        known = payload, _key_in(fields), _headers_in(fields), fields.get("event_time_us")
         if producer is None and sequence is None:
             return NewRecord(*known)
         return Numbered(*known, *numbering(producer, sequence))
@@ -54,13 +54,13 @@ def new_record_in(told: object) -> NewRecord:
         raise ValueError(str(error)) from None
 
 
-def _key_in(told: Mapping[str, object]) -> bytes | None:
-    name, key = _one_of(told, "key")
+def _key_in(fields: Mapping[str, object]) -> bytes | None:
+    name, key = _one_of(fields, "key")
     return None if key is None else _bytes_of(name, key)
 
 
-def _headers_in(told: Mapping[str, object]) -> dict[str, bytes]:
-    name, headers = _one_of(told, "headers")
+def _headers_in(fields: Mapping[str, object]) -> dict[str, bytes]:
+    name, headers = _one_of(fields, "headers")
     if headers is None:
         return {}
     if not isinstance(headers, Mapping):
@@ -68,12 +68,12 @@ def _headers_in(told: Mapping[str, object]) -> dict[str, bytes]:
     return {header: _bytes_of(name, value) for header, value in headers.items()}
 
 
-def _one_of(told: Mapping[str, object], name: str) -> tuple[str, object]:
+def _one_of(fields: Mapping[str, object], name: str) -> tuple[str, object]:
     """Whichever of `name` and `name`_base64 exists, with its value; None if neither does."""
     encoded = f"{name}_base64"
-    if name in told and encoded in told:
+    if name in fields and encoded in fields:
         raise ValueError(f"it has both {name} and {encoded}")
-    return (name, told[name]) if name in told else (encoded, told.get(encoded))
+    return (name, fields[name]) if name in fields else (encoded, fields.get(encoded))
 
 
 def _bytes_of(name: str, value: object) -> bytes:

@@ -9,10 +9,10 @@ import click
 
 from ledgers import Log, RecordBatch
 
-from ..membership.places import LogPlace, log_place
-from ..membership.set_back import set_back_check
+from ..membership.rollback_check import rollback_check
+from ..membership.targets import LogPlace, log_place
 from ..messages.help import command
-from ..messages.interruption import told_when_stopped
+from ..messages.interruption import advise_when_stopped
 from ..messages.outages import Outages
 from ..options import (
     Finite,
@@ -22,7 +22,7 @@ from ..options import (
     outage_option,
     raw_option,
 )
-from ..output import Progress
+from ..output import ProgressBar
 from ..payloads.following import at_most, followed
 from ..payloads.printing import Kind, Printer, output_option
 from .json_records import json_line
@@ -86,12 +86,12 @@ def read(
     if last is not None and first is not None and last < first:
         raise click.UsageError(f"--last {last} comes before --first {first}")
     printer = Printer(RECORDS, output, raw=raw, as_json=as_json)
-    with told_when_stopped(printer.how), printer.opened(), place.opened() as log:
+    with advise_when_stopped(printer.how), printer.opened(), place.opened() as log:
         start = start_of(log, first, since)
         stop = log.end() if last is None else last + 1
         printer.begin(start)
         title, count = f"reading log {place.name}", max(0, stop - start)
-        with Progress(title, count, of="records", prints=printer.is_on_standard_output) as advance:
+        with ProgressBar(title, count, of="records", prints=printer.is_on_standard_output) as advance:
             for batch in log.batches(start, stop):
                 printer.write(batch)
                 advance(len(batch))
@@ -132,12 +132,12 @@ def tail(
     if new and (first is not None or since is not None):
         raise click.UsageError("--new excludes --first and --since")
     printer = Printer(RECORDS, raw=raw, as_json=as_json)
-    with told_when_stopped(printer.how), place.opened() as log:
+    with advise_when_stopped(printer.how), place.opened() as log:
         printer.begin(log.end() if new else start_of(log, first, since))
         batches = followed(
             lambda start, seconds: log.tail_batches(start, timeout=seconds),
             log.end,
-            set_back_check(place.metadata_uri),
+            rollback_check(place.metadata_uri),
             lambda: False,
             printer,
             timeout,

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from ledgers import Retention
-from metadata.records.logs.retained import Retained
-from metadata.records.logs.retention import CountedCursor, told
+from metadata.records.logs.retention import CountedCursor, retention_to_dict
+from metadata.records.logs.retention_view import RetentionView
 
-from ..membership.places import LogPlace, log_place
+from ..membership.targets import LogPlace, log_place
 from ..messages.help import command
 from ..options import all_of, json_option
 from ..output import print_json, print_record, print_records
@@ -120,7 +120,7 @@ def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
         print_records(cursors, as_json=False, none="")
 
 
-def retention_fields(found: Retained) -> dict[str, Any]:
+def retention_fields(found: RetentionView) -> dict[str, Any]:
     """The fields of a log's retention. The next round deletes records before position `goes_before`; `next` describes
     the following deletion."""
     settled = found.record.retention
@@ -133,7 +133,7 @@ def retention_fields(found: Retained) -> dict[str, Any]:
     elif following is not None:
         why = following.why
     return {
-        "retention": told(settled),
+        "retention": retention_to_dict(settled),
         "goes_before": None if found.record.legal_hold else judgement.before,
         "next": {
             "first_position": None if following is None else following.first_position,

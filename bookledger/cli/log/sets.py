@@ -9,9 +9,9 @@ import click
 
 from ledgers import LedgerError, Log, NoSuchLogSet, Retention
 from metadata.records.logs.log_set_record import LOGS_MAX, LogSetRecord
-from metadata.records.logs.retention import told
+from metadata.records.logs.retention import retention_to_dict
 
-from ..membership.places import LogPlace, connected
+from ..membership.targets import LogPlace, connected
 from ..messages.help import command, group
 from ..messages.interruption import again
 from ..options import json_option, log_password_option, made_of, metadata_option, yes_option
@@ -179,7 +179,7 @@ def _fields(name: str, record: LogSetRecord) -> dict[str, Any]:
         "log_count": record.logs,
         "growth_count": len(record.growths),
         "growing_to": record.growing_to or None,
-        "retention": told(record.model.retention) if record.model.retention.is_set else None,
+        "retention": retention_to_dict(record.model.retention) if record.model.retention.is_set else None,
         "legal_hold": record.model.legal_hold,
     }
 

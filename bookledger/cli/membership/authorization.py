@@ -20,14 +20,14 @@ def acting(what: str, **about: int | str | None) -> Iterator[None]:
     """Audits the operation in its block. Raises NotAllowed for a certificate of another role."""
     me = _me()
     if why := me.may_not(Right.MAINTAIN):
-        me.tell(Act.REFUSED, f"{what}: {why}", **about)
+        me.record_audit(Act.REFUSED, f"{what}: {why}", **about)
         raise NotAllowed(why)
     try:
         yield
     except Exception as error:
-        me.tell(Act.ORDER, str(error), order=what, **about)
+        me.record_audit(Act.ORDER, str(error), order=what, **about)
         raise
-    me.tell(Act.ORDER, DONE, order=what, **about)
+    me.record_audit(Act.ORDER, DONE, order=what, **about)
 
 
 def _me() -> Peer:

@@ -16,7 +16,7 @@ from metadata.records.cluster import cluster_id
 from metadata.store import MetadataStore
 
 from ..options import Finite
-from ..output import Progress, waiting
+from ..output import ProgressBar, waiting
 
 T = TypeVar("T")
 
@@ -56,9 +56,9 @@ async def cluster_there(store: MetadataStore) -> str:
     return name
 
 
-def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> Progress:
+def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> ProgressBar:
     """The progress bar of a command that reads the records of all ledgers; most clusters have few."""
-    return Progress("looking at ledgers", total, of="ledgers", prints=prints, is_mostly_quick=True)
+    return ProgressBar("looking at ledgers", total, of="ledgers", prints=prints, is_mostly_quick=True)
 
 
 def surveyed(metadata_uri: str, lost_after: float, *, may_be_counted: bool = False) -> Survey:

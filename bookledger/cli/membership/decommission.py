@@ -18,20 +18,20 @@ from ledgers.errors import LedgerError
 from metadata import keys, settled_writes
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.records import decommissioned
+from metadata.records import decommissioned_bookies
 from metadata.records.cluster import Cookie, read_cookie
-from metadata.records.decommissioned import Decommissioned
+from metadata.records.decommissioned_bookies import Decommissioned
 from metadata.store import MetadataStore
 
 from ..messages.help import command
-from ..messages.interruption import again, nothing_changed, told_when_stopped
-from ..messages.sizes import bytes_told
+from ..messages.interruption import advise_when_stopped, again, nothing_changed
+from ..messages.sizes import format_bytes
 from ..options import json_option, metadata_option, yes_option
 from ..output import print_record
 from ..terminal import confirm, say
 from .authorization import acting
 from .cluster_survey import lost_after_option, surveyed, with_store
-from .taking_back import print_taken_back
+from .order_cancellation import print_order_cancelled
 
 LOOK_SECONDS = 2.0
 
@@ -74,9 +74,9 @@ def drain(
     """
     if cancel:
         give(metadata_uri, name, None, instead_of=(OrderKind.DRAIN,))
-        print_taken_back(metadata_uri, name, as_json=as_json)
+        print_order_cancelled(metadata_uri, name, as_json=as_json)
         return
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         seen = surveyed(metadata_uri, lost_after)
     _check_enough_are_left(seen, name)
     if dry_run:
@@ -123,9 +123,9 @@ def decommission(
     if cancel:
         give(metadata_uri, name, None, instead_of=(OrderKind.GIVEN_UP,))
         with_store(metadata_uri, lambda store: _stays(store, name))
-        print_taken_back(metadata_uri, name, as_json=as_json)
+        print_order_cancelled(metadata_uri, name, as_json=as_json)
         return
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         seen = surveyed(metadata_uri, lost_after)
     is_given_up = seen.view.orders.get(name) is OrderKind.GIVEN_UP
     if not is_given_up and any(one.bookie.bookie_id == name for one in seen.bookies if one.registration):
@@ -195,13 +195,13 @@ async def forget(store: MetadataStore, name: str) -> None:
         await _check_is_gone(store, name)
         known = Cookie.decode(keys.cookie(name), cookie.value)
         incarnation, at_ms = known.incarnation, time.time_ns() // 1_000_000
-        await decommissioned.note(store, Decommissioned(name, incarnation, at_ms, known.predecessors))
+        await decommissioned_bookies.note(store, Decommissioned(name, incarnation, at_ms, known.predecessors))
         await store.delete(keys.cookie(name), cookie.version)
         try:
             await _check_is_gone(store, name)
         except LedgerError:
             await settled_writes.create(store, keys.cookie(name), cookie.value)
-            await decommissioned.take_back(store, incarnation)
+            await decommissioned_bookies.take_back(store, incarnation)
             raise
     for key in (keys.absent(name), keys.collected(name), keys.life(name), keys.order(name)):
         await settled_writes.delete(store, key)
@@ -211,7 +211,7 @@ async def _stays(store: MetadataStore, name: str) -> None:
     """Records that the bookie stays: an interrupted command may have recorded that it was to be forgotten."""
     cookie = await read_cookie(store, name)
     if cookie is not None:
-        await decommissioned.take_back(store, cookie.incarnation)
+        await decommissioned_bookies.take_back(store, cookie.incarnation)
 
 
 async def _check_is_gone(store: MetadataStore, name: str) -> None:
@@ -233,7 +233,7 @@ def _check_enough_are_left(seen: Survey, name: str) -> None:
 
 def _report(metadata_uri: str, lost_after: float, name: str, what: str, *, wait: bool, as_json: bool) -> None:
     pace = _Pace()
-    with told_when_stopped(lambda: _how(name, what)):
+    with advise_when_stopped(lambda: _how(name, what)):
         _wait(metadata_uri, lost_after, name, what, pace, wait=wait, as_json=as_json)
 
 
@@ -289,7 +289,7 @@ def _hindrances(seen: Survey, name: str) -> list[str]:
     ]
     theirs = {
         ledger_id
-        for ledger_id, copies in seen.amiss.items()
+        for ledger_id, copies in seen.bad_copies_by_ledger.items()
         if any(copy.bookie.bookie_id == name for copy in copies)
     }
     why = Counter(mark.why_not for mark in seen.marks if mark.ledger_id in theirs and mark.why_not)
@@ -299,7 +299,7 @@ def _hindrances(seen: Survey, name: str) -> list[str]:
 def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
     seconds = pace.seconds_left(left["bytes"])
     until = "" if seconds is None else f", done in about {seconds:.0f} s"
-    size = bytes_told(left["bytes"])
+    size = format_bytes(left["bytes"])
     return f"{name}: {left['fragment_count']} fragments of {left['ledgers']} ledgers, {size} left{until}"
 
 

@@ -33,7 +33,7 @@ def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
             absent = with_store(metadata_uri, lambda store: _absent(store, ledger_id))
         except MetadataError:
             raise error from None
-        raise LedgerError(f"{error}; {_told(error, absent, deleting=deleting)}") from error
+        raise LedgerError(f"{error}; {_describe_remedies(error, absent, deleting=deleting)}") from error
 
 
 async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
@@ -44,7 +44,7 @@ async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
     return [one for one in seen if one.presence is not Presence.LIVING]
 
 
-def _told(error: OfALedger, absent: Sequence[Whereabouts], *, deleting: bool) -> str:
+def _describe_remedies(error: OfALedger, absent: Sequence[Whereabouts], *, deleting: bool) -> str:
     lost = [f"{one.bookie} ({one.why})" for one in absent if one.is_lost]
     away = [str(one.bookie) for one in absent if not one.is_lost]
     if not absent and not isinstance(error, EntryUnreadable):

@@ -92,5 +92,5 @@ def _apart(text: str | None) -> tuple[str | None, tuple[str, ...]]:
     """Splits the help into text and examples."""
     if text is None:
         return None, ()
-    told, _, examples = inspect.cleandoc(text).partition(f"\n\n{EXAMPLES}:\n")
-    return told, tuple(inspect.cleandoc(examples).splitlines())
+    description, _, examples = inspect.cleandoc(text).partition(f"\n\n{EXAMPLES}:\n")
+    return description, tuple(inspect.cleandoc(examples).splitlines())

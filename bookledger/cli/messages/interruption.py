@@ -12,7 +12,7 @@ from .exit_codes import ExitCode, is_of_signal
 
 
 @contextmanager
-def told_when_stopped(how: Callable[[], str]) -> Iterator[None]:
+def advise_when_stopped(how: Callable[[], str]) -> Iterator[None]:
     """Calls `how` only when the work is stopped; its text describes the work done and how to continue.
 
     An interrupt is re-raised as SystemExit, because click would print an empty line for it.

@@ -32,19 +32,19 @@ MEANINGS: dict[type[JournalError], str] = {
 """Meanings by class, also for subclasses without an entry. Other errors explain themselves."""
 
 
-def journal_error_told(error: JournalError) -> str:
+def describe_journal_error(error: JournalError) -> str:
     """One line: the meaning, the message, each acceptor's error, and Hadoop's class."""
     meaning = next((MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS), "")
     parts = [meaning, _detail(error)]
     return f"{': '.join(part for part in parts if part)} ({hadoop_name(error)})"
 
 
-def outage_told(error: JournalError, *, is_alone: bool) -> str:
+def describe_outage(error: JournalError, *, is_alone: bool) -> str:
     """A clause for a wait, only with the peers that did not answer. `is_alone`: the one acceptor need not be named."""
     if isinstance(error, JournalUnavailable):
         return _cause(error)
     if not isinstance(error, QuorumFailed) or isinstance(error, QuorumTimeout) or not error.errors:
-        return journal_error_told(error)
+        return describe_journal_error(error)
     names: dict[str, list[str]] = {}
     for name, one in error.errors.items():
         names.setdefault(_cause(one), []).append(name)
@@ -72,5 +72,5 @@ def _detail(error: JournalError) -> str:
 
 def _said_by_one(error: Exception) -> str:
     if isinstance(error, JournalError):
-        return journal_error_told(error)
+        return describe_journal_error(error)
     return "; ".join(str(error).splitlines()) or type(error).__name__

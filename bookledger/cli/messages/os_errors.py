@@ -9,7 +9,7 @@ _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Errors on an open file, which do not name the file. Our own code adds the name, except for standard output."""
 
 
-def os_error_told(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """The error in one line."""
     why = error.strerror or str(error)
     if isinstance(error.filename, str | bytes):

@@ -6,7 +6,7 @@ UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 STEP = 1024
 
 
-def bytes_told(count: int) -> str:
+def format_bytes(count: int) -> str:
     """Formats such as `1.5 MiB (1,572,864 bytes)`; below one KiB only the exact count."""
     exact = f"{count:,} byte{'' if count == 1 else 's'}"
     return exact if abs(count) < STEP else f"{short_size(count)} ({exact})"

@@ -13,16 +13,16 @@ from typing import IO, Any
 
 import click
 
-from bookie.upkeep.healing.view import look
+from bookie.upkeep.healing.cluster_view import look
 from bookledger.cluster.log_chains import BrokenSegment, broken_segments
 from bookledger.cluster.survey import bookies_seen
 from ledgers.errors import LedgerError
 from metadata import opened_store
 from metadata.backup import hold
-from metadata.backup.file import BackupWriter, Header
+from metadata.backup.backup_file import BackupWriter, Header
+from metadata.backup.backup_restore import check as check_backup
+from metadata.backup.backup_restore import restore as restore_backup
 from metadata.backup.hold import HoldKind, Misfits, Restored
-from metadata.backup.restoring import check as check_backup
-from metadata.backup.restoring import restore as restore_backup
 from metadata.backup.saving import TRIES_MAX, save
 from metadata.errors import BackupUnusable
 from metadata.store import MetadataStore
@@ -30,11 +30,11 @@ from metadata.store import MetadataStore
 from ..membership.authorization import acting
 from ..membership.cluster_survey import cluster_there, looking_at_ledgers, with_store
 from ..messages.help import group
-from ..messages.interruption import again, nothing_changed, told_when_stopped
+from ..messages.interruption import advise_when_stopped, again, nothing_changed
 from ..options import FilePath, json_option, metadata_option, optional_metadata_option, yes_option
-from ..output import Progress, check_is_new, print_record, print_records, whole_file
+from ..output import ProgressBar, check_is_new, print_record, print_records, whole_file
 from ..terminal import confirm, say
-from .noted import NotesCompared, compare_notes, make_again
+from .note_comparison import NoteComparison, compare_notes, rebuild_records
 from .rebuilding import rebuild
 
 KINDS = ("unknown", "open_elsewhere", "closed_elsewhere", "lacking", "cut_short")
@@ -66,7 +66,7 @@ def roles(metadata_uri: str) -> None:
     Examples:
         bookledger metadata roles --metadata etcd://etcd1:2379/prod
     """
-    from metadata.etcd.access import etcdctl_commands
+    from metadata.etcd.etcd_roles import etcdctl_commands
 
     for line in etcdctl_commands(metadata_uri):
         say(line)
@@ -83,7 +83,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
         bookledger metadata backup monday.backup
     """
     check_is_new(file)
-    bar = Progress("backing up", None, of="keys")
+    bar = ProgressBar("backing up", None, of="keys")
 
     async def work(store: MetadataStore) -> int:
         name = await cluster_there(store)
@@ -92,7 +92,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
                 return await _save(store, file, name, bar)
         raise LedgerError(f"journals or logs changed during each of {TRIES_MAX} tries: try again later")
 
-    with told_when_stopped(lambda: f"{file} is not there; {again(so='begin again')}"), bar:
+    with advise_when_stopped(lambda: f"{file} is not there; {again(so='begin again')}"), bar:
         keys = with_store(metadata_uri, work)
     print_record({"file": str(file), "keys": keys, "bytes": file.stat().st_size}, as_json=as_json)
 
@@ -101,7 +101,7 @@ class _JournalsChanged(Exception):
     """The backup is inconsistent, because journals or logs changed."""
 
 
-async def _save(store: MetadataStore, file: Path, name: str, bar: Progress) -> int:
+async def _save(store: MetadataStore, file: Path, name: str, bar: ProgressBar) -> int:
     """Writes a backup once; returns its number of keys. Raises _JournalsChanged if it must be retried."""
     with whole_file(file) as unfinished:
         writer = BackupWriter(unfinished, Header(name, _now_ms()))
@@ -145,23 +145,23 @@ def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: boo
 
 def _checked(file: Path, opened: IO[bytes]) -> tuple[Header, int]:
     """Verifies a backup. Raises LedgerError if it cannot be used."""
-    bar = Progress("reading the backup", file.stat().st_size, is_mostly_quick=True)
+    bar = ProgressBar("reading the backup", file.stat().st_size, is_mostly_quick=True)
     try:
-        with told_when_stopped(nothing_changed), bar:
+        with advise_when_stopped(nothing_changed), bar:
             return check_backup(opened, bar)
     except BackupUnusable as error:
         raise LedgerError(f"{file} cannot be restored: {error}") from error
 
 
 def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
-    bar = Progress("restoring", keys, of="keys")
+    bar = ProgressBar("restoring", keys, of="keys")
 
     async def work() -> None:
         async with opened_store(metadata_uri, create=True) as store:
             with bar:
                 await restore_backup(store, opened, _now_ms(), bar)
 
-    with told_when_stopped(
+    with advise_when_stopped(
         lambda: f"{bar.done} of {keys} keys are written, which is not a cluster yet; {again()}"
     ):
         asyncio.run(work())
@@ -186,7 +186,7 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
         bookledger metadata check
         bookledger metadata check --accept
     """
-    with told_when_stopped(nothing_changed):
+    with advise_when_stopped(nothing_changed):
         with looking_at_ledgers():
             restored, found = _compared(metadata_uri)
             broken = with_store(metadata_uri, broken_segments)
@@ -200,9 +200,9 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
         print_records(rows, as_json=as_json, none="there are no bookies")
     if noted.listed:
         print_records(noted.rows, as_json=as_json, none="")
-    if noted.behind:
-        print_records(noted.rows_behind, as_json=as_json, none="")
-    _tell_broken(broken, as_json=as_json)
+    if noted.stale:
+        print_records(noted.stale_rows, as_json=as_json, none="")
+    _print_broken(broken, as_json=as_json)
     fits = noted.fits and not broken
     if restored is not None:
         fits = fits and bool(found) and all(one is not None and one.fits for one in found.values())
@@ -218,7 +218,7 @@ def check(metadata_uri: str, accept: bool, dry_run: bool, yes: bool, as_json: bo
 
 
 def _accept(
-    metadata_uri: str, noted: NotesCompared, lost: str, *, fits: bool, yes: bool, as_json: bool
+    metadata_uri: str, noted: NoteComparison, lost: str, *, fits: bool, yes: bool, as_json: bool
 ) -> None:
     """Rebuilds the records, and only then ends the hold."""
     if not fits and yes and not as_json:
@@ -228,7 +228,7 @@ def _accept(
     with acting("restored metadata accepted"):
         if noted.chained:  # held or not: no writer continues on these before they are brought up to date
             with_store(metadata_uri, lambda store: hold.begin(store, backup_ms=0, now_ms=_now_ms()))
-        made = make_again(metadata_uri)
+        made = rebuild_records(metadata_uri)
         with_store(metadata_uri, lambda store: hold.accept(store, made.heard))
     doubted = [one for one in made.chains if one.doubts]
     if not as_json:
@@ -257,9 +257,9 @@ def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | N
         restored = await hold.read(store)
         if restored is None:
             return None, {}
-        told = await hold.told(store, restored)
+        reports = await hold.read_misfits(store, restored)
         names = [one.bookie.bookie_id for one in bookies_seen(await look(store, 0), {})]
-        return restored, {name: told.get(name) for name in names}
+        return restored, {name: reports.get(name) for name in names}
 
     return with_store(metadata_uri, work)
 
@@ -273,7 +273,7 @@ def _kind(kind: HoldKind) -> dict[str, Any]:
     return {"ledgers": kind.ledgers, **({"first": list(kind.first[:10])} if kind.first else {})}
 
 
-def _tell_broken(broken: Sequence[BrokenSegment], *, as_json: bool) -> None:
+def _print_broken(broken: Sequence[BrokenSegment], *, as_json: bool) -> None:
     """Prints the segments that do not match their logs."""
     rows = [
         {
@@ -290,30 +290,30 @@ def _tell_broken(broken: Sequence[BrokenSegment], *, as_json: bool) -> None:
 
 
 def _what_is_lost(
-    found: dict[str, Misfits | None], noted: NotesCompared, broken: Sequence[BrokenSegment]
+    found: dict[str, Misfits | None], noted: NoteComparison, broken: Sequence[BrokenSegment]
 ) -> str:
     silent = [name for name, one in found.items() if one is None]
     lines = []
     if silent:
         lines.append(f"{', '.join(silent)} have not compared their entries yet.")
-    told = [one for one in found.values() if one is not None]
+    reports = [one for one in found.values() if one is not None]
     if noted.what_will_be:
         lines.append(noted.what_will_be)
-    if any(one.open_elsewhere.ledgers for one in told):
+    if any(one.open_elsewhere.ledgers for one in reports):
         lines.append(
             "Open ledgers without notes cannot be recovered if bookies hold more entries than their records "
             "know; `bookledger ledger salvage` copies the entries that exist."
         )
-    if any(one.cut_short.ledgers for one in told):
+    if any(one.cut_short.ledgers for one in reports):
         lines.append(
             "Ledgers that are cut short were closed before confirmed entries; "
             "`bookledger ledger salvage --past-the-end` copies these."
         )
-    if any(one.closed_elsewhere.ledgers for one in told):
+    if any(one.closed_elsewhere.ledgers for one in reports):
         lines.append(
             "Copies that the metadata places elsewhere will be dropped if the copies there are whole."
         )
-    if any(one.lacking.ledgers for one in told):
+    if any(one.lacking.ledgers for one in reports):
         lines.append(
             "Some copies that the metadata names are missing or not whole; they are healed from others, if any exist."
         )
@@ -325,7 +325,7 @@ def _what_is_lost(
 
 
 def _what_next(
-    found: dict[str, Misfits | None], noted: NotesCompared, broken: Sequence[BrokenSegment]
+    found: dict[str, Misfits | None], noted: NoteComparison, broken: Sequence[BrokenSegment]
 ) -> str:
     if any(one is None for one in found.values()):
         return "start all bookies; each compares its entries within seconds"

@@ -17,13 +17,13 @@ from bookie.errors import BookieError
 from bookie.offline.notes import notes_in
 from bookie.serving.directory import read_cookie
 from bookie.wire.messages import HeldNote
-from bookledger.cluster.rebuilding.cluster import Rebuilding, Source
+from bookledger.cluster.rebuilding.cluster_rebuild import BookieSource, Rebuilding
 from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.errors import LedgerError
 from ledgers.offloading.found_copies import copies_in
 from metadata import opened_store
-from metadata.backup.file import BackupWriter, Header
-from metadata.backup.restoring import check_may_be_rebuilt, put_rebuilt
+from metadata.backup.backup_file import BackupWriter, Header
+from metadata.backup.backup_restore import check_may_be_rebuilt, put_rebuilt
 from metadata.errors import BackupUnusable
 from metadata.records.cluster import Cookie, list_bookies
 from metadata.records.cold.cold_copy import check_url
@@ -32,9 +32,9 @@ from metadata.store import MetadataStore
 from ..config.clients import client_config
 from ..membership.authorization import acting
 from ..messages.help import command
-from ..messages.interruption import again, told_when_stopped
+from ..messages.interruption import advise_when_stopped, again
 from ..options import FilePath, checked_by, json_option, metadata_option
-from ..output import Progress, print_record, print_records
+from ..output import ProgressBar, print_record, print_records
 from ..terminal import say
 
 NOBODY = (
@@ -70,14 +70,14 @@ def rebuild(
         bookledger metadata rebuild --dry-run
         bookledger metadata rebuild --metadata sqlite:///srv/new.db /srv/bookie-*
     """
-    bar = Progress("reading the bookies' data", None, of="keys")
+    bar = ProgressBar("reading the bookies' data", None, of="keys")
 
     async def work() -> Rebuilding:
         async with opened_store(metadata_uri, create=True) as store:
             return await _rebuilt(store, directories, url, bar, dry_run=dry_run)
 
     with (
-        told_when_stopped(lambda: f"there is no cluster yet; {again()}"),
+        advise_when_stopped(lambda: f"there is no cluster yet; {again()}"),
         bar,
         nullcontext() if dry_run else acting("metadata rebuilt"),
     ):
@@ -86,7 +86,7 @@ def rebuild(
 
 
 async def _rebuilt(
-    store: MetadataStore, directories: Sequence[Path], url: str | None, bar: Progress, *, dry_run: bool
+    store: MetadataStore, directories: Sequence[Path], url: str | None, bar: ProgressBar, *, dry_run: bool
 ) -> Rebuilding:
     bookies = ConnectedBookies(store, client_config())
     try:
@@ -106,8 +106,8 @@ async def _rebuilt(
         await bookies.close()
 
 
-def _stopped(directories: Sequence[Path]) -> list[Source]:
-    return [Source(read_cookie(path), _notes_of(path)) for path in directories]
+def _stopped(directories: Sequence[Path]) -> list[BookieSource]:
+    return [BookieSource(read_cookie(path), _notes_of(path)) for path in directories]
 
 
 async def _notes_of(path: Path) -> AsyncGenerator[HeldNote, None]:
@@ -118,16 +118,16 @@ async def _notes_of(path: Path) -> AsyncGenerator[HeldNote, None]:
         raise LedgerError(f"{path}: {error}") from error
 
 
-async def _living(store: MetadataStore, bookies: ConnectedBookies) -> list[Source]:
+async def _living(store: MetadataStore, bookies: ConnectedBookies) -> list[BookieSource]:
     sources = []
     for one in await list_bookies(store):
         info = await bookies.info(one.bookie)
         cookie = Cookie(info.cluster_id, one.bookie.bookie_id, one.bookie.incarnation)
-        sources.append(Source(cookie, bookies.notes(one.bookie)))
+        sources.append(BookieSource(cookie, bookies.notes(one.bookie)))
     return sources
 
 
-async def _write(rebuilding: Rebuilding, file: IO[bytes], bar: Progress) -> None:
+async def _write(rebuilding: Rebuilding, file: IO[bytes], bar: ProgressBar) -> None:
     writer = BackupWriter(file, Header(rebuilding.cluster_id, _now_ms()))
     async with aclosing(rebuilding.items()) as items:
         async for item in items:
@@ -153,8 +153,8 @@ def _print(made: Rebuilding, *, dry_run: bool, as_json: bool) -> None:
         print_records([asdict(one) for one in made.doubts], as_json=as_json, none="")
     if as_json:
         return
-    if made.doubts_untold:
-        say(f"and {made.doubts_untold} more")
+    if made.doubts_omitted:
+        say(f"and {made.doubts_omitted} more")
     if not dry_run:
         say(
             "a ledger that was deleted shortly before may reappear, and one whose end no bookie knows is open until "

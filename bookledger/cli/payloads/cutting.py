@@ -14,7 +14,7 @@ import click
 from bookie.wire import ENTRY_BYTES_MAX
 from ledgers import LedgerError
 
-from ..messages.sizes import bytes_told
+from ..messages.sizes import format_bytes
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Delimiter(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
         if not 1 <= len(found) <= DELIMITER_BYTES_MAX:
             self.fail(
-                f"a delimiter is not empty, and has at most {bytes_told(DELIMITER_BYTES_MAX)}.", param, ctx
+                f"a delimiter is not empty, and has at most {format_bytes(DELIMITER_BYTES_MAX)}.", param, ctx
             )
         return found
 
@@ -96,7 +96,7 @@ def json_lines(file: BinaryIO, decoded: Callable[[object], T]) -> Iterator[T]:
     while line := file.readline(JSON_LINE_BYTES_MAX + 1):
         number += 1
         if len(line) > JSON_LINE_BYTES_MAX:
-            raise LedgerError(f"line {number} of the input has more than {bytes_told(JSON_LINE_BYTES_MAX)}")
+            raise LedgerError(f"line {number} of the input has more than {format_bytes(JSON_LINE_BYTES_MAX)}")
         try:
             yield decoded(_object_in(line))
         except ValueError as error:
@@ -112,9 +112,9 @@ def _object_in(line: bytes) -> object:
         raise ValueError(f"it is not JSON from its character {error.pos + 1} on") from None
 
 
-def payload_of(told: object) -> bytes:
+def payload_of(line: object) -> bytes:
     """The payload of a decoded line. Raises ValueError."""
-    match told:
+    match line:
         case {"payload_base64": _, "payload": _}:
             pass
         case {"payload_base64": str(encoded)}:

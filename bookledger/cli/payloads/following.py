@@ -20,7 +20,7 @@ from ..messages.outages import LOOK_SECONDS, PAUSE_SECONDS, Outages
 from .printing import Printer
 
 
-class Page(Protocol):
+class ItemPage(Protocol):
     """Some items, in order."""
 
     def __len__(self) -> int: ...
@@ -28,13 +28,13 @@ class Page(Protocol):
     def cut(self, start: int, stop: int) -> Self: ...
 
 
-P = TypeVar("P", bound=Page)
+P = TypeVar("P", bound=ItemPage)
 
 
 def followed(
     tail: Callable[[int, float], Iterator[P]],
     probe: Callable[[], object],
-    check_not_set_back: Callable[[str], object],
+    check_not_rolled_back: Callable[[str], object],
     has_ended: Callable[[], bool],
     printer: Printer[P],
     timeout: float | None,
@@ -43,8 +43,8 @@ def followed(
     """Yields pages from the first item not printed yet, with retries through outages of the metadata or of bookies.
 
     `tail` yields pages from an item on, and ends if nothing new comes within the timeout. `probe` raises if no bookie
-    answers. `check_not_set_back` raises if the metadata went back, so that nothing may come; its argument says how to
-    go on.
+    answers. `check_not_rolled_back` raises if the metadata went back, so that nothing may come; its argument says how
+    to go on.
     """
     news_at = time.monotonic()
     while True:
@@ -58,7 +58,7 @@ def followed(
                 return
             probe()  # tailing stays silent if nobody answers
             outages.is_over()
-            check_not_set_back(f"go on with --first {printer.next}")
+            check_not_rolled_back(f"go on with --first {printer.next}")
         except MetadataWentBack as error:
             raise LedgerError(f"{error}; go on with --first {printer.next}") from error
         except (MetadataUnavailable, NotEnoughAnswers, EntryUnreadable) as error:

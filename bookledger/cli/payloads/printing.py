@@ -171,8 +171,8 @@ class Printer(Generic[P]):
             return f"{self._output} was not written; {again()}"
         if not self.is_any:
             return f"perhaps no {self._kind.one} was printed; {again()}"
-        told = f"the {self._kind.many} up to {self.next - 1} are printed, perhaps more"
-        return f"{told}; go on with --first {self.next}"
+        printed = f"the {self._kind.many} up to {self.next - 1} are printed, perhaps more"
+        return f"{printed}; go on with --first {self.next}"
 
 
 def _entry_json_line(entry: Entry) -> bytes:

@@ -19,7 +19,7 @@ from ledgers.errors import EntryTooLarge
 
 from .. import standard_files
 from ..options import made_of
-from ..output import Progress
+from ..output import ProgressBar
 from . import cutting
 
 LOOK_MILLISECONDS = 200
@@ -95,7 +95,7 @@ class Source:
         """Appends the items of `records` and flushes them, under a progress bar; returns the bytes of all payloads."""
         total_bytes = 0
         cut_bytes = 0 if self.record_bytes is not None else len(self.delimiter or b"\n")
-        with Progress(title, None if self.json_lines else self._size_bytes()) as advance:
+        with ProgressBar(title, None if self.json_lines else self._size_bytes()) as advance:
             for number, record in enumerate(found, 1):
                 try:
                     append(record)

@@ -151,7 +151,7 @@ def _check_edits(given: Mapping[str, str]) -> None:
 def _check_log(given: Mapping[str, str]) -> None:
     """Checks that the log or the set exists, and has records that are selected."""
     from spark.logs.options import LogOptions
-    from spark.logs.parts import parts_of_batch
+    from spark.logs.segment_parts import parts_of_batch
     from spark.planning.selection import BadSelection
 
     try:

@@ -87,7 +87,7 @@ class NewOutput:
     def _stage(self, local: Path) -> Path:
         try:
             local.parent.mkdir(parents=True, exist_ok=True)
-            made = directory_beside(local.parent, f".{local.name}.{PARTIAL}-", "command", _tell)
+            made = directory_beside(local.parent, f".{local.name}.{PARTIAL}-", "command", _print_notice)
             self._staging = self._removing.enter_context(made)
         except OSError as error:
             raise LedgerError(
@@ -101,5 +101,5 @@ class NewOutput:
         return f"{self._where} is unfinished unless it has a {COMPLETE}: remove it before you try again"
 
 
-def _tell(text: str) -> None:
+def _print_notice(text: str) -> None:
     say(f"bookledger: {text}", err=True)

@@ -123,7 +123,7 @@ def sim(
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _SeedFindings:
     """The outcomes: first failures, counts, and rare paths never reached; the seconds exclude Spark's start."""
 
     shown: list[tuple[int, str]]
@@ -133,7 +133,7 @@ class _Found:
     seconds: float
 
 
-def _judge(found: _Found, seeds: int, output: str) -> None:
+def _judge(found: _SeedFindings, seeds: int, output: str) -> None:
     """Raises LedgerError unless every seed passed."""
     if found.violations or found.seeds != seeds:
         raise LedgerError(
@@ -145,11 +145,11 @@ def _judge(found: _Found, seeds: int, output: str) -> None:
         )
 
 
-def _run(where: OnSpark, layer: str, numbers: tuple[int, int, int, float], output: str) -> _Found:
+def _run(where: OnSpark, layer: str, numbers: tuple[int, int, int, float], output: str) -> _SeedFindings:
     layer_named(LAYERS[layer])  # a failed import raises before Spark has started
     new = NewOutput(output)
 
-    def work(session: SparkSession) -> _Found:
+    def work(session: SparkSession) -> _SeedFindings:
         from spark.campaign.simulate import Campaign, outcomes
         from spark.task_progress import task_progress
 
@@ -185,10 +185,10 @@ def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
         ) from error
 
 
-def _found(session: SparkSession, campaign: Campaign, output: str, seconds: float) -> _Found:
+def _found(session: SparkSession, campaign: Campaign, output: str, seconds: float) -> _SeedFindings:
     from spark.campaign.simulate import never_reached
 
     rows = session.read.parquet(output)
     broken = rows.where("violation is not null").orderBy("seed")
     shown = [(row["seed"], row["violation"]) for row in broken.limit(FAILURES_SHOWN_MAX).collect()]
-    return _Found(shown, broken.count(), rows.count(), never_reached(rows, campaign), seconds)
+    return _SeedFindings(shown, broken.count(), rows.count(), never_reached(rows, campaign), seconds)

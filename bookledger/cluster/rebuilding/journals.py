@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from metadata.errors import BadRecord
 from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord, decode_state
 from metadata.records.ledger_record import JOURNAL, LedgerRecord
-from qjm_compat.acceptor.programs.limits import TXID_MAX
-from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, STATE_OF_LEDGER
+from qjm_compat.acceptor.acceptor_ledgers import ACCEPTOR_OF_LEDGER, STATE_OF_LEDGER
+from qjm_compat.acceptor.programs.request_checks import TXID_MAX
 
 from .logs import EPOCHS_LEFT
 
@@ -30,7 +30,7 @@ class RebuiltAcceptor:
 
 
 @dataclass(frozen=True, slots=True)
-class _Of:
+class _SegmentLedger:
     """A ledger, the state that it describes, and the segment that it claims to be."""
 
     state: JournalState
@@ -65,7 +65,7 @@ def rebuilt_acceptor(
     Its epochs are above all known ones, so that every writer starts over and finalizes the segment in progress.
     Segments that a `known` state has dropped stay dropped.
     """
-    found = [one for ledger in ledgers if (one := _told(ledger)) is not None]
+    found = [one for ledger in ledgers if (one := _decode_ledger(ledger)) is not None]
     if known is not None:
         found = [one for one in found if known.shows(one.as_finalized)]
     if not found:
@@ -89,19 +89,19 @@ def rebuilt_acceptor(
     return RebuiltAcceptor(state, finalized, tuple(doubts))
 
 
-def _told(ledger: LedgerRecord) -> _Of | None:
+def _decode_ledger(ledger: LedgerRecord) -> _SegmentLedger | None:
     try:
         state = decode_state(STATE_OF_LEDGER, ledger.custom_metadata.get(STATE_OF_LEDGER, b""))
     except BadRecord:
         return None
     if state.storage is None or len(state.segments) != 1:
         return None
-    return _Of(state, replace(state.segments[0], ledger_id=ledger.ledger_id), ledger)
+    return _SegmentLedger(state, replace(state.segments[0], ledger_id=ledger.ledger_id), ledger)
 
 
-def _begun(found: Iterable[_Of], purged_below: int) -> list[_Of]:
+def _begun(found: Iterable[_SegmentLedger], purged_below: int) -> list[_SegmentLedger]:
     """One ledger for each segment, in order, without empty ones and those with only purged edits."""
-    by_start: dict[int, _Of] = {}
+    by_start: dict[int, _SegmentLedger] = {}
     for one in sorted(found, key=lambda one: one.rank):
         if one.ledger.last_entry != -1:
             by_start[one.segment.start_txid] = one
@@ -111,7 +111,7 @@ def _begun(found: Iterable[_Of], purged_below: int) -> list[_Of]:
     return kept + begun[-1:]
 
 
-def _ended(begun: Sequence[_Of]) -> tuple[list[SegmentRecord], list[str]]:
+def _ended(begun: Sequence[_SegmentLedger]) -> tuple[list[SegmentRecord], list[str]]:
     """Each segment with its end: a segment begins only after the one before it was finalized (rule J5)."""
     segments, doubts = [], []
     for one, following in zip(begun, [*begun[1:], None], strict=False):

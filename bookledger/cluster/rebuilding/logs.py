@@ -9,7 +9,7 @@ from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs.log_ledgers import SegmentOf, log_of, segment_of
 from metadata.records.logs.log_record import OBSOLETE_MAX, PAGE_SEGMENTS, LogRecord, LogSettings
 from metadata.records.logs.segment import POSITION_MAX, Segment
-from metadata.records.logs.sharing import Fork
+from metadata.records.logs.shared_ledgers import Fork
 
 EPOCHS_LEFT = 1000
 """How far the next epoch is above all known ones, because take-overs that began no segment have left no trace."""
@@ -28,7 +28,7 @@ class RebuiltLog:
 
 
 @dataclass(frozen=True, slots=True)
-class _Of:
+class _LogLedger:
     """A ledger, and the segment that it claims to be."""
 
     said: SegmentOf
@@ -60,7 +60,7 @@ def rebuilt_log(
 
     As always, a take-over of the log recovers its last segment.
     """
-    own = [_Of(said, one) for one in ledgers if (said := segment_of(one.custom_metadata)) is not None]
+    own = [_LogLedger(said, one) for one in ledgers if (said := segment_of(one.custom_metadata)) is not None]
     known = _header(own)
     found = [*_shared(known, others), *(replace(one, log=len(known.makers)) for one in own)]
     chain = [one for one in _chained(found) if not _is_dead(one, known)]
@@ -75,13 +75,13 @@ def rebuilt_log(
     )
 
 
-def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) -> Iterator[_Of]:
+def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) -> Iterator[_LogLedger]:
     """The ledgers of other logs that a fork shares (rule L13)."""
     for number, maker in enumerate(known.makers):
         for one in others.get(maker.identity, ()):
             said = segment_of(one.custom_metadata)
             if said is not None and known.maker_of(said.first_position) == maker.identity:
-                yield _Of(said, one, number, maker.stop)
+                yield _LogLedger(said, one, number, maker.stop)
 
 
 def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
@@ -99,21 +99,21 @@ def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
     return found
 
 
-def _header(found: Sequence[_Of]) -> LogRecord:
+def _header(found: Sequence[_LogLedger]) -> LogRecord:
     """The record without its segments, according to the latest ledger of the log."""
     latest = max(found, key=lambda one: (one.rank, one.said.first_position))
     epoch = latest.said.epoch + EPOCHS_LEFT
-    told = [(one.rank, log) for one in found if (log := log_of(one.ledger.custom_metadata)) is not None]
-    if told:
-        return replace(max(told, key=lambda item: item[0])[1], epoch=epoch)
+    ranked = [(one.rank, log) for one in found if (log := log_of(one.ledger.custom_metadata)) is not None]
+    if ranked:
+        return replace(max(ranked, key=lambda item: item[0])[1], epoch=epoch)
     identity, settings = latest.said.identity, LogSettings(latest.ledger.shape, latest.ledger.digest_type)
     return LogRecord(identity, f"log-{identity.hex()}", settings, epoch=epoch)
 
 
-def _chained(found: Iterable[_Of]) -> list[_Of]:
+def _chained(found: Iterable[_LogLedger]) -> list[_LogLedger]:
     """The ledgers that follow each other: without empty ones, and without unneeded ones of an earlier writer, which
     continue a tail that ended earlier than they assume."""
-    chain: list[_Of] = []
+    chain: list[_LogLedger] = []
     for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
         if one.end_position == one.said.first_position:
             continue
@@ -124,12 +124,12 @@ def _chained(found: Iterable[_Of]) -> list[_Of]:
     return chain
 
 
-def _is_dead(one: _Of, known: LogRecord) -> bool:
+def _is_dead(one: _LogLedger, known: LogRecord) -> bool:
     """Whether the segment was truncated, and reappears because its ledger was not collected yet."""
     return one.end_position is not None and one.end_position <= known.first_position
 
 
-def _segments_of(chain: Sequence[_Of], time_us: int) -> tuple[list[Segment], list[str]]:
+def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segment], list[str]]:
     """`time_us`: no segment begins earlier, because earlier ones are looked up in pages by time."""
     segments: list[Segment] = []
     doubts = []
@@ -147,7 +147,7 @@ def _segments_of(chain: Sequence[_Of], time_us: int) -> tuple[list[Segment], lis
     return segments, doubts
 
 
-def _ended_us(one: _Of, following: _Of | None) -> int:
+def _ended_us(one: _LogLedger, following: _LogLedger | None) -> int:
     """A time not before its last record, if clocks are right: when its ledger was closed, or, if no bookie noted that,
     when the next one was created."""
     if not one.ledger.closed_ms and following is not None:

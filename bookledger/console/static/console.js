@@ -47,7 +47,7 @@ function sayWhereThereIsMore() {
 }
 
 // The condition of the page that is shown, whose data may be old.
-function tell() {
+function showCondition() {
   if (document.querySelector("[data-away]")) show("unavailable", "bad");
   else show("live", "good");
 }
@@ -59,7 +59,7 @@ async function look() {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
     putInPlace(await answer.text());
     sayWhereThereIsMore();
-    tell();
+    showCondition();
   } catch {
     show("the console does not answer", "bad");
   } finally {
@@ -72,7 +72,7 @@ window.addEventListener("resize", sayWhereThereIsMore);
 
 if (document.querySelector("[data-live]")) {
   const events = new EventSource("/events");
-  events.addEventListener("open", tell);
+  events.addEventListener("open", showCondition);
   events.addEventListener("look", look);
   events.addEventListener("error", () => {
     if (events.readyState === EventSource.CLOSED) setInterval(look, LOOK_AGAIN_MS);

@@ -14,10 +14,10 @@ from ...logs.cursors import cursor as aio
 from ...logs.cursors.consumption import Consumption
 from ...logs.record_batch import Record
 from ...loop_thread import LoopThread, iterate
-from ..twin_calls import Face, told_as, waiting_for
+from ..twin_calls import BlockingFacade, copy_docstring, waiting_for
 
 
-class Cursor(Face[aio.Cursor]):
+class Cursor(BlockingFacade[aio.Cursor]):
     """A named position in a log: the position of the record that its reader wants next.
 
     Made by `Log.cursor`; may be used from several threads. `commit` moves the cursor forward; commits within
@@ -40,7 +40,7 @@ class Cursor(Face[aio.Cursor]):
         """The committed position: every record before it was committed, and the commit was written."""
         return self._twin.position
 
-    @told_as(aio.Cursor.commit)
+    @copy_docstring(aio.Cursor.commit)
     def commit(self, position: int) -> None:
         check_int("a position", position)
         self._thread.check_open()

@@ -12,10 +12,10 @@ from ...elections import term as aio_term
 from ...elections.campaign import LEASE_SECONDS
 from ...errors import ClientClosed
 from ...loop_thread import LoopThread
-from ..twin_calls import Face, asking, told_as, waiting_for
+from ..twin_calls import BlockingFacade, asking, copy_docstring, waiting_for
 
 
-class Term(Face[aio_term.Term]):
+class Term(BlockingFacade[aio_term.Term]):
     """One leader's term. Made by `Election.lead`; may be used from several threads.
 
     The term is over when the leader leaves it, and when its lease may have run out by the leader's own clock. A leader
@@ -51,7 +51,7 @@ class Term(Face[aio_term.Term]):
 
     check = asking(aio_term.Term.check)
 
-    @told_as(aio_term.Term.on_lost)
+    @copy_docstring(aio_term.Term.on_lost)
     def on_lost(self, callback: Callable[[], object]) -> None:
         self._thread.call_soon(lambda: self._twin.on_lost(callback))
 
@@ -60,7 +60,7 @@ class Term(Face[aio_term.Term]):
         self.lost.set()
 
 
-class Election(Face[aio.Election]):
+class Election(BlockingFacade[aio.Election]):
     """One election: at most one candidate leads at a time.
 
     Made by `LedgerClient.election`; may be used from several threads.
@@ -75,7 +75,7 @@ class Election(Face[aio.Election]):
         """The election's name."""
         return self._twin.name
 
-    @told_as(aio.Election.lead)
+    @copy_docstring(aio.Election.lead)
     def lead(
         self, name: str | None = None, *, lease_seconds: float = LEASE_SECONDS, timeout: float | None = None
     ) -> AbstractContextManager[Term]:

@@ -14,14 +14,14 @@ from metadata.records.logs.retention import Retention
 from ...entry import Payload
 from ...logs.sets import log_set as aio
 from ...logs.sets.set_consumption import GroupOptions, SetConsumption, SetRecord
-from ...logs.sets.set_writer import KeyedWriters, Place
+from ...logs.sets.set_writer import KeyedWriters, SetPosition
 from ...logs.sets.set_writer import LogSetWriter as AsyncLogSetWriter
 from ...logs.writing.checked_records import KeyedFields
 from ...loop_thread import LoopThread, iterate
 from ..coordination.cursor import note
 from ..coordination.election import Term
 from ..log import Log, LogWriter
-from ..twin_calls import Face, opening, told_as, waiting_for
+from ..twin_calls import BlockingFacade, copy_docstring, opening, waiting_for
 
 
 class LogSetWriter(KeyedWriters[LogWriter]):
@@ -31,16 +31,16 @@ class LogSetWriter(KeyedWriters[LogWriter]):
     counts as appended by this one.
     """
 
-    @told_as(AsyncLogSetWriter.append)
-    def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
-        return Place(self._number(key), self.of(key).append(payload, key=key, **fields))
+    @copy_docstring(AsyncLogSetWriter.append)
+    def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> SetPosition:
+        return SetPosition(self._number(key), self.of(key).append(payload, key=key, **fields))
 
-    @told_as(AsyncLogSetWriter.flush)
+    @copy_docstring(AsyncLogSetWriter.flush)
     def flush(self) -> None:
         for writer in self.writers:
             writer.flush()
 
-    @told_as(AsyncLogSetWriter.close)
+    @copy_docstring(AsyncLogSetWriter.close)
     def close(self) -> None:
         with ExitStack() as stack:
             for writer in self.writers:
@@ -57,7 +57,7 @@ class LogSetWriter(KeyedWriters[LogWriter]):
                 stack.push(writer)
 
 
-class LogSet(Face[aio.LogSet]):
+class LogSet(BlockingFacade[aio.LogSet]):
     """An opened set of logs. Made by `LedgerClient.log_set`; may be used from several threads.
 
     Log n of a set is the log `<set>.<n>`. It can be read and truncated like any other; its name, retention and legal
@@ -103,7 +103,7 @@ class LogSet(Face[aio.LogSet]):
     set_retention = waiting_for(aio.LogSet.set_retention)
     set_legal_hold = waiting_for(aio.LogSet.set_legal_hold)
 
-    @told_as(aio.LogSet.consume)
+    @copy_docstring(aio.LogSet.consume)
     def consume(self, group: str, **options: Unpack[GroupOptions]) -> Iterator[SetRecord]:
         return _consume(self._thread, self._twin.consumption(group, **options))
 

@@ -22,7 +22,7 @@ from .cursor_calls import CursorCalls
 from .cursor_state import CursorState
 from .errors import CursorMoved, CursorTakenOver
 from .poll_watch import POLL_SECONDS_MAX, PollWatch
-from .where import Where
+from .start_position import Where
 
 log = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ from ..errors import NoSuchPosition
 from .cursor_state import CursorState
 from .errors import CursorClosed, CursorMoved, CursorTakenOver
 from .lag import Lag, lag_of
-from .where import ReadableLog, Where, position_of
+from .start_position import ReadableLog, Where, position_of
 
 log = logging.getLogger(__name__)
 
@@ -213,7 +213,7 @@ class Cursor:
         return self._writing is None or self._writing.done()
 
     @property
-    def noted(self) -> int:
+    def noted_position(self) -> int:
         """The furthest position that is committed or noted."""
         return self._noted
 

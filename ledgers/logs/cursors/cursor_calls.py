@@ -13,7 +13,7 @@ from ...cluster import Cluster
 from ...record_change import metadata_errors
 from .cursor_state import CursorState
 from .errors import NoSuchCursor
-from .where import ReadableLog, Where, position_of
+from .start_position import ReadableLog, Where, position_of
 
 
 class CursorCalls:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from metadata.records.logs.segment import Segment
 
 from ..record_batch import HEAD_BYTES
-from .where import ReadableLog
+from .start_position import ReadableLog
 
 
 @dataclass(frozen=True, slots=True)

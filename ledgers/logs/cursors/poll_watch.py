@@ -31,6 +31,6 @@ class PollWatch:
         looks, last = 0, None
         while looks < LOOKS:
             await asyncio.sleep(self.seconds_max / LOOKS)
-            now = None if self.cursor is None else (self.cursor, self.cursor.noted)
+            now = None if self.cursor is None else (self.cursor, self.cursor.noted_position)
             looks = looks + 1 if now is not None and now == last else 0
             last = now

@@ -13,22 +13,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.records.ledger_record import IDENTITY_BYTES
 from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.producer_record import ProducerStore
 from metadata.records.logs.segment import Segment
-from metadata.records.logs.sharing import Fork
+from metadata.records.logs.shared_ledgers import Fork
 from metadata.settled_writes import until_changed
 
 from ...cluster import Cluster
 from ...errors import LedgerError, LogTruncated
 from ...record_change import metadata_errors
-from ..access import check_may_change
+from ..log_access import check_may_change
 from ..log_chain import LogChain
-from ..producers.recollection import snapshot_before
-from ..segment_ledgers import SegmentLedgers, time_of
+from ..log_segment_ledgers import LogSegmentLedgers, time_of
+from ..producers.producer_state_manager import snapshot_before
 
 FORK_PAGE_SEGMENTS = 4 * PAGE_SEGMENTS
 """Segments of a page that a fork begins with: fewer pages are written than read."""
@@ -48,7 +48,7 @@ def new_fork(cluster: Cluster, record: LogRecord, name: str, at: int) -> LogReco
 class Forking:
     """Completes one fork that has a record already. If it raises any error, the caller has to delete the fork."""
 
-    def __init__(self, of: LogChain, fork: VersionedLog, ledgers: SegmentLedgers, at: int) -> None:
+    def __init__(self, of: LogChain, fork: VersionedLog, ledgers: LogSegmentLedgers, at: int) -> None:
         self._of = of
         self._chain = LogChain(of.logs, fork)
         self._logs: LogStore = of.logs
@@ -64,7 +64,7 @@ class Forking:
         kept = segments[-PAGE_SEGMENTS:]
         await self._put_pages(segments[: len(segments) - len(kept)])
         await self._chain.change(lambda record: record.with_shared(tuple(kept)))
-        tell(
+        record_audit(
             Act.FORK,
             who=self._ledgers.cluster.who,
             log=self._of.record.name,

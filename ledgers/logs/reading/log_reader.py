@@ -16,10 +16,10 @@ from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
 from ...reading.read_handle import ReadHandle
 from ...tasks import end_tasks
 from ..errors import NoSuchPosition
-from ..known_end import TOLD_SECONDS_MAX, KnownEnd
+from ..known_end import CATCH_UP_SECONDS_MAX, KnownEnd
 from ..log_chain import LogChain, check_not_restored
+from ..log_segment_ledgers import LogSegmentLedgers, missing_ledger_error, time_of
 from ..record_batch import RecordBatch, decode
-from ..segment_ledgers import SegmentLedgers, missing, time_of
 from ..segment_pages import segment_at, segment_at_time
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class RecordWatch:
         """Waits until the record may have changed, for a reader at this position. Returns False after the timeout."""
         if self._following is None or self._following.done():
             self._following = asyncio.create_task(self._follow())
-        self._tell_if_late(position)
+        self._warn_if_late(position)
         seconds = LOOK_SECONDS if seconds_max is None else min(seconds_max, LOOK_SECONDS)
         self._changed.clear()
         try:
@@ -75,7 +75,7 @@ class RecordWatch:
                 error,
             )
 
-    def _tell_if_late(self, position: int) -> None:
+    def _warn_if_late(self, position: int) -> None:
         now = asyncio.get_running_loop().time()
         if position != self._waits_at or self._waits_since is None:
             self._waits_at, self._waits_since = position, now
@@ -85,7 +85,7 @@ class RecordWatch:
             log.warning(line, self._chain.record.name, position, LATE_SECONDS)
 
 
-class OpenSegment:
+class LogSegmentReader:
     """A segment and a reader of its ledger. Returns only confirmed records."""
 
     def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
@@ -147,7 +147,7 @@ LOOKS_MAX = 20
 class LogReader:
     """Reads one log. At each position it looks up the one segment that holds it."""
 
-    def __init__(self, chain: LogChain, ledgers: SegmentLedgers, known: KnownEnd) -> None:
+    def __init__(self, chain: LogChain, ledgers: LogSegmentLedgers, known: KnownEnd) -> None:
         self._chain = chain
         self._known = known
         self._ledgers = ledgers
@@ -157,10 +157,10 @@ class LogReader:
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             if record.end_position is not None:
-                return self._known.reaches(record.end_position)
+                return self._known.advance_to(record.end_position)
             assert record.last is not None
             if await self._open(record.last) is not None:
-                return self._known.reaches(record.first_position)
+                return self._known.advance_to(record.first_position)
         raise self._keeps_changing()
 
     async def check_reaches(self, position: int) -> None:
@@ -173,7 +173,7 @@ class LogReader:
         may_grow = self._chain.record.end_position is None  # else there is no writer that has confirmed more
         if position > self._known.position and may_grow:
             try:
-                async with aclosing(self.tail(position - 1, TOLD_SECONDS_MAX)) as batches:
+                async with aclosing(self.tail(position - 1, CATCH_UP_SECONDS_MAX)) as batches:
                     async for _ in batches:
                         break
             except LedgerError:
@@ -204,7 +204,7 @@ class LogReader:
             try:
                 async with aclosing(opened.batches(position, stop)) as batches:
                     async for batch in batches:
-                        position = self._known.reaches_behind(batch)
+                        position = self._known.advance_past(batch)
                         yield batch
             except LedgerError:
                 await self._check_left_now(position)
@@ -227,7 +227,7 @@ class LogReader:
                 try:
                     async with aclosing(opened.tail(position, patience.seconds_left)) as batches:
                         async for batch in batches:
-                            position = self._known.reaches_behind(batch)
+                            position = self._known.advance_past(batch)
                             yield batch
                             self._check_left(position)
                             patience.begin()
@@ -238,7 +238,7 @@ class LogReader:
                     await self._check_dropped(opened.segment)
                     continue
                 except LedgerError:
-                    self._known.reaches(opened.end)
+                    self._known.advance_to(opened.end)
                     await self._check_left_now(position)
                     raise
                 if not opened.is_closed:
@@ -274,7 +274,7 @@ class LogReader:
         await self._chain.refresh()
         self._check_left(position)
 
-    async def _opened_at(self, position: int) -> OpenSegment | None:
+    async def _opened_at(self, position: int) -> LogSegmentReader | None:
         """Opens the segment with this position; returns None if no segment has it yet. Raises LogTruncated."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
@@ -291,15 +291,15 @@ class LogReader:
                 return self._taken(segment, opened, position)
         raise self._keeps_changing()
 
-    async def _open(self, segment: Segment) -> OpenSegment | None:
+    async def _open(self, segment: Segment) -> LogSegmentReader | None:
         """Opens a segment's ledger; returns None if the log has truncated the segment, or has dropped it as empty."""
         known = self._known.position
         try:
-            opened = OpenSegment(segment, await self._ledgers.open(segment), known)
+            opened = LogSegmentReader(segment, await self._ledgers.open(segment), known)
         except NoSuchLedger:
             await self._check_dropped(segment)
             return None
-        self._known.reaches(opened.end)
+        self._known.advance_to(opened.end)
         return opened
 
     async def _check_dropped(self, segment: Segment) -> None:
@@ -309,9 +309,9 @@ class LogReader:
         if now is None or now.ledger_id != segment.ledger_id:
             return
         if now.end_position is None or now.end_position > record.first_position:
-            raise missing(record, now) from None
+            raise missing_ledger_error(record, now) from None
 
-    def _taken(self, segment: Segment, opened: OpenSegment, position: int) -> OpenSegment | None:
+    def _taken(self, segment: Segment, opened: LogSegmentReader, position: int) -> LogSegmentReader | None:
         if not opened.is_closed or position < opened.end:
             return opened
         if segment.is_ended:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from metadata import keys
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.records.coordination import log_shares
 from metadata.records.logs.log_set_record import LogSetRecord, LogSetStore, log_name
 
@@ -42,7 +42,7 @@ async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: byt
     with metadata_errors():
         await log_shares.forget_all(cluster.store, name)
         await store.forget(name, given_up.version)
-    tell(Act.DELETE, who=cluster.who, log_set=name)
+    record_audit(Act.DELETE, who=cluster.who, log_set=name)
 
 
 def _given_up(record: LogSetRecord) -> LogSetRecord:

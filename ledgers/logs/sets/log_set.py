@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Unpack
 
 from metadata import keys
-from metadata.audit import Act, tell
+from metadata.audit import Act, record_audit
 from metadata.errors import KeyExists
 from metadata.records.logs.log_record import LogSettings
 from metadata.records.logs.log_set_record import (
@@ -18,14 +18,14 @@ from metadata.records.logs.log_set_record import (
     VersionedLogSet,
     log_name,
 )
-from metadata.records.logs.retention import NOTHING_GOES, Retention, told
+from metadata.records.logs.retention import NOTHING_GOES, Retention, retention_to_dict
 
 from ...cluster import Cluster
 from ...elections.term import Term
 from ...errors import LedgerError, LogExists, LogFenced, NoSuchLog
 from ...record_change import metadata_errors
-from ..access import check_may_change, check_may_give_up
 from ..log import Log
+from ..log_access import check_may_change, check_may_give_up
 from ..log_calls import LogCalls
 from .errors import NoSuchLogSet
 from .set_consumption import GroupOptions, SetConsumption, SetRecord
@@ -198,7 +198,7 @@ class LogSet:
         for n in range((await self._settled()).logs):
             await check_may_give_up(self._cluster, (await self.log(n)).record, self._password)
         await self._want(retention=retention)
-        tell(Act.RETENTION, who=self._cluster.who, log_set=self.name, **told(retention))
+        record_audit(Act.RETENTION, who=self._cluster.who, log_set=self.name, **retention_to_dict(retention))
 
     async def set_legal_hold(self, is_held: bool) -> None:
         """Begins or ends a legal hold on all logs, also on logs that the set gets later. Raises the errors of
@@ -208,7 +208,7 @@ class LogSet:
         """
         check_may_change(self._cluster)
         await self._want(legal_hold=is_held)
-        tell(Act.LEGAL_HOLD, who=self._cluster.who, log_set=self.name, is_held=is_held)
+        record_audit(Act.LEGAL_HOLD, who=self._cluster.who, log_set=self.name, is_held=is_held)
 
     # ------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from ...tasks import beside
 from ..cursors.consumption import CommonOptions, Consumption, OnTruncated
 from ..cursors.cursor import COMMIT_SECONDS
 from ..cursors.poll_watch import POLL_SECONDS_MAX, PollWatch
-from ..cursors.where import Where
+from ..cursors.start_position import Where
 from ..log import Log
 from ..record_batch import Record, RecordBatch
 from .membership import Membership
@@ -68,7 +68,7 @@ class ConsumedSet(Protocol):
     async def log(self, number: int) -> Log: ...
 
 
-class Share:
+class AssignedLog:
     """One log that a member holds."""
 
     def __init__(self, number: int) -> None:
@@ -94,7 +94,7 @@ class Share:
             self._is_cancelled = True  # a second time would keep it from leaving its place
             self.task.cancel()
 
-    async def offer(self, batch: RecordBatch, ready: asyncio.Queue[tuple[Share, RecordBatch]]) -> None:
+    async def offer(self, batch: RecordBatch, ready: asyncio.Queue[tuple[AssignedLog, RecordBatch]]) -> None:
         """Offers a batch to the application, and waits until it has been used."""
         self._used.clear()
         ready.put_nowait((self, batch))  # one of each log at a time
@@ -140,8 +140,8 @@ class SetConsumption:
         self._asked = asyncio.Event()
         self._on_truncated = on_truncated
         self._membership = Membership(cluster, log_set.name, group, self._member, lease_seconds)
-        self._shares: dict[int, Share] = {}
-        self._ready: asyncio.Queue[tuple[Share, RecordBatch]] = asyncio.Queue()
+        self._shares: dict[int, AssignedLog] = {}
+        self._ready: asyncio.Queue[tuple[AssignedLog, RecordBatch]] = asyncio.Queue()
 
     async def records(self) -> AsyncGenerator[SetRecord, None]:
         """Yields records one by one; a record counts as used when the caller asks for the next one."""
@@ -155,7 +155,7 @@ class SetConsumption:
                     if share.consumption.cursor.note(record.position + 1):
                         share.consumption.cursor.start_writing()
 
-    async def batches(self) -> AsyncGenerator[tuple[Share, RecordBatch], None]:
+    async def batches(self) -> AsyncGenerator[tuple[AssignedLog, RecordBatch], None]:
         """Yields batches of the logs that it holds, each with its share; the caller notes used records at the share's
         cursor."""
         async with beside(self._keep()) as keeping:
@@ -172,7 +172,7 @@ class SetConsumption:
                     self._asked.set()
                     share.used()
 
-    async def _next(self, keeping: asyncio.Task[None]) -> tuple[Share, RecordBatch] | None:
+    async def _next(self, keeping: asyncio.Task[None]) -> tuple[AssignedLog, RecordBatch] | None:
         """The next batch; None if nothing was new for the timeout. Raises the error that ended the membership."""
         while True:
             seconds = TRUNCATED_SECONDS if self._timeout is None else self._timeout
@@ -184,14 +184,16 @@ class SetConsumption:
             if found is not None or self._timeout is not None:
                 return found
 
-    async def _offered(self, seconds: float, keeping: asyncio.Task[None]) -> tuple[Share, RecordBatch] | None:
+    async def _offered(
+        self, seconds: float, keeping: asyncio.Task[None]
+    ) -> tuple[AssignedLog, RecordBatch] | None:
         async with beside(self._ready.get()) as getting:
             await asyncio.wait({getting, keeping}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
             if keeping.done():
                 keeping.result()
             return getting.result() if getting.done() else None
 
-    async def _offered_late(self, keeping: asyncio.Task[None]) -> tuple[Share, RecordBatch] | None:
+    async def _offered_late(self, keeping: asyncio.Task[None]) -> tuple[AssignedLog, RecordBatch] | None:
         """A batch of a log in which the group does not move, because its member may have died: its lease runs out
         meanwhile."""
         now = asyncio.get_running_loop().time
@@ -208,7 +210,7 @@ class SetConsumption:
         """The group's positions in those of these logs that have more records than this member has used."""
         unread = {}
         for number in numbers:
-            share, of = self._shares.get(number) or Share(number), await self._set.log(number)
+            share, of = self._shares.get(number) or AssignedLog(number), await self._set.log(number)
             cursor = dict([one async for one in of.cursors()]).get(self._group)
             if cursor is None or share.truncated is not None:
                 continue  # no member has begun with it, or it would raise
@@ -248,7 +250,7 @@ class SetConsumption:
             elif number not in mine:
                 share.revoke()
         for number in mine - set(self._shares):
-            share = self._shares[number] = Share(number)
+            share = self._shares[number] = AssignedLog(number)
             share.task = asyncio.create_task(self._follow(share, record))
         return self._tasks()
 
@@ -266,7 +268,7 @@ class SetConsumption:
         await asyncio.gather(*self._tasks(), return_exceptions=True)
         self._shares.clear()
 
-    async def _follow(self, share: Share, record: LogSetRecord) -> None:
+    async def _follow(self, share: AssignedLog, record: LogSetRecord) -> None:
         of = await self._set.log(share.number)
         await self._until_used(record.before(share.number))
         while not share.is_revoked:

@@ -19,7 +19,7 @@ def log_of(key: bytes, logs: int) -> int:
     return crc32(key) % logs
 
 
-class Place(NamedTuple):
+class SetPosition(NamedTuple):
     """The place of a record in a set."""
 
     log: int
@@ -49,14 +49,14 @@ class LogSetWriter(KeyedWriters[LogWriter]):
     counts as appended by this one.
     """
 
-    async def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> Place:
+    async def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> SetPosition:
         """Appends one record to the log of its key; returns its place once it is on disk.
 
         With a producer the record is stored once in that log; the sequences rise in each log. After a growth a key may
         belong to another log, which does not know the records of the log before: a record that is appended again then
         may be stored twice. Raises the errors of `LogWriter.append`.
         """
-        return Place(self._number(key), await self.of(key).append(payload, key=key, **fields))
+        return SetPosition(self._number(key), await self.of(key).append(payload, key=key, **fields))
 
     async def flush(self) -> None:
         """Waits until every append so far has completed; raises the error that ended one of the writers, if any."""

@@ -72,20 +72,22 @@ class Discard:
 
 
 @dataclass(frozen=True, slots=True)
-class Confirm:
+class ConfirmRecords:
     """All records before this position are confirmed."""
 
     end_position: int
 
 
 @dataclass(frozen=True, slots=True)
-class Finish:
+class FinishWriter:
     """The writer has ended, with this error or because it was closed."""
 
     error: LedgerError | None
 
 
-LogEffect = MakeSegment | Submit | CloseSegment | RecoverSegment | Join | Discard | Confirm | Finish
+LogEffect = (
+    MakeSegment | Submit | CloseSegment | RecoverSegment | Join | Discard | ConfirmRecords | FinishWriter
+)
 
 
 class Tail(Enum):
@@ -244,7 +246,7 @@ class LogPipeline:
         self._is_joining = False
         if self._next is None:
             self.has_ended = True
-            return [Finish(None)]
+            return [FinishWriter(None)]
         self._tail, self._next, self._state = self._next, None, Tail.OPEN
         return [*self._confirm(), *self._advance()]
 
@@ -262,7 +264,7 @@ class LogPipeline:
             return []
         self.has_ended = True
         discarded = self._discarded() if not self._is_joining else []
-        return [*discarded, Finish(error)]
+        return [*discarded, FinishWriter(error)]
 
     # --- moves ----------------------------------------------------------------------------------------
 
@@ -340,7 +342,7 @@ class LogPipeline:
             return []
         self.confirmed_end = self._tail.end_position
         self._failures = 0
-        return [Confirm(self.confirmed_end)]
+        return [ConfirmRecords(self.confirmed_end)]
 
     def _slot(self, number: int) -> Slot | None:
         if number == self._tail.number:

@@ -46,13 +46,13 @@ class RecordClock:
 
     async def _ask(self) -> None:
         self._asked_at = lease_clock.now()
-        told_us = await directory_generations.time_ms(self._cluster.store) * 1000
-        if not told_us:
+        bookies_us = await directory_generations.time_ms(self._cluster.store) * 1000
+        if not bookies_us:
             return
-        self._behind_bookies_us = told_us - _monotonic_us()
-        self._tell(time.time_ns() // 1000 - told_us)
+        self._behind_bookies_us = bookies_us - _monotonic_us()
+        self._report_skew(time.time_ns() // 1000 - bookies_us)
 
-    def _tell(self, ahead_us: int) -> None:
+    def _report_skew(self, ahead_us: int) -> None:
         if (metrics := self._cluster.log_metrics) is not None:
             metrics.clock_ahead_seconds.set(ahead_us / 1_000_000)
         if abs(ahead_us) > BOUND_US:

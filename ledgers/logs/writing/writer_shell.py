@@ -30,16 +30,16 @@ from ...writing.append_futures import AppendFuture
 from ...writing.write_handle import WriteHandle
 from ..known_end import KnownEnd
 from ..log_chain import Ended, LogChain, dropped_by_rivals_only, joined, last_ended, under
-from ..producers.recollection import Recollection
+from ..log_segment_ledgers import LogSegmentLedgers
+from ..producers.producer_state_manager import ProducerStateManager
 from ..record_batch import EncodedRecords, NewRecord, encode
-from ..segment_ledgers import SegmentLedgers
 from ..segment_pages import turn_full_pages
 from .checked_records import CheckedRecords
 from .log_pipeline import (
     CloseSegment,
-    Confirm,
+    ConfirmRecords,
     Discard,
-    Finish,
+    FinishWriter,
     Join,
     LogEffect,
     MakeSegment,
@@ -70,10 +70,10 @@ class WriterShell(WriterState):
         self,
         cluster: Cluster,
         chain: LogChain,
-        ledgers: SegmentLedgers,
+        ledgers: LogSegmentLedgers,
         epoch: int,
         begun: WriteHandle,
-        producers: Recollection,
+        producers: ProducerStateManager,
         clock: RecordClock,
         known: KnownEnd,
     ) -> None:
@@ -81,7 +81,7 @@ class WriterShell(WriterState):
         state of producers there."""
         super().__init__(cluster, chain, epoch, begun)
         self._known = known
-        known.reaches(self.confirmed_end)
+        known.advance_to(self.confirmed_end)
         last = self._chain.record.last
         assert last is not None
         assert last.ledger_id == begun.ledger_id
@@ -210,8 +210,8 @@ class WriterShell(WriterState):
                 case Submit(number, first, stop):
                     for records in self._unconfirmed.between(first, stop):
                         self._append(number, records, records.size_bytes)
-                case Confirm(end):
-                    self._known.reaches(end)
+                case ConfirmRecords(end):
+                    self._known.advance_to(end)
                     count = self._unconfirmed.drop(end)
                     if (metrics := self._cluster.log_metrics) is not None:
                         metrics.append_records.inc(count)
@@ -229,7 +229,7 @@ class WriterShell(WriterState):
                     self._start(self._join, effect)
                 case Discard(number):
                     self._start(self._discard, number)
-                case Finish(error):
+                case FinishWriter(error):
                     self._finish(error)
 
     def _start(self, work: Callable[..., Coroutine[Any, Any, list[LogEffect]]], *about: Any) -> None:

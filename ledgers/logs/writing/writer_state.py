@@ -11,8 +11,8 @@ from ...cluster import Cluster
 from ...entry import ENTRY_OVERHEAD_BYTES
 from ...errors import LogClosed
 from ...writing.append_futures import AppendFutures
+from ...writing.base_writer import Writer
 from ...writing.write_handle import WriteHandle
-from ...writing.writer import Writer
 from ..log_chain import LogChain
 from ..record_batch import EncodedRecords
 from .log_pipeline import LogPipeline
@@ -113,9 +113,9 @@ class WriterState(Writer):
     def what(self) -> str:
         return f"log {self.record.name!r}"
 
-    def tell_confirmed(self) -> None:
+    def send_lac(self) -> None:
         for handle in self._handles.values():
-            handle.tell_confirmed()
+            handle.send_lac()
 
     @property
     def record(self) -> LogRecord:

@@ -12,7 +12,7 @@ from ...store import MetadataStore
 
 FORMAT_VERSION = 1
 
-TOLD_MAX = 32
+LEDGERS_NAMED_MAX = 32
 """Maximum number of ledgers of each kind that are named."""
 
 
@@ -37,11 +37,11 @@ class OffloaderState:
     missing: Mapping[int, str] = field(default_factory=dict)
 
 
-async def tell(store: MetadataStore, state: OffloaderState) -> None:
+async def write(store: MetadataStore, state: OffloaderState) -> None:
     """Writes the state. Raises MetadataError."""
     nonce = settled_writes.new_nonce().hex()
-    told = {"format_version": FORMAT_VERSION, "nonce": nonce, **asdict(state)}
-    await settled_writes.put(store, keys.OFFLOADER, json.dumps(told).encode())
+    values = {"format_version": FORMAT_VERSION, "nonce": nonce, **asdict(state)}
+    await settled_writes.put(store, keys.OFFLOADER, json.dumps(values).encode())
 
 
 async def read(store: MetadataStore) -> OffloaderState | None:
@@ -51,13 +51,13 @@ async def read(store: MetadataStore) -> OffloaderState | None:
     if found is None:
         return None
     try:
-        told = json.loads(found.value)
-        del told["nonce"]
-        if told.pop("format_version") != FORMAT_VERSION:
+        values = json.loads(found.value)
+        del values["nonce"]
+        if values.pop("format_version") != FORMAT_VERSION:
             raise ValueError("a newer program wrote it")
-        told["next_ledgers"] = tuple(told["next_ledgers"])
+        values["next_ledgers"] = tuple(values["next_ledgers"])
         for name in ("failed", "missing"):
-            told[name] = {int(ledger_id): why for ledger_id, why in told[name].items()}
-        return OffloaderState(**told)
+            values[name] = {int(ledger_id): why for ledger_id, why in values[name].items()}
+        return OffloaderState(**values)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise BadRecord(keys.OFFLOADER, str(error)) from error

@@ -17,7 +17,7 @@ from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore, list_all
 from .. import records_pb2 as pb
-from ..unreadable import parsed, skip
+from ..record_decoding import parse_record, skip
 from .cold_copy import ColdCopy
 
 FORMAT_VERSION = 1
@@ -62,7 +62,7 @@ async def list_removals(store: MetadataStore) -> AsyncIterator[Removal]:
     """All entries; skips those that cannot be decoded. Raises MetadataError."""
     async for item in list_all(store, keys.COLD_REMOVALS):
         try:
-            message = parsed(pb.ColdRemoval, item.key, item.value, FORMAT_VERSION)
+            message = parse_record(pb.ColdRemoval, item.key, item.value, FORMAT_VERSION)
         except BadRecord as error:
             skip(error)
         else:

@@ -9,7 +9,7 @@ from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import PAGE_KEYS_MAX, EventKind, MetadataStore, Versioned, list_some
 from .. import records_pb2 as pb
-from ..unreadable import parsed
+from ..record_decoding import parse_record
 
 FORMAT_VERSION = 1
 
@@ -77,7 +77,7 @@ class CandidateStore:
 def decode(item: Versioned) -> Candidate:
     """Decodes a candidate. A newer program's candidate has a place, too; only its name is unknown."""
     try:
-        message = parsed(pb.Candidate, item.key, item.value, FORMAT_VERSION, "candidate")
+        message = parse_record(pb.Candidate, item.key, item.value, FORMAT_VERSION, "candidate")
     except BadRecord:
         return Candidate(item.key, item.version, "", 0)
     return Candidate(item.key, item.version, message.name, message.since_ms)

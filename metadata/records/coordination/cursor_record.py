@@ -9,7 +9,7 @@ from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore, Versioned, list_all
 from .. import records_pb2 as pb
-from ..unreadable import parsed
+from ..record_decoding import parse_record
 from .transitions import Standing
 
 FORMAT_VERSION = 1
@@ -92,7 +92,7 @@ class CursorStore:
 
 def decode(key: str, value: bytes) -> CursorRecord:
     """Decodes a cursor. Raises BadRecord."""
-    message = parsed(pb.Cursor, key, value, FORMAT_VERSION, "cursor")
+    message = parse_record(pb.Cursor, key, value, FORMAT_VERSION, "cursor")
     try:
         return CursorRecord(
             message.position, message.generation, message.epoch, message.consumer, message.changed_ms

@@ -8,7 +8,7 @@ from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore
 from .. import records_pb2 as pb
-from ..unreadable import parsed
+from ..record_decoding import parse_record
 from .candidates import Candidate
 
 FORMAT_VERSION = 1
@@ -46,7 +46,7 @@ async def current_term(store: MetadataStore, election: str) -> TermRecord | None
 
 def decode(key: str, value: bytes) -> TermRecord:
     """Decodes a term. Raises BadRecord."""
-    message = parsed(pb.Election, key, value, FORMAT_VERSION, "election")
+    message = parse_record(pb.Election, key, value, FORMAT_VERSION, "election")
     if message.token < 1:
         raise BadRecord(key, f"no term has the token {message.token}")
     return TermRecord(message.token, message.leader, message.since_ms, message.candidate)

@@ -13,7 +13,7 @@ from ... import keys, settled_writes
 from ...errors import KeyConflict
 from ...store import MetadataStore, list_all
 from .. import records_pb2 as pb
-from ..unreadable import parsed
+from ..record_decoding import parse_record
 
 FORMAT_VERSION = 1
 
@@ -89,5 +89,5 @@ async def forget_all(store: MetadataStore, log_set: str) -> None:
 
 def decode(key: str, value: bytes) -> Shares:
     """Decodes the shares. Raises BadRecord."""
-    message = parsed(pb.LogSetShares, key, value, FORMAT_VERSION, "shares")
+    message = parse_record(pb.LogSetShares, key, value, FORMAT_VERSION, "shares")
     return Shares(tuple(message.owners), message.begun_with or len(message.owners))

@@ -15,7 +15,7 @@ from .log_record import LogRecord, LogSettings
 from .retention import Retention
 from .segment import Segment, check_chain
 from .set_member import SetMember
-from .sharing import Fork, Maker, Successor
+from .shared_ledgers import Fork, Maker, Successor
 
 FORMAT_VERSION = 1
 

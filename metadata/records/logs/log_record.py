@@ -15,7 +15,7 @@ from ..ledger_record import IDENTITY_BYTES, DigestType, Shape
 from .retention import NOTHING_GOES, Retention
 from .segment import POSITION_MAX, Segment, check_chain
 from .set_member import SetMember
-from .sharing import FORKS_MAX, Fork, Maker, Successor, check_makers, makers_before
+from .shared_ledgers import FORKS_MAX, Fork, Maker, Successor, check_makers, makers_before
 
 PAGE_SEGMENTS = 64
 """Segments of a page. Moving this many at a time keeps the record below twice that."""

@@ -11,7 +11,7 @@ from ...errors import BadRecord
 from ...store import MetadataStore, Versioned, list_all
 from .. import records_pb2 as pb
 from ..coordination.transitions import Standing
-from ..unreadable import parsed
+from ..record_decoding import parse_record
 from . import log_codec
 from .log_record import LogRecord
 from .set_member import SetMember
@@ -175,7 +175,7 @@ def encode(record: LogSetRecord) -> bytes:
 
 def decode(key: str, value: bytes) -> LogSetRecord:
     """Decodes it. Raises BadRecord."""
-    message = parsed(pb.LogSet, key, value, FORMAT_VERSION, "set")
+    message = parse_record(pb.LogSet, key, value, FORMAT_VERSION, "set")
     try:
         return LogSetRecord(
             message.logs,

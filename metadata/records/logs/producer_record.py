@@ -11,7 +11,7 @@ from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore, list_all
 from .. import records_pb2 as pb
-from ..unreadable import parsed
+from ..record_decoding import parse_record
 
 FORMAT_VERSION = 1
 
@@ -136,7 +136,7 @@ def encode(snapshot: ProducerSnapshot) -> bytes:
 
 def decode(key: str, value: bytes) -> ProducerSnapshot:
     """Decodes it. Raises BadRecord."""
-    message = parsed(pb.Producers, key, value, FORMAT_VERSION, "producers'")
+    message = parse_record(pb.Producers, key, value, FORMAT_VERSION, "producers'")
     digests = message.forgotten
     if len(digests) % DIGEST_BYTES:
         raise BadRecord(key, f"{len(digests)} bytes of digests")

@@ -62,7 +62,7 @@ class Retention:
 NOTHING_GOES = Retention()
 
 
-def told(retention: Retention) -> dict[str, Any]:
+def retention_to_dict(retention: Retention) -> dict[str, Any]:
     """The settings as plain values, by the names of their fields."""
     return {**asdict(retention), "cursors": list(retention.cursors)}
 

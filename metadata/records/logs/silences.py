@@ -9,7 +9,7 @@ from ... import keys, settled_writes
 from ...errors import BadRecord
 from ...store import MetadataStore
 from .. import records_pb2 as pb
-from ..unreadable import parsed
+from ..record_decoding import parse_record
 
 FORMAT_VERSION = 1
 
@@ -54,7 +54,7 @@ async def forget(store: MetadataStore, log: bytes) -> None:
 
 def decode(key: str, value: bytes) -> Mapping[str, Silence]:
     """Decodes the silences. Raises BadRecord."""
-    message = parsed(pb.LogSilences, key, value, FORMAT_VERSION, "silences")
+    message = parse_record(pb.LogSilences, key, value, FORMAT_VERSION, "silences")
     if any(min(one.cursor_version, one.silent_ms) < 0 for one in message.silences):
         raise BadRecord(key, "a silence has a number below 0")
     return {one.cursor: Silence(one.cursor_version, one.silent_ms) for one in message.silences}

@@ -6,9 +6,9 @@ from metadata.records.journal_record import JournalState
 
 from ...errors import JournalError, StaleEpoch
 from ...requests import GetJournalState, Heartbeat, JournalStateReply, NewEpoch, NewEpochReply, RequestInfo
-from . import transitions
-from .effects import EndLedger, Program
-from .memory import Memory
+from . import state_transitions
+from .acceptor_effects import EndLedger, Program
+from .acceptor_memory import Memory
 
 
 def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateReply]:
@@ -28,7 +28,7 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
                 f"Proposed epoch {request.epoch} <= last promise {state.latest_epoch} ; "
                 f"journal id: {me.journal_id}"
             )
-        return (yield from me.swap(transitions.promised(state, request.epoch, request.owner)))
+        return (yield from me.swap(state_transitions.promised(state, request.epoch, request.owner)))
 
     yield from me.until_swapped(promise)
     me.open = None
@@ -45,7 +45,7 @@ def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
         state = yield from still(me, info.epoch)
         if info.epoch == state.last_promised_epoch:
             return state
-        is_promised = yield from me.swap(transitions.promised(state, info.epoch))
+        is_promised = yield from me.swap(state_transitions.promised(state, info.epoch))
         return (yield from seal(me, info.epoch)) if is_promised else None
 
     state = yield from me.until_swapped(attempt)
@@ -74,7 +74,7 @@ def seal(me: Memory, epoch: int) -> Program[JournalState]:
 
     def attempt() -> Program[JournalState | None]:
         state = yield from still(me, epoch)
-        left = transitions.unsealed(state)
+        left = state_transitions.unsealed(state)
         if not left:
             return state
         for segment in left:
@@ -84,7 +84,7 @@ def seal(me: Memory, epoch: int) -> Program[JournalState]:
                 ends[segment.ledger_id] = end.end_txid
         if me.open is not None and me.open.ledger_id in ends:
             me.open = None
-        return (yield from me.swap(transitions.sealed(state, ends)))
+        return (yield from me.swap(state_transitions.sealed(state, ends)))
 
     return (yield from me.until_swapped(attempt))
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ... import requests
 from ...requests import R, Request
-from . import epochs, manifest, recovery, segments, storage
-from .effects import Program
-from .memory import Memory
+from . import edit_log_manifest, epochs, recovery, segment_programs, storage
+from .acceptor_effects import Program
+from .acceptor_memory import Memory
 
 PROGRAMS: dict[type[Request[Any]], Callable[[Memory, Any], Program[Any]]] = {
     requests.IsFormatted: storage.is_formatted,
@@ -25,14 +25,14 @@ PROGRAMS: dict[type[Request[Any]], Callable[[Memory, Any], Program[Any]]] = {
     requests.GetJournalState: epochs.get_journal_state,
     requests.NewEpoch: epochs.new_epoch,
     requests.Heartbeat: epochs.heartbeat,
-    requests.StartLogSegment: segments.start_log_segment,
-    requests.FinalizeLogSegment: segments.finalize_log_segment,
-    requests.PurgeLogs: segments.purge_logs,
+    requests.StartLogSegment: segment_programs.start_log_segment,
+    requests.FinalizeLogSegment: segment_programs.finalize_log_segment,
+    requests.PurgeLogs: segment_programs.purge_logs,
     requests.PrepareRecovery: recovery.prepare_recovery,
     requests.AcceptRecovery: recovery.accept_recovery,
-    requests.GetEditLogManifest: manifest.get_edit_log_manifest,
+    requests.GetEditLogManifest: edit_log_manifest.get_edit_log_manifest,
 }
-"""Every call but two: batches (`segments.admit_edits`) and cached edits bypass the state, for speed."""
+"""Every call but two: batches (`segment_programs.admit_edits`) and cached edits bypass the state, for speed."""
 
 CONCURRENT = frozenset(
     {

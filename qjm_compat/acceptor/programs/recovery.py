@@ -10,11 +10,11 @@ from metadata.records.journal_record import AcceptedRecovery, JournalState, Segm
 
 from ...errors import BadJournalState, BadRequest, JournalError, JournalOutOfSync, RuleViolated
 from ...requests import AcceptRecovery, PrepareRecovery, PrepareReply, SegmentState
-from . import transitions
-from .effects import CopySegment, DropLedger, Program, ReadFinalized
+from . import state_transitions
+from .acceptor_effects import CopySegment, DropLedger, Program, ReadFinalized
+from .acceptor_memory import Memory, state_of
 from .epochs import admit, seal, still
-from .memory import Memory, state_of
-from .segments import change, withdraw
+from .segment_programs import change, withdraw
 
 
 def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareReply]:
@@ -29,7 +29,7 @@ def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareRep
             f"what was written of segment {request.segment_txid}: more of the other acceptors must ; "
             f"journal id: {me.journal_id}"
         )
-    accepted = transitions.accepted_at(state, request.segment_txid)
+    accepted = state_transitions.accepted_at(state, request.segment_txid)
     if accepted is None or (found is not None and not found.in_progress):
         return PrepareReply(found, None, state.last_writer_epoch, me.committed_txid)
     _check_holds(me, found, accepted)
@@ -61,7 +61,7 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
         if copy is not None:
             yield from withdraw(me, copy.ledger_id, error)
         raise
-    if copy is not None and copy.ledger_id not in transitions.kept_ledgers(now):
+    if copy is not None and copy.ledger_id not in state_transitions.kept_ledgers(now):
         yield from DropLedger(copy.ledger_id)
 
 
@@ -70,7 +70,7 @@ def _accepted(
 ) -> JournalState:
     """Records the choice and its ledger, unless a finalized copy of another acceptor has arrived meanwhile."""
     wanted, epoch = request.state, request.info.epoch
-    own = transitions.segment_at(now, wanted.start_txid)
+    own = state_transitions.segment_at(now, wanted.start_txid)
     if own is not None and own.finalized:
         _check_may_accept(me, now, state_of(own), wanted, epoch)
         return now
@@ -79,12 +79,12 @@ def _accepted(
             f"segment {wanted.start_txid} was copied here from another acceptor meanwhile ; "
             f"journal id: {me.journal_id}"
         )
-    return transitions.accepted(now, wanted, epoch, copy)
+    return state_transitions.accepted(now, wanted, epoch, copy)
 
 
 def _on_disk(state: JournalState, start_txid: int) -> Program[SegmentState | None]:
     """The sealed or finalized segment that begins there."""
-    segment = transitions.segment_at(state, start_txid)
+    segment = state_transitions.segment_at(state, start_txid)
     if segment is not None:
         return state_of(segment)
     found = yield from ReadFinalized(start_txid)
@@ -104,7 +104,7 @@ def _check_holds(me: Memory, found: SegmentState | None, accepted: AcceptedRecov
 def _check_may_accept(
     me: Memory, state: JournalState, here: SegmentState | None, wanted: SegmentState, epoch: int
 ) -> None:
-    before = transitions.accepted_at(state, wanted.start_txid)
+    before = state_transitions.accepted_at(state, wanted.start_txid)
     if before is not None and before.epoch > epoch:
         raise RuleViolated(
             f"segment {wanted.start_txid} was accepted in the later epoch {before.epoch} ; "

@@ -19,12 +19,12 @@ from ...requests import (
     GetStorageInfo,
     IsFormatted,
 )
-from . import transitions
-from .effects import EndLedger, LedgerEnd, Program
-from .limits import check_storage, check_txid
-from .manifest import finalized_logs
-from .memory import Memory
-from .segments import sweep
+from . import state_transitions
+from .acceptor_effects import EndLedger, LedgerEnd, Program
+from .acceptor_memory import Memory
+from .edit_log_manifest import finalized_logs
+from .request_checks import check_storage, check_txid
+from .segment_programs import sweep
 
 StorageStep = Callable[[JournalState], JournalState]
 
@@ -62,7 +62,9 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
             )
         yield from _fence_all(me, old, unless_lost_from=0)
         storage, promised = request.namespace.storage, request.promised_epoch
-        return (yield from me.swap(transitions.formatted(old, storage, promised, request.joined_behind)))
+        return (
+            yield from me.swap(state_transitions.formatted(old, storage, promised, request.joined_behind))
+        )
 
     state = yield from me.until_swapped(attempt)
     _forget(me)
@@ -72,7 +74,7 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
 
 def do_pre_upgrade(me: Memory, request: DoPreUpgrade) -> Program[None]:
     """Saves the journal's state for a rollback. Until `do_upgrade` it counts as not formatted."""
-    yield from _step(me, lambda state: transitions.refused(_upgrading(me, state), request.owner))
+    yield from _step(me, lambda state: state_transitions.refused(_upgrading(me, state), request.owner))
 
 
 def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
@@ -82,7 +84,7 @@ def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
     def step(state: JournalState) -> JournalState:
         if state.previous is None or state.storage is not None:
             raise BadJournalState(f"journal {me.journal_id} is not being upgraded: doPreUpgrade comes first")
-        return transitions.upgraded(state, request.storage)
+        return state_transitions.upgraded(state, request.storage)
 
     yield from _step(me, step)
 
@@ -99,7 +101,7 @@ def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
             raise BadJournalState(
                 f"journal {me.journal_id} is being upgraded: doUpgrade comes first, or doRollback"
             )
-        state = transitions.rollback_given_up(found)
+        state = state_transitions.rollback_given_up(found)
         return found if state == found else (yield from me.swap(state))
 
     yield from sweep(me, (yield from me.until_swapped(attempt)))
@@ -125,7 +127,7 @@ def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
     def step(state: JournalState) -> JournalState:
         if state.previous is None:
             raise BadJournalState(f"journal {me.journal_id} has no previous state to roll back to")
-        return transitions.refused(transitions.rolled_back(state, state.previous), request.owner)
+        return state_transitions.refused(state_transitions.rolled_back(state, state.previous), request.owner)
 
     state = yield from _step(me, step)
     me.committed_txid = state.committed_txid  # the txid committed since is rolled back with its edits
@@ -141,7 +143,9 @@ def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
         assert state is not None
         kept = yield from _kept_before(me, state, start)
         return (
-            yield from me.swap(transitions.refused(transitions.discarded(state, start, kept), request.owner))
+            yield from me.swap(
+                state_transitions.refused(state_transitions.discarded(state, start, kept), request.owner)
+            )
         )
 
     yield from me.until_swapped(attempt)
@@ -157,7 +161,7 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
             f"journal id: {me.journal_id}"
         )
     logs = yield from finalized_logs(state)
-    if transitions.is_behind(state, (log.start_txid for log in logs)):
+    if state_transitions.is_behind(state, (log.start_txid for log in logs)):
         raise BadJournalState(
             f"Cannot discard segments from txid {start} on: this acceptor joined while segment "
             f"{state.joined_behind} was in progress, and lacks it: bring it up to date first ; "
@@ -182,7 +186,7 @@ def _fence_all(
     if state is None:
         return None
     ends: dict[int, int | None] = {}
-    for segment in transitions.unsealed(state):
+    for segment in state_transitions.unsealed(state):
         try:
             end = yield from EndLedger(segment.ledger_id)
         except JournalUnavailable:
@@ -191,7 +195,7 @@ def _fence_all(
             end = LedgerEnd(None)
         me.note_end(end)
         ends[segment.ledger_id] = end.end_txid
-    return transitions.sealed(state, ends)
+    return state_transitions.sealed(state, ends)
 
 
 def _upgrading(me: Memory, state: JournalState) -> JournalState:
@@ -201,7 +205,7 @@ def _upgrading(me: Memory, state: JournalState) -> JournalState:
         raise BadJournalState(
             f"journal {me.journal_id} still keeps the state before its last upgrade: finalize that or roll it back"
         )
-    return transitions.upgrading(state, me.committed_txid)
+    return state_transitions.upgrading(state, me.committed_txid)
 
 
 def _step(me: Memory, step: StorageStep) -> Program[JournalState]:

@@ -45,13 +45,13 @@ Encoder = Callable[[Any], bytes]
 
 def encoder_of(fields: Sequence[tuple[str, Writable]]) -> Encoder:
     """Returns a function that encodes these fields of a value, in sequence."""
-    source = _Source()
+    source = _EncoderSource()
     for name, kind in fields:
         source.add(f"value.{name}", kind)
     return source.compiled()
 
 
-class _Source:
+class _EncoderSource:
     """The source of one encoder, and the objects that it names."""
 
     def __init__(self) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Annotated
 
-from ..fields.access import AclMessage
 from ..fields.field_types import I8, I16, I64, NUMBER_32, Mode, String, enum
+from ..fields.permissions import AclMessage
 from ..fields.xattrs import XAttrMessage
 from ..op import EditOp, RetriedOp, edit_op
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..fields.access import Acl, Permissions
 from ..fields.blocks import Blocks, CompactBlocks
 from ..fields.field_types import I8, I16, I64, Flag, String
+from ..fields.permissions import Acl, Permissions
 from ..fields.xattrs import XAttrs
 from ..op import EditOp, RetriedOp, edit_op, since
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Annotated
 
-from ..fields.access import Acl, Permissions
 from ..fields.field_types import I64, NUMBER_8, STRING, String, array, enum
+from ..fields.permissions import Acl, Permissions
 from ..fields.xattrs import XAttrs
 from ..op import EditOp, RetriedOp, edit_op, since
 

@@ -14,7 +14,7 @@ from metadata.records.journal_record import JournalStorage
 from ...acceptor.copying import SegmentContent
 from ...acceptor.programs.machine import CONCURRENT
 from ...edits import EditLogError
-from ...edits.frames import HEADER_BYTES, decode_header
+from ...edits.op_frames import HEADER_BYTES, decode_header
 from ...errors import BadRequest, EditsNotCached, JournalError, SegmentUnreadable
 from ...requests import (
     AcceptRecovery,
@@ -29,11 +29,11 @@ from ...requests import (
     SendEdits,
 )
 from ..errors import NoSuchMethod
-from ..server.peers import GET_JOURNAL, read_file
+from ..server.peer_nodes import GET_JOURNAL, read_file
 from ..wire import hadoop_pb2 as pb
-from ..wire.messages import decoded
+from ..wire.hadoop_rpc import INTER_PROTOCOL
 from ..wire.methods import METHOD_OF, METHODS
-from ..wire.rpc import INTER_PROTOCOL
+from ..wire.qjournal_messages import decoded
 from .connection import NodeClient
 
 
@@ -96,7 +96,7 @@ class RemoteAcceptor:
             await self._find_pages()
         host = self.name.rpartition(":")[0]
         info = self._storage
-        told = (
+        storage_info = (
             ""
             if info is None
             else "&storageInfo="
@@ -104,7 +104,7 @@ class RemoteAcceptor:
         )
         return (
             f"http://{host}:{self._http_port}{GET_JOURNAL}?jid={quote(self.journal_id)}&segmentTxId={start_txid}"
-            f"{told}&inProgressOk={'true' if in_progress_ok else 'false'}"
+            f"{storage_info}&inProgressOk={'true' if in_progress_ok else 'false'}"
         )
 
     async def close(self) -> None:

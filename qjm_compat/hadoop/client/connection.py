@@ -23,10 +23,9 @@ from ...errors import (
     RuleViolated,
     StaleEpoch,
 )
-from ..errors import BadFrame, NoSuchMethod, RemoteError
+from ..errors import BadRpcFrame, NoSuchMethod, RemoteError
 from ..wire import hadoop_pb2 as pb
-from ..wire.framing import FRAME_BYTES_MAX, IPC_VERSION, MAGIC, SIMPLE, FrameReader, frame_of, parts_of
-from ..wire.rpc import (
+from ..wire.hadoop_rpc import (
     CONTEXT_CALL,
     FINAL,
     JOURNAL_PROTOCOL,
@@ -35,6 +34,7 @@ from ..wire.rpc import (
     SUCCESS,
     parse,
 )
+from ..wire.rpc_framing import FRAME_BYTES_MAX, IPC_VERSION, MAGIC, SIMPLE, RpcFrameReader, frame_of, parts_of
 
 SAID_CHARACTERS_MAX = 2000
 """The longest message kept from a node; a Java stack trace follows it."""
@@ -163,13 +163,13 @@ class NodeClient:
         return writer
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        frames = FrameReader(FRAME_BYTES_MAX)
+        frames = RpcFrameReader(FRAME_BYTES_MAX)
         why: JournalError = JournalUnavailable(f"{self.address} closed the connection")
         try:
             while data := await reader.read(READ_BYTES):
                 for frame in frames.feed(data):
                     self._heard(parts_of(frame))
-        except (OSError, BadFrame, DecodeError) as error:
+        except (OSError, BadRpcFrame, DecodeError) as error:
             why = JournalUnavailable(f"the connection to {self.address} broke: {error}")
         finally:
             if self._writer is writer:

@@ -13,11 +13,11 @@ from typing import Any
 from prometheus_client import Metric
 from prometheus_client.registry import Collector
 
-from metadata.counting.declared import MetricTable
+from metadata.counting.metric_declarations import MetricTable
 from metadata.records.journal_record import JournalStorage
 
 from ...prometheus import JournalMetrics
-from ..server.calls import Calls
+from ..server.call_dispatcher import CallDispatcher
 from ..server.connections import RpcServer
 from ..server.node import JournalNode
 
@@ -39,7 +39,7 @@ REFUSALS = METRICS.counter("refusals", "Calls that failed, by the error class se
 class Beans:
     """The JMX beans of one daemon. NameNodes reach it at `rpc_address`."""
 
-    def __init__(self, node: JournalNode, calls: Calls, server: RpcServer, rpc_address: str) -> None:
+    def __init__(self, node: JournalNode, calls: CallDispatcher, server: RpcServer, rpc_address: str) -> None:
         self._node = node
         self._calls = calls
         self._server = server
@@ -58,8 +58,8 @@ class Beans:
         yield {**_named(f"RpcActivityForPort{port}"), **host, "tag.port": port, **self._activity()}
         yield {**_named(f"RpcDetailedActivityForPort{port}"), **host, "tag.port": port, **self._by_method()}
         for journal_id, journal in journals_of(self._node):
-            told = {"tag.Context": "dfs", "tag.JournalId": journal_id, **host}
-            yield {**_named(f"Journal-{journal_id}"), **told, **journal.metrics.snapshot()}
+            tags = {"tag.Context": "dfs", "tag.JournalId": journal_id, **host}
+            yield {**_named(f"Journal-{journal_id}"), **tags, **journal.metrics.snapshot()}
 
     def _info(self) -> dict[str, Any]:
         held = {journal_id: journal.storage for journal_id, journal in journals_of(self._node)}
@@ -136,7 +136,7 @@ class JournalNodeMetrics(Collector):
     """Prometheus metrics: the daemon's connections and calls, `bookledger_journalnode_…`, and each bean,
     `hadoop_journal_…`."""
 
-    def __init__(self, node: JournalNode, calls: Calls, server: RpcServer) -> None:
+    def __init__(self, node: JournalNode, calls: CallDispatcher, server: RpcServer) -> None:
         self._node = node
         self._calls = calls
         self._server = server

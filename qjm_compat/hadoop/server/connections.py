@@ -16,12 +16,10 @@ from google.protobuf.message import DecodeError
 from bookie.wire.connection_table import ClientConnection, ConnectionTable, Places, address_of
 from bookie.wire.data import sockets
 
-from ..errors import BadFrame
-from ..limits import NodeLimits
+from ..errors import BadRpcFrame
+from ..node_limits import NodeLimits
 from ..wire import hadoop_pb2 as pb
-from ..wire.framing import FRAME_BYTES_MAX, IPC_VERSION, MAGIC, PREAMBLE_BYTES, SASL, SIMPLE, FrameReader
-from ..wire.methods import METHODS
-from ..wire.rpc import (
+from ..wire.hadoop_rpc import (
     CONTEXT_CALL,
     DETAIL_DESERIALIZING,
     DETAIL_INVALID_HEADER,
@@ -35,7 +33,17 @@ from ..wire.rpc import (
     old_version_refusal,
     sasl_not_needed,
 )
-from .calls import Calls
+from ..wire.methods import METHODS
+from ..wire.rpc_framing import (
+    FRAME_BYTES_MAX,
+    IPC_VERSION,
+    MAGIC,
+    PREAMBLE_BYTES,
+    SASL,
+    SIMPLE,
+    RpcFrameReader,
+)
+from .call_dispatcher import CallDispatcher
 from .load_shedding import LoadShedding
 
 STRANGER_FRAME_BYTES_MAX = 64 * 1024
@@ -83,11 +91,11 @@ log = logging.getLogger(__name__)
 class RpcServer:
     """Serves all connections of one port."""
 
-    def __init__(self, calls: Calls, limits: NodeLimits | None = None) -> None:
+    def __init__(self, calls: CallDispatcher, limits: NodeLimits | None = None) -> None:
         self.limits = limits or NodeLimits()
         self.calls = calls
-        self.connections: set[Connection] = set()
-        self.ending: set[Connection] = set()
+        self.connections: set[PeerConnection] = set()
+        self.ending: set[PeerConnection] = set()
         """Those that were told why they are refused, and have not closed yet."""
         self.load = LoadShedding(self.limits)
         places = Places.shared(
@@ -101,7 +109,7 @@ class RpcServer:
     @asynccontextmanager
     async def serving(self, bound: socket.socket) -> AsyncIterator[None]:
         """Accepts and serves connections inside the block."""
-        listening = await sockets.listen(bound, lambda: Connection(self))
+        listening = await sockets.listen(bound, lambda: PeerConnection(self))
         looking = asyncio.create_task(self._look_after_all())
         try:
             yield
@@ -121,11 +129,11 @@ class RpcServer:
                 connection.look(now)
 
 
-class Connection(asyncio.Protocol):
+class PeerConnection(asyncio.Protocol):
     """One peer's connection: handshake, context, then calls. Sends replies as they come, in any order."""
 
     def __init__(self, server: RpcServer) -> None:
-        self.frames = FrameReader(STRANGER_FRAME_BYTES_MAX)
+        self.frames = RpcFrameReader(STRANGER_FRAME_BYTES_MAX)
         self._server = server
         self._transport: asyncio.Transport | None = None
         self._visitor: ClientConnection | None = None
@@ -172,7 +180,7 @@ class Connection(asyncio.Protocol):
         now = self._heard = asyncio.get_running_loop().time()
         try:
             self._take(data)
-        except BadFrame as error:
+        except BadRpcFrame as error:
             self._end(fatal(str(error), DETAIL_INVALID_HEADER), str(error))
         if not self.frames.buffered_bytes:
             self._frame_began = None
@@ -241,7 +249,7 @@ class Connection(asyncio.Protocol):
             transport.close()
             return
         self._ended = asyncio.get_running_loop().time()
-        self.frames = FrameReader(STRANGER_FRAME_BYTES_MAX)
+        self.frames = RpcFrameReader(STRANGER_FRAME_BYTES_MAX)
         self._waiting.clear()
         self._waiting_bytes = 0
         self._server.connections.discard(self)
@@ -305,7 +313,7 @@ class Connection(asyncio.Protocol):
         elif call.caller.call_id == SASL_CALL and not self._has_context:
             self._send(sasl_not_needed())
         elif call.caller.call_id != PING_CALL or not self._has_context:
-            raise BadFrame(f"Unknown out of band call #{call.caller.call_id}")
+            raise BadRpcFrame(f"Unknown out of band call #{call.caller.call_id}")
 
     def _take_context(self, call: Call) -> None:
         context = pb.ConnectionContext()
@@ -338,7 +346,7 @@ class Connection(asyncio.Protocol):
                 if not self._server.load.may_begin(self._under_way):
                     break
                 self._begin(*self._waiting.popleft())
-        except BadFrame as error:
+        except BadRpcFrame as error:
             self._end(fatal(str(error), DETAIL_INVALID_HEADER), str(error))
         finally:
             self._is_beginning = False
@@ -350,7 +358,7 @@ class Connection(asyncio.Protocol):
         try:
             queued_seconds = asyncio.get_running_loop().time() - came_at
             self._server.calls.begin(call, partial(self._reply, size_bytes), queued_seconds)
-        except BadFrame:
+        except BadRpcFrame:
             self._count(-1, -size_bytes)
             raise
 

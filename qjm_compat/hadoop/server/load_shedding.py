@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from ..limits import NodeLimits
+from ..node_limits import NodeLimits
 
 CALLS_MAX = 128
 """Calls of all connections in flight. Above it, a connection may start a call only if it has none in flight."""

@@ -18,8 +18,8 @@ from ...edits import crc_batch as crc_batch  # imports NumPy before the first la
 from ...error_translation import metadata_errors
 from ...errors import BadRequest
 from ...requests import R, Request
-from ..limits import NodeLimits
-from .peers import Address, PeersByUrl
+from ..node_limits import NodeLimits
+from .peer_nodes import Address, PeersByUrl
 
 log = logging.getLogger(__name__)
 

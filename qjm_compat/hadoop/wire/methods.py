@@ -12,16 +12,16 @@ from google.protobuf.message import DecodeError, Message
 from metadata.records.journal_record import JournalStorage
 
 from ... import requests
-from ..errors import BadMessage, NoSuchMethod, NoSuchProtocol
+from ..errors import BadRpcMessage, NoSuchMethod, NoSuchProtocol
 from . import hadoop_pb2 as pb
-from .messages import Decoder, decoded, decoder_of, fields_of
-from .rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL, parse
+from .hadoop_rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL, parse
+from .qjournal_messages import Decoder, decoded, decoder_of, fields_of
 
 NOTHING = pb.Nothing()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeAddress:
     """The address of this JournalNode's pages, for Hadoop's replies."""
 
     url: str
@@ -43,12 +43,12 @@ class Method:
     # --- of a JournalNode -----------------------------------------------------------------------------
 
     def parse(self, data: bytes) -> Any:
-        """Decodes the message. Raises BadMessage."""
+        """Decodes the message. Raises BadRpcMessage."""
         message = self.message()
         try:
             parse(message, data)
         except DecodeError as error:
-            raise BadMessage(str(error)) from error
+            raise BadRpcMessage(str(error)) from error
         return message
 
     def request_of(self, message: Message, client_id: bytes) -> requests.Request[Any]:
@@ -67,11 +67,11 @@ class Method:
     def _has_owner(self) -> bool:
         return "owner" in self.kind.__slots__
 
-    def reply_to(self, answer: Any, place: Place) -> Message:
+    def reply_to(self, answer: Any, place: NodeAddress) -> Message:
         if self.answer is None:
             return NOTHING
-        told = SimpleNamespace(**{self.answer: answer}) if isinstance(self.answer, str) else answer
-        fields = fields_of(told, self.reply)
+        content = SimpleNamespace(**{self.answer: answer}) if isinstance(self.answer, str) else answer
+        fields = fields_of(content, self.reply)
         if "http_port" in self.reply.DESCRIPTOR.fields_by_name:
             fields |= {"http_port": place.port, "from_url": place.url}
         return self.reply(**fields)

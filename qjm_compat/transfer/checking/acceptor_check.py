@@ -11,19 +11,19 @@ from ledgers import LedgerError
 from metadata.records.journal_record import SegmentRecord
 from metadata.records.ledger_record import LedgerRecord
 
-from ...acceptor.programs.transitions import is_behind
-from ...acceptor.segment_ledgers import (
+from ...acceptor.acceptor_ledgers import (
     ACCEPTOR_OF_LEDGER,
     JOURNAL_OF_LEDGER,
     SEGMENT_OF_LEDGER,
-    SegmentLedgers,
+    AcceptorLedgers,
 )
+from ...acceptor.programs.state_transitions import is_behind
 from ...batch import Batch
 from ...edits import EditLogError, check_batch, iter_ops
 from ...errors import JournalError
 from ..inspection.acceptor_seen import AcceptorSeen
 from ..inspection.inspector import JournalInspector
-from .findings import CopyFound, JournalFindings
+from .journal_findings import CopyFound, JournalFindings
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:
@@ -131,7 +131,7 @@ class AcceptorCheck:
         self._found = found
         self._deep = deep
         self._on_bytes = on_bytes
-        self._ledgers: SegmentLedgers = inspector.ledgers(seen.name)
+        self._ledgers: AcceptorLedgers = inspector.ledgers(seen.name)
         self._client = inspector.clients[inspector.acceptors[seen.name]]
 
     async def run(self) -> None:
@@ -172,9 +172,9 @@ class AcceptorCheck:
             SEGMENT_OF_LEDGER: str(segment.start_txid),
         }
         for label, value in labels.items():
-            told = record.custom_metadata.get(label, b"").decode(errors="replace")
-            if told != value:
-                problems.append(f"its ledger {record.ledger_id} has {label}={told!r}, not {value!r}")
+            found = record.custom_metadata.get(label, b"").decode(errors="replace")
+            if found != value:
+                problems.append(f"its ledger {record.ledger_id} has {label}={found!r}, not {value!r}")
         return problems
 
     async def _read(self, segment: SegmentRecord, read: _Read) -> None:

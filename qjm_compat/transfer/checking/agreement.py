@@ -9,7 +9,7 @@ from itertools import groupby
 
 from ledgers.protocol.quorum import majority
 
-from .findings import CopyFound, JournalFindings
+from .journal_findings import CopyFound, JournalFindings
 
 JOURNAL = "journal"
 
@@ -48,7 +48,7 @@ def _end_of(found: JournalFindings, first: int, copies: Sequence[CopyFound]) -> 
     """The end of a finalized segment. Its copies must have the same end and the same edits."""
     ends = sorted({copy.last_txid for copy in copies})
     if len(ends) != 1:
-        found.problem(f"segment {first}", f"it is finalized with different ends: {_told(copies)}")
+        found.problem(f"segment {first}", f"it is finalized with different ends: {_describe_spans(copies)}")
     elif len({copy.digest for copy in copies if copy.digest is not None}) > 1:
         names = ", ".join(copy.acceptor for copy in copies)
         found.problem(f"segment {first}-{ends[0]}", f"the copies of {names} hold different edits")
@@ -80,8 +80,8 @@ def _lacking(
         for copy in found.copies
         if copy.first_txid == first and copy.last_txid >= last and copy.writer_epoch in epochs
     }
-    told = {*unknown, *(name for name, start in found.lost_copies if start == first)}
-    names = tuple(name for name in found.acceptors if name not in there and name not in told)
+    excused = {*unknown, *(name for name, start in found.lost_copies if start == first)}
+    names = tuple(name for name in found.acceptors if name not in there and name not in excused)
     return _Lacking(first, last, names, len(there | about_to | set(unknown)))
 
 
@@ -148,8 +148,8 @@ def _span(copies: Sequence[CopyFound]) -> Iterator[tuple[int, int]]:
 def _check_layouts(found: JournalFindings, where: str, copies: Sequence[CopyFound]) -> None:
     """Checks that the layouts are equal, because the same frames are other ops under another layout."""
     if len({copy.layout_version for copy in copies}) > 1:
-        told = ", ".join(f"{copy.acceptor} has {copy.layout_version}" for copy in copies)
-        found.problem(where, f"the copies are of different layouts: {told}")
+        layouts = ", ".join(f"{copy.acceptor} has {copy.layout_version}" for copy in copies)
+        found.problem(where, f"the copies are of different layouts: {layouts}")
 
 
 def _check_beginning(found: JournalFindings, first: int, purged_below: int) -> None:
@@ -177,5 +177,5 @@ def txids(first: int, last: int) -> str:
     return f"txid {first} is" if first == last else f"txids {first} to {last} are"
 
 
-def _told(copies: Sequence[CopyFound]) -> str:
+def _describe_spans(copies: Sequence[CopyFound]) -> str:
     return ", ".join(f"{copy.acceptor} has {copy.first_txid}-{copy.last_txid}" for copy in copies)

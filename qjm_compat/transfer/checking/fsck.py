@@ -17,7 +17,7 @@ from ..inspection.acceptor_seen import AcceptorSeen
 from ..inspection.inspector import JournalInspector
 from .acceptor_check import AcceptorCheck
 from .agreement import JOURNAL, check_agreement
-from .findings import JournalFindings
+from .journal_findings import JournalFindings
 from .orphans import ORPHAN_AGE_SECONDS, find_orphans
 
 ROUNDS_MAX = 3
@@ -95,8 +95,8 @@ def _check_storage(seen: Mapping[str, AcceptorSeen], found: JournalFindings) -> 
         if one.state.storage is not None:
             different.setdefault(one.state.storage, []).append(name)
     if len(different) > 1:
-        told = "; ".join(f"{', '.join(names)}: {storage}" for storage, names in different.items())
-        found.problem(JOURNAL, f"the acceptors are of different namespaces: {told}")
+        storages = "; ".join(f"{', '.join(names)}: {storage}" for storage, names in different.items())
+        found.problem(JOURNAL, f"the acceptors are of different namespaces: {storages}")
 
 
 async def _has_changed(inspector: JournalInspector, seen: Mapping[str, AcceptorSeen]) -> bool:

@@ -15,18 +15,18 @@ from dataclasses import dataclass, field, replace
 from ledgers import LedgerError, NoSuchLedger
 from metadata.records.ledger_record import LedgerRecord
 
-from ...acceptor.segment_ledgers import (
+from ...acceptor.acceptor_ledgers import (
     ACCEPTOR_OF_LEDGER,
     JOURNAL_OF_LEDGER,
     SEGMENT_OF_LEDGER,
-    SegmentLedgers,
+    AcceptorLedgers,
 )
 from ...edits import EditLogError, check_batch
 from ...errors import JournalError, JournalUnavailable
 from ..errors import TransferRefused
 from ..inspection.acceptor_seen import AcceptorSeen
 from ..inspection.inspector import JournalInspector
-from .findings import JournalFindings, Orphan
+from .journal_findings import JournalFindings, Orphan
 
 ORPHAN_AGE_SECONDS = 3600.0
 """The age of orphans. A ledger is created before anything refers to it, and a copy is written in between; both end long
@@ -131,7 +131,7 @@ async def _why_keep(
         return f"it cannot be read: {error}"
 
 
-async def _not_held(ledgers: SegmentLedgers, ledger_id: int, found: JournalFindings) -> str | None:
+async def _not_held(ledgers: AcceptorLedgers, ledger_id: int, found: JournalFindings) -> str | None:
     async with aclosing(ledgers.batches(ledger_id, 0)) as batches:
         async for batch in batches:
             check_batch(batch.records, batch.first_txid, batch.num_txns)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...batch import Batch
 from ...edits import HEADER_BYTES, TERMINATOR, EditLogError, SegmentScan, scan_segment, slice_batch
-from ...edits.frames import OP_BYTES_MIN
+from ...edits.op_frames import OP_BYTES_MIN
 from ..errors import TransferRefused
 from .names import SegmentName
 

@@ -17,7 +17,7 @@ from metadata.records.journal_record import FinalizedSegment, decode_finalized
 from metadata.records.journal_store import JournalStore, VersionedState, list_journals
 from metadata.store import MetadataStore, list_all
 
-from ...acceptor.segment_ledgers import SegmentLedgers
+from ...acceptor.acceptor_ledgers import AcceptorLedgers
 from ...config import AcceptorConfig, JournalConfig
 from ...error_translation import metadata_errors
 from ...errors import JournalUnavailable
@@ -83,10 +83,10 @@ class JournalInspector:
         """The password of the ledgers."""
         return self._config.password
 
-    def ledgers(self, acceptor: str) -> SegmentLedgers:
+    def ledgers(self, acceptor: str) -> AcceptorLedgers:
         """The ledgers of an acceptor, for reading."""
         client = self._clients[self.acceptors[acceptor]]
-        return SegmentLedgers(client, self.journal_id, acceptor, self._config)
+        return AcceptorLedgers(client, self.journal_id, acceptor, self._config)
 
     async def look(self, acceptor: str) -> AcceptorSeen | None:
         """An acceptor's state and records of the same moment; None if it has none."""

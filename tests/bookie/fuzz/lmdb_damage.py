@@ -24,9 +24,9 @@ from pathlib import Path
 from random import Random
 
 from bookie.errors import IndexUnusable
+from bookie.index.frame_locations import FrameLocation
 from bookie.index.index import Index
-from bookie.index.ledger_state import LedgerState
-from bookie.index.places import FrameLocation
+from bookie.index.local_ledger_state import LocalLedgerState
 
 PAGE = 4096
 META_BYTES = 2 * PAGE
@@ -81,7 +81,7 @@ def make(directory: Path) -> None:
         for n in range(start, start + FRAMES):
             index.add(n % 5, FrameLocation(n // 5 * 2, 64 + n * 128, n // 5 * 2 + 1, 2, 128))
         index.begin_checkpoint()
-        rows = [(ledger_id, LedgerState(ledger_id, known=True).encode()) for ledger_id in range(states)]
+        rows = [(ledger_id, LocalLedgerState(ledger_id, known=True).encode()) for ledger_id in range(states)]
         index.commit_checkpoint(64 + (start + FRAMES) * 128, rows)
         index.end_checkpoint()
     index.close()

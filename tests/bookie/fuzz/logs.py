@@ -11,11 +11,11 @@ from random import Random
 
 import pytest
 
-from bookie.index.ledger_state import Fence, LedgerState
-from bookie.log import segments
-from bookie.log import writer as writer_module
-from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Record, RecordKind, place_of
-from bookie.log.records import Found
+from bookie.index.local_ledger_state import Fence, LocalLedgerState
+from bookie.log import group_commit as writer_module
+from bookie.log import segment_files
+from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, BookieLogRecord, RecordKind, place_of
+from bookie.log.record_reader import Found
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.fuzz.mutations import changes
 from tests.bookie.logs import WAIT_SECONDS_MAX, fence_of, found_in, record_of, use_small_sizes, writer_on
@@ -28,21 +28,23 @@ PUT_OFF = frozenset({2, 3, 11, 12})
 """Records whose sync is deferred, by their number: the next ones say of less that it was on disk."""
 
 
-def _records() -> list[Record]:
+def _records() -> list[BookieLogRecord]:
     recovered = frame_of(2, [4, 5, 6], lac=3, recovery=True)
-    state = LedgerState(3, Fence.DURABLE, known=True, last_add_confirmed=lac_of(7), verifier=b"v" * 32)
+    state = LocalLedgerState(3, Fence.DURABLE, known=True, last_add_confirmed=lac_of(7), verifier=b"v" * 32)
     return [
         record_of(1, [0]),
         record_of(1, [1]),
         record_of(2, [0, 1, 2]),
         record_of(1, [2, 3], payload_bytes=90),
         fence_of(2),
-        Record(RecordKind.ENTRIES, 2, recovered.columns, recovered.last_add_confirmed, recovery=True),
+        BookieLogRecord(
+            RecordKind.ENTRIES, 2, recovered.columns, recovered.last_add_confirmed, recovery=True
+        ),
         record_of(1, [4]),
-        Record(RecordKind.ENTRIES, 1, frame_of(1, []).columns, lac_of(4)),
+        BookieLogRecord(RecordKind.ENTRIES, 1, frame_of(1, []).columns, lac_of(4)),
         record_of(1, [5, 7]),
-        Record(RecordKind.ENTRIES, 3, frame_of(3, [8]).columns, None, verifier=b"v" * 32),
-        Record(RecordKind.STATE, 3, content=state.encode()),
+        BookieLogRecord(RecordKind.ENTRIES, 3, frame_of(3, [8]).columns, None, verifier=b"v" * 32),
+        BookieLogRecord(RecordKind.STATE, 3, content=state.encode()),
         record_of(1, [8], payload_bytes=300),
         record_of(1, [9]),
         record_of(1, [10]),
@@ -111,13 +113,13 @@ def watched_disk(files: Files) -> WatchedDisk:
 def is_whole(found: Found, files: Files) -> bool:
     """Whether each byte of this record is what it was."""
     segment, offset = place_of(found.position)
-    name, end = segments.name_of(segment), offset + RECORD_HEADER.size + found.header.body_bytes
+    name, end = segment_files.name_of(segment), offset + RECORD_HEADER.size + found.header.body_bytes
     return files[name][offset:end] == FILES[name][offset:end]
 
 
 def header_is_whole(segment: int, files: Files) -> bool:
     """Whether the segment's header is what it was."""
-    name, size = segments.name_of(segment), SEGMENT_HEADER.size
+    name, size = segment_files.name_of(segment), SEGMENT_HEADER.size
     return files[name][:size] == FILES[name][:size]
 
 

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from bookie.disk.disk import OsDisk
 from bookie.errors import BookieError, DamagedLog, DataDirectoryError
+from bookie.index.frame_locations import FrameLocation
 from bookie.index.index import Index
-from bookie.index.places import FrameLocation
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, place_of
-from bookie.log.records import Found
-from bookie.log.walk import walk
+from bookie.log.record_reader import Found
+from bookie.log.segment_walk import walk
 from bookie.offline.check import check
 from bookie.offline.dump import dump
 from bookie.offline.rebuild import rebuild_index
 from bookie.serving.directory import COOKIE, format_directory
 from bookie.wire.messages import Status
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from tests.bookie.bookies import append, bookie_on, entries, read
 from tests.bookie.entries import frame_of
 from tests.bookie.fuzz.mutations import Change, changed, changes

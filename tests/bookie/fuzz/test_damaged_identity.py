@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from bookie.errors import DataDirectoryError
 from bookie.serving.cookie_check import check_cookie
 from bookie.serving.directory import COOKIE, COOKIE_BYTES_MAX, UNFINISHED, format_directory, read_cookie
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from tests.bookie.fuzz.mutations import Change, changed, changes

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import IndexUnusable
+from bookie.index.frame_locations import FrameLocation
 from bookie.index.index import Index
-from bookie.index.ledger_state import Fence, LedgerState
-from bookie.index.places import FrameLocation
+from bookie.index.local_ledger_state import Fence, LocalLedgerState
 from bookie.wire.messages import LacStatement
 from tests.bookie.fuzz.lmdb_damage import OUTCOMES
 
 PLACE = FrameLocation(first_entry=12, position=5 << 32 | 640, last_entry=19, entries=8, size=1208)
-STATE = LedgerState(7, Fence.DURABLE, True, LacStatement(19, 2000, b"digest"), b"v" * 32, limbo=True)
+STATE = LocalLedgerState(7, Fence.DURABLE, True, LacStatement(19, 2000, b"digest"), b"v" * 32, limbo=True)
 SEEDS = 12
 REPOSITORY = Path(__file__).parents[3]
 UNREADABLE = (IndexUnusable, ValueError)

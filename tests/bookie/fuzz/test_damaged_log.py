@@ -10,14 +10,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bookie.errors import DamagedLog
-from bookie.index.places import FrameLocation, place_of_frame
-from bookie.log import segments
+from bookie.index.frame_locations import FrameLocation, place_of_frame
+from bookie.log import segment_files
 from bookie.log.format import BODY_BYTES_MAX, RECORD_HEADER, SEGMENT_HEADER, place_of, position_of
-from bookie.log.records import Found, position_end
-from bookie.log.replay import replay
-from bookie.log.walk import UnreadableRecord, walk
-from bookie.storage.frames import SegmentFiles
+from bookie.log.log_replay import replay
+from bookie.log.record_reader import Found, position_end
+from bookie.log.segment_walk import UnreadableRecord, walk
 from bookie.storage.page_reader import read_page
+from bookie.storage.stored_frames import SegmentFiles
 from tests.bookie.entries import entries_of
 from tests.bookie.fuzz.logs import (
     FILES,
@@ -56,7 +56,7 @@ def what_replay_must_find(files: Files, start: int) -> list[Found] | None:
         begin = max(start, position_of(segment, SEGMENT_HEADER.size))
         if segment == NEWEST and is_unbegun(files) and begin == position_of(NEWEST, SEGMENT_HEADER.size):
             return expected
-        size = len(files[segments.name_of(segment)])
+        size = len(files[segment_files.name_of(segment)])
         if not header_is_whole(segment, files) or size < place_of(begin)[1]:
             return None
         wanted = [found for found in of_segment(segment) if found.position >= begin]
@@ -78,7 +78,7 @@ def is_unbegun(files: Files) -> bool:
 
 def ends_as_it_did(files: Files, segment: int, end: int) -> bool:
     """Whether a sealed segment has all its records; the next one knows, where it has a header."""
-    name = segments.name_of(segment)
+    name = segment_files.name_of(segment)
     lost = end < position_of(segment, len(FILES[name])) and not (segment + 1 == NEWEST and is_unbegun(files))
     return not lost and len(files[name]) <= place_of(end)[1]
 
@@ -219,7 +219,7 @@ def test_a_place_with_a_wrong_size_makes_nobody_read_more_than_a_record(size: in
 def test_a_record_that_claims_any_length_makes_nobody_read_more_than_a_record(body_bytes: int) -> None:
     for found in FOUND:
         segment, offset = place_of(found.position)
-        name = segments.name_of(segment)
+        name = segment_files.name_of(segment)
         lied = bytearray(FILES[name])
         lied[offset + 28 : offset + 32] = struct.pack("<I", body_bytes)
         disk = watched_disk({**FILES, name: bytes(lied)})

@@ -11,8 +11,8 @@ from bookie.disk.disk import Disk
 from bookie.errors import DamagedLog, IndexUnusable
 from bookie.index import claims as claims_module
 from bookie.index.claims import check_before_rebuild, check_log, claims_of
+from bookie.index.frame_locations import place_of_frame
 from bookie.index.index import Index
-from bookie.index.places import place_of_frame
 from bookie.log import manifest
 from bookie.log.format import (
     RECORD_HEADER,
@@ -22,7 +22,7 @@ from bookie.log.format import (
     place_of,
     position_of,
 )
-from bookie.log.records import position_end
+from bookie.log.record_reader import position_end
 from tests.bookie.logs import INCARNATION, fence_of, found_in
 from tests.bookie.offline.salvaging import END, FIRST, RECORD_BYTES, RECORDS, SECOND, THIRD, log_of, offset_of
 from tests.bookie.simulated_disk import SimulatedDisk

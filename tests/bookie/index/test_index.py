@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.errors import IndexUnusable
+from bookie.index.frame_locations import SPAN_CLASSES, FrameLocation, RecentLocations, reach, span_class
 from bookie.index.index import Index
-from bookie.index.ledger_state import Fence, LedgerState
-from bookie.index.places import SPAN_CLASSES, FrameLocation, RecentPlaces, reach, span_class
+from bookie.index.local_ledger_state import Fence, LocalLedgerState
 from bookie.wire.messages import VERIFIER_BYTES
 from metadata.records.ledger_record import IDENTITY_BYTES
 from tests.bookie.entries import lac_of
@@ -126,8 +126,8 @@ def test_a_checkpoint_given_up_after_its_commit_doubles_nothing() -> None:
 def test_an_index_opened_again_knows_what_its_last_checkpoint_moved(tmp_path: Path) -> None:
     index = Index(tmp_path)
     assert index.checkpoint_position == 0
-    fenced = LedgerState(7, Fence.DURABLE, True, lac_of(4), b"v" * VERIFIER_BYTES)
-    blank = LedgerState(9, verifier=b"")
+    fenced = LocalLedgerState(7, Fence.DURABLE, True, lac_of(4), b"v" * VERIFIER_BYTES)
+    blank = LocalLedgerState(9, verifier=b"")
     index.add(7, place(0, 9, 64))
     index.begin_checkpoint()
     index.commit_checkpoint(192, [(7, fenced.encode()), (9, blank.encode())])
@@ -169,14 +169,14 @@ def test_a_class_reaches_as_far_back_as_its_longest_frame_and_no_farther() -> No
 
 
 def test_a_lookup_walks_over_a_few_frames_however_long_the_ledger() -> None:
-    recent, frames = RecentPlaces(), [place(n, n, 64 + 128 * n) for n in range(1000)]
+    recent, frames = RecentLocations(), [place(n, n, 64 + 128 * n) for n in range(1000)]
     for one in frames:
         recent.add(7, one)
     assert recent.holding(7, 900, 901) == frames[900:902]
 
 
 states = st.builds(
-    LedgerState,
+    LocalLedgerState,
     st.just(5),
     st.sampled_from([Fence.NONE, Fence.DURABLE]),
     st.booleans(),
@@ -188,25 +188,25 @@ states = st.builds(
 
 
 @given(states)
-def test_a_ledgers_state_comes_back_as_it_was(state: LedgerState) -> None:
-    assert LedgerState.decode(5, state.encode()) == state
+def test_a_ledgers_state_comes_back_as_it_was(state: LocalLedgerState) -> None:
+    assert LocalLedgerState.decode(5, state.encode()) == state
 
 
 def test_a_fence_that_is_not_on_disk_is_not_kept_as_a_fence() -> None:
-    assert LedgerState.decode(5, LedgerState(5, Fence.PENDING, verifier=b"").encode()) == LedgerState(
-        5, verifier=b""
-    )
+    assert LocalLedgerState.decode(
+        5, LocalLedgerState(5, Fence.PENDING, verifier=b"").encode()
+    ) == LocalLedgerState(5, verifier=b"")
 
 
 def test_a_state_nobody_can_read_is_named() -> None:
-    row = LedgerState(5, Fence.DURABLE, True, lac_of(3)).encode()
+    row = LocalLedgerState(5, Fence.DURABLE, True, lac_of(3)).encode()
     for bad in (row[:-1], row + b"x", b"\x09" + row[1:]):
         with pytest.raises(ValueError, match="the state of ledger 5 cannot be read"):
-            LedgerState.decode(5, bad)
+            LocalLedgerState.decode(5, bad)
 
 
 def test_the_last_add_confirmed_never_goes_back() -> None:
-    state = LedgerState(5)
+    state = LocalLedgerState(5)
     rose = [state.note_lac(lac) for lac in (lac_of(-1), lac_of(3), lac_of(2), lac_of(3), None, lac_of(4))]
     assert rose == [True, True, False, False, False, True]
     assert state.last_add_confirmed == lac_of(4)
@@ -215,15 +215,15 @@ def test_the_last_add_confirmed_never_goes_back() -> None:
 def test_what_a_state_record_says_is_added_to_what_is_known() -> None:
     """R1: a copy that compaction made may be older than what came after it; nothing of it is taken back."""
     ours, others = b"v" * VERIFIER_BYTES, b"w" * VERIFIER_BYTES
-    everything = LedgerState(5, Fence.DURABLE, True, lac_of(4), ours)
-    state = LedgerState(5)
+    everything = LocalLedgerState(5, Fence.DURABLE, True, lac_of(4), ours)
+    state = LocalLedgerState(5)
     state.absorb(everything)
     assert state == everything
-    state.absorb(LedgerState(5, Fence.NONE, False, lac_of(3), others))
+    state.absorb(LocalLedgerState(5, Fence.NONE, False, lac_of(3), others))
     assert state == everything
     for limbo in (True, False):
-        state.absorb(LedgerState(5, limbo=limbo))
-        assert state == LedgerState(5, Fence.DURABLE, True, lac_of(4), ours, limbo)
+        state.absorb(LocalLedgerState(5, limbo=limbo))
+        assert state == LocalLedgerState(5, Fence.DURABLE, True, lac_of(4), ours, limbo)
 
 
 @pytest.mark.parametrize("harm", ["first pages", "cut behind the meta pages", "cut inside them"])

@@ -11,8 +11,8 @@ import lmdb
 import pytest
 
 from bookie.errors import IndexDamaged, IndexUnusable
+from bookie.index.frame_locations import KEY, FrameLocation
 from bookie.index.index import Index
-from bookie.index.places import KEY, FrameLocation
 from bookie.storage.bookie import Bookie
 from bookie.wire.messages import EntryRange
 from tests.bookie.bookies import append, bookie_on, entries, open_bookie, read, read_request

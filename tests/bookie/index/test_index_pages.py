@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from bookie.index import holdings as holdings_module
 from bookie.index import index as index_module
+from bookie.index.frame_locations import FrameLocation
 from bookie.index.holdings import Overhead, runs_of
 from bookie.index.index import Index
-from bookie.index.places import FrameLocation
 from bookie.wire.messages import Holding
 
 LEDGER, NEIGHBOUR = 5, 6

@@ -14,7 +14,7 @@ from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
     BadRecordBytes,
-    Record,
+    BookieLogRecord,
     RecordKind,
     SegmentHeader,
     decode_header,
@@ -35,11 +35,11 @@ POSITION = position_of(3, 1024)
 SYNCED = position_of(3, 512)
 
 frames = frame_of(7, [4, 5], payload_bytes=3, lac=2)
-SMALL = Record(RecordKind.ENTRIES, 7, frames.columns, frames.last_add_confirmed, recovery=True)
+SMALL = BookieLogRecord(RecordKind.ENTRIES, 7, frames.columns, frames.last_add_confirmed, recovery=True)
 
 verifiers = st.just(b"") | st.binary(min_size=VERIFIER_BYTES, max_size=VERIFIER_BYTES)
 records = st.builds(
-    Record,
+    BookieLogRecord,
     st.just(RecordKind.ENTRIES),
     messages.natural,
     messages.some_columns(),
@@ -49,7 +49,7 @@ records = st.builds(
     st.just(b""),
     messages.identities,
 ) | st.builds(
-    lambda ledger_id, verifier, identity: Record(
+    lambda ledger_id, verifier, identity: BookieLogRecord(
         RecordKind.FENCE, ledger_id, verifier=verifier, identity=identity
     ),
     messages.natural,
@@ -61,12 +61,14 @@ positions = st.builds(
 )
 
 
-def encoded(record: Record, position: int = POSITION, synced: int = SYNCED) -> bytes:
+def encoded(record: BookieLogRecord, position: int = POSITION, synced: int = SYNCED) -> bytes:
     return b"".join(encode_record(record, position=position, synced=synced))
 
 
 @given(records, positions, st.data())
-def test_a_record_comes_back_as_it_was_written(record: Record, position: int, data: st.DataObject) -> None:
+def test_a_record_comes_back_as_it_was_written(
+    record: BookieLogRecord, position: int, data: st.DataObject
+) -> None:
     synced = data.draw(st.integers(0, position))
     written = encoded(record, position, synced)
     header, found = decode_record(written, position=position)
@@ -75,7 +77,7 @@ def test_a_record_comes_back_as_it_was_written(record: Record, position: int, da
 
 
 @given(records)
-def test_a_record_takes_the_bytes_it_is_said_to_take_and_ends_aligned(record: Record) -> None:
+def test_a_record_takes_the_bytes_it_is_said_to_take_and_ends_aligned(record: BookieLogRecord) -> None:
     assert len(encoded(record)) == record_bytes(record)
     assert record_bytes(record) % ALIGNMENT == 0
 
@@ -138,5 +140,5 @@ def test_any_flipped_bit_of_a_segment_header_is_found() -> None:
 
 
 def test_last_add_confirmed_alone_is_a_record() -> None:
-    record = Record(RecordKind.ENTRIES, 7, frame_of(7, []).columns, lac_of(5))
+    record = BookieLogRecord(RecordKind.ENTRIES, 7, frame_of(7, []).columns, lac_of(5))
     assert decode_record(encoded(record), position=POSITION)[1] == record

@@ -8,20 +8,20 @@ from random import Random
 import pytest
 
 from bookie.errors import DamagedLog
-from bookie.log import manifest, segments
-from bookie.log import records as records_module
+from bookie.log import manifest, segment_files
+from bookie.log import record_reader as records_module
 from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
-    Record,
+    BookieLogRecord,
     SegmentHeader,
     encode_record,
     encode_segment_header,
     position_of,
     record_bytes,
 )
+from bookie.log.log_replay import replay
 from bookie.log.manifest import LogManifest
-from bookie.log.replay import replay
 from tests.bookie.logs import (
     INCARNATION,
     Reports,
@@ -65,7 +65,7 @@ def refusal_of(disk: SimulatedDisk, from_position: int = 0) -> DamagedLog:
     return refused.value
 
 
-def after_restart_and_crash(disk: SimulatedDisk) -> list[Record]:
+def after_restart_and_crash(disk: SimulatedDisk) -> list[BookieLogRecord]:
     """What a start finds; it must be what the next one finds, too, whatever is lost in between."""
     found = records_in(disk)
     disk.crash()
@@ -178,7 +178,7 @@ def test_B2_damage_in_a_segment_that_others_follow_refuses_to_start(monkeypatch:
     for damage in ("flip", "zeros behind", "cut into"):
         disk = SimulatedDisk(Random(0))
         write_all(disk, RECORDS)
-        assert disk.names() == [segments.name_of(n) for n in range(3)]
+        assert disk.names() == [segment_files.name_of(n) for n in range(3)]
         match damage:
             case "flip":
                 disk.overwrite(FIRST, offset_of(1) + 90, b"?")
@@ -226,9 +226,9 @@ def test_a_gap_in_the_segments_refuses_to_start(missing: int, monkeypatch: pytes
     use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 2 * RECORD_BYTES, group=RECORD_BYTES)
     disk = SimulatedDisk(Random(0))
     write_all(disk, RECORDS)
-    disk.lose(segments.name_of(missing))
+    disk.lose(segment_files.name_of(missing))
     refused = refusal_of(disk)
-    assert refused.file == segments.name_of(missing)
+    assert refused.file == segment_files.name_of(missing)
     assert "is missing, yet later ones exist" in str(refused)
 
 
@@ -322,19 +322,19 @@ def test_B2_a_record_that_says_less_was_synced_than_before_it_lies_is_no_proof_o
 # --- segments that were dropped are told from those that were lost
 
 
-def disk_of_segments(monkeypatch: pytest.MonkeyPatch, *records: Record) -> SimulatedDisk:
+def disk_of_segments(monkeypatch: pytest.MonkeyPatch, *records: BookieLogRecord) -> SimulatedDisk:
     """A stopped log with each of these records in a segment of its own."""
     use_small_sizes(monkeypatch, segment=SEGMENT_HEADER.size + 1, group=1)
     disk = SimulatedDisk(Random(0))
     write_all(disk, records)
-    assert segments.numbers(disk) == list(range(len(records)))
+    assert segment_files.numbers(disk) == list(range(len(records)))
     return disk
 
 
 def test_a_segment_that_was_dropped_is_not_missed(monkeypatch: pytest.MonkeyPatch) -> None:
     said = manifest.to_record([1])
     disk = disk_of_segments(monkeypatch, RECORDS[0], RECORDS[1], said, RECORDS[3])
-    disk.lose(segments.name_of(0))
+    disk.lose(segment_files.name_of(0))
     assert records_in(disk) == [RECORDS[1], said, RECORDS[3]]
 
 
@@ -344,10 +344,10 @@ def test_a_segment_that_was_kept_or_came_later_is_missed(monkeypatch: pytest.Mon
     disk = disk_of_segments(
         monkeypatch, RECORDS[0], RECORDS[1], manifest.to_record([1]), RECORDS[3], RECORDS[4]
     )
-    disk.lose(segments.name_of(lost))
+    disk.lose(segment_files.name_of(lost))
     with pytest.raises(DamagedLog, match="is missing, yet later ones exist") as refused:
         records_in(disk)
-    assert refused.value.file == segments.name_of(lost)
+    assert refused.value.file == segment_files.name_of(lost)
 
 
 def test_the_newest_record_that_names_segments_counts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from bookie.errors import DamagedLog
-from bookie.log import segments
+from bookie.log import segment_files
 from bookie.log.appender import LogAppender
-from bookie.log.format import SEGMENT_HEADER, Record, position_of, record_bytes
+from bookie.log.format import SEGMENT_HEADER, BookieLogRecord, position_of, record_bytes
 from bookie.wire.messages import LacStatement
 from tests.bookie.logs import (
     INCARNATION,
@@ -92,7 +92,7 @@ def test_records_of_many_threads_are_each_written_once() -> None:
     with writing(disk) as (writer, reports):
         of_thread = [[record_of(ledger, [n]) for n in range(50)] for ledger in range(4)]
 
-        def submit(records: list[Record]) -> None:
+        def submit(records: list[BookieLogRecord]) -> None:
             for record in records:
                 writer.submit(record, 0)
 
@@ -286,10 +286,10 @@ def test_small_groups_go_to_zeroed_space_and_large_ones_to_reserved_space(
 def test_segments_are_named_by_their_number_in_an_order_that_sorts() -> None:
     disk = SimulatedDisk(Random(0))
     for number in (255, 3, 16):
-        segments.resume_or_begin(disk, number, INCARNATION).close()
+        segment_files.resume_or_begin(disk, number, INCARNATION).close()
     disk.create("notes.txt")
-    assert segments.numbers(disk) == [3, 16, 255]
-    assert segments.name_of(255) == "000000ff.log"
+    assert segment_files.numbers(disk) == [3, 16, 255]
+    assert segment_files.name_of(255) == "000000ff.log"
 
 
 # --- the log's end grows into space that was prepared

@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from bookie.log import writer as writer_module
+from bookie.log import group_commit as writer_module
 from bookie.log.format import SEGMENT_HEADER, position_of, record_bytes
-from bookie.log.writer import LogWriter
+from bookie.log.group_commit import BookieLogWriter
 from tests.bookie.logs import found_in, record_of, records_in, use_small_sizes, writer_on, writing
 from tests.bookie.simulated_disk import SimulatedDisk
 
@@ -47,7 +47,7 @@ def test_a_deferred_record_is_synced_after_a_while_though_others_keep_coming(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = 0.0
-    monkeypatch.setattr(LogWriter, "_now", lambda _: now)
+    monkeypatch.setattr(BookieLogWriter, "_now", lambda _: now)
     with writing(SimulatedDisk(Random(0))) as (writer, reports):
         for n in range(3):
             writer.submit(RECORDS[n], n, deferred_sync=True)
@@ -71,7 +71,7 @@ def test_a_record_that_nobody_waits_for_is_reported_once_and_no_sync_is_made_for
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now, disk = 0.0, SimulatedDisk(Random(0))
-    monkeypatch.setattr(LogWriter, "_now", lambda _: now)
+    monkeypatch.setattr(BookieLogWriter, "_now", lambda _: now)
     writer, reports = writer_on(disk)
     writer.submit(RECORDS[0], None, deferred_sync=True)
     writer._commit(writer._next_group() or [])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from bookie.log.format import SEGMENT_HEADER, record_bytes
-from bookie.log.writer import RELEASES_MAX
+from bookie.log.group_commit import RELEASES_MAX
 from tests.bookie.logs import fence_of, record_of, records_in, write_all, writing
 from tests.bookie.simulated_disk import SimulatedDisk
 

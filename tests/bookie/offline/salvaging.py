@@ -9,14 +9,14 @@ import pytest
 
 from bookie.disk.disk import Disk
 from bookie.index.claims import NO_CLAIMS, Claims
-from bookie.log import segments
-from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, place_of, position_of, record_bytes
+from bookie.log import segment_files
+from bookie.log.format import SEGMENT_HEADER, BookieLogRecord, RecordKind, place_of, position_of, record_bytes
 from bookie.offline.damage import LogScan
-from bookie.offline.salvage import Mended, find, mend
+from bookie.offline.log_salvage import Mended, find, mend
 from tests.bookie.logs import INCARNATION, found_in, record_of, use_small_sizes, write_each
 from tests.bookie.simulated_disk import SimulatedDisk
 
-FIRST, SECOND, THIRD = (segments.name_of(n) for n in range(3))
+FIRST, SECOND, THIRD = (segment_files.name_of(n) for n in range(3))
 RECORDS = [record_of(1, [n]) for n in range(8)]
 RECORD_BYTES = record_bytes(RECORDS[0])
 PER_SEGMENT = 3
@@ -24,7 +24,7 @@ PER_SEGMENT = 3
 END = SEGMENT_HEADER.size + PER_SEGMENT * RECORD_BYTES
 """Where a full segment ends."""
 
-LOST = Record(RecordKind.LOST, -1)
+LOST = BookieLogRecord(RecordKind.LOST, -1)
 """What replay gives for bytes that were lost."""
 
 
@@ -33,7 +33,7 @@ def offset_of(index: int) -> int:
     return SEGMENT_HEADER.size + index % PER_SEGMENT * RECORD_BYTES
 
 
-def log_of(records: Sequence[Record], monkeypatch: pytest.MonkeyPatch) -> SimulatedDisk:
+def log_of(records: Sequence[BookieLogRecord], monkeypatch: pytest.MonkeyPatch) -> SimulatedDisk:
     """A stopped log of these records, each a group of its own; of RECORDS three, three and two in a segment."""
     use_small_sizes(monkeypatch, segment=END, group=RECORD_BYTES)
     disk = SimulatedDisk(Random(0))

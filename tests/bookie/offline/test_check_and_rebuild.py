@@ -14,18 +14,18 @@ import pytest
 from bookie.disk.disk import OsDisk
 from bookie.errors import DamagedLog, DataDirectoryError
 from bookie.index.index import Index
-from bookie.index.ledger_state import Fence, LedgerState
-from bookie.log import manifest, segments
-from bookie.log.format import NO_LEDGER, SEGMENT_HEADER, Record, RecordKind, place_of, position_of
-from bookie.log.records import Found
-from bookie.log.walk import walk
+from bookie.index.local_ledger_state import Fence, LocalLedgerState
+from bookie.log import manifest, segment_files
+from bookie.log.format import NO_LEDGER, SEGMENT_HEADER, BookieLogRecord, RecordKind, place_of, position_of
+from bookie.log.record_reader import Found
+from bookie.log.segment_walk import walk
 from bookie.offline.check import CheckResult, check
 from bookie.offline.dump import dump
+from bookie.offline.log_salvage import salvage
 from bookie.offline.rebuild import NEW, OLD, rebuild_index
-from bookie.offline.salvage import salvage
 from bookie.serving import directory
 from bookie.wire.messages import Frame, Status
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from tests.bookie.bookies import append, bookie_on, read
 from tests.bookie.entries import frame_of, lac_of
 from tests.bookie.logs import use_small_sizes, write_all
@@ -147,7 +147,7 @@ async def test_a_segment_of_another_bookie_is_named(stopped: Path, tmp_path: Pat
 def only_line(path: Path, kind: str) -> int:
     """The position that the only line of this kind of an index has."""
     (line,) = [line for line in dump(path / "index") if line["kind"] == kind]
-    segment = segments.number_of(str(line["segment"]))
+    segment = segment_files.number_of(str(line["segment"]))
     assert segment is not None
     assert isinstance(line["offset"], int)
     return position_of(segment, line["offset"])
@@ -168,7 +168,7 @@ def noticed_and_made_anew(path: Path, change: Callable[[Index], None]) -> str:
     return problem.what
 
 
-def commit(index: Index, *rows: LedgerState) -> None:
+def commit(index: Index, *rows: LocalLedgerState) -> None:
     index.begin_checkpoint()
     index.commit_checkpoint(index.checkpoint_position, [(row.ledger_id, row.encode()) for row in rows])
     index.end_checkpoint()
@@ -245,7 +245,7 @@ async def test_an_index_that_has_lost_what_the_log_says_of_a_ledger_is_noticed_a
     async with bookie_on(stopped) as bookie:
         state = bookie.states.hold(2)
         state.limbo = True
-        await bookie.store([Record(RecordKind.STATE, 2, content=state.encode())])
+        await bookie.store([BookieLogRecord(RecordKind.STATE, 2, content=state.encode())])
     findings = check(stopped)
     assert findings.is_whole
     assert [note.what for note in findings.notes] == ["ledgers in limbo: 1; run: bookledger bookie repair"]
@@ -274,7 +274,7 @@ def test_a_ledger_that_the_index_does_not_know_is_noticed(stopped: Path) -> None
     assert check(stopped).problems
 
 
-def states_of(path: Path) -> list[LedgerState]:
+def states_of(path: Path) -> list[LocalLedgerState]:
     with closing(Index(path / "index")) as index:
         return list(index.states())
 
@@ -284,7 +284,7 @@ def test_what_stands_of_a_ledger_in_the_index_alone_is_noticed(stopped: Path) ->
     first, _, third = states_of(stopped)
     first.last_add_confirmed = lac_of(1000)
     third.fence = Fence.DURABLE
-    change_index(stopped, lambda index: commit(index, first, third, LedgerState(99)))
+    change_index(stopped, lambda index: commit(index, first, third, LocalLedgerState(99)))
     assert [problem.what.split(";")[0] for problem in check(stopped).problems] == [
         "its last-add-confirmed of ledger 1 differs from the log's",
         "it has a fence of ledger 3, but the log has none",
@@ -305,7 +305,7 @@ async def in_segments(formatted: Path) -> Path:
                 assert await append(bookie, frame_of(ledger_id, [2 * n, 2 * n + 1])) == [Status.OK]
         await bookie.checkpoint()
         await bookie.forget([1])
-        kept = set(segments.numbers(OsDisk(path / "log"))) - {0}
+        kept = set(segment_files.numbers(OsDisk(path / "log"))) - {0}
         await bookie.store([manifest.to_record(kept)])
     assert check(path).is_whole
     return path
@@ -422,14 +422,14 @@ def test_a_dump_has_a_line_for_everything(stopped: Path) -> None:
 
 def test_a_dump_shows_what_the_log_says_of_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """States, lost bytes, and which segments there are; what was written of a later kind of state is named."""
-    state = LedgerState(7, Fence.DURABLE, known=True, limbo=True)
+    state = LocalLedgerState(7, Fence.DURABLE, known=True, limbo=True)
     disk = OsDisk(tmp_path)
     write_all(
         disk,
         [
-            Record(RecordKind.STATE, 7, content=state.encode()),
-            Record(RecordKind.STATE, 8, content=b"?"),
-            Record(RecordKind.LOST, NO_LEDGER, content=bytes(200)),
+            BookieLogRecord(RecordKind.STATE, 7, content=state.encode()),
+            BookieLogRecord(RecordKind.STATE, 8, content=b"?"),
+            BookieLogRecord(RecordKind.LOST, NO_LEDGER, content=bytes(200)),
             manifest.to_record([0, 3]),
         ],
     )

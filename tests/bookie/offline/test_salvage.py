@@ -8,7 +8,7 @@ import pytest
 
 from bookie.errors import DamagedLog, DataDirectoryError
 from bookie.index.claims import Claims
-from bookie.log import manifest, segments
+from bookie.log import manifest, segment_files
 from bookie.log.format import (
     RECORD_HEADER,
     SEGMENT_HEADER,
@@ -19,10 +19,10 @@ from bookie.log.format import (
     encode_segment_header,
     position_of,
 )
-from bookie.log.records import position_end
-from bookie.offline import salvage as salvage_module
+from bookie.log.record_reader import position_end
+from bookie.offline import log_salvage as salvage_module
 from bookie.offline.damage import MISSING, LogScan
-from bookie.offline.salvage import find, mend
+from bookie.offline.log_salvage import find, mend
 from tests.bookie.logs import INCARNATION, fence_of, found_in, record_of, records_in
 from tests.bookie.offline.salvaging import (
     END,
@@ -62,15 +62,15 @@ def test_a_log_that_is_whole_is_left_alone(disk: SimulatedDisk) -> None:
 def test_a_damaged_record_is_lost_and_nothing_else_is(disk: SimulatedDisk, index: int) -> None:
     """B2: in sealed segments and in the newest."""
     segment, offset = index // PER_SEGMENT, offset_of(index)
-    disk.overwrite(segments.name_of(segment), offset + 90, b"?")
-    before = disk.contents()[segments.name_of(segment)][offset : offset + RECORD_BYTES]
+    disk.overwrite(segment_files.name_of(segment), offset + 90, b"?")
+    before = disk.contents()[segment_files.name_of(segment)][offset : offset + RECORD_BYTES]
     aside = SimulatedDisk(Random(0))
     with pytest.raises(DamagedLog):
         records_in(disk)
     (done,) = salvaged_for_good(disk, aside=aside)
-    assert (done.file, done.offset, done.bytes_lost) == (segments.name_of(segment), offset, RECORD_BYTES)
+    assert (done.file, done.offset, done.bytes_lost) == (segment_files.name_of(segment), offset, RECORD_BYTES)
     assert aside.contents() == {done.copy: before.rstrip(b"\0")}
-    assert done.copy == f"{segments.name_of(segment)}.{offset}"
+    assert done.copy == f"{segment_files.name_of(segment)}.{offset}"
     assert records_in(disk) == [*RECORDS[:index], LOST, *RECORDS[index + 1 :]]
     assert stretches_of(disk) == [(segment, offset, RECORD_BYTES)]
 
@@ -111,7 +111,7 @@ def test_a_segment_that_a_crash_left_without_a_header_is_left_to_the_start(disk:
 def test_a_header_that_cannot_be_read_is_written_anew_and_its_records_stay(
     disk: SimulatedDisk, name: str
 ) -> None:
-    number = segments.number_of(name)
+    number = segment_files.number_of(name)
     assert number is not None
     disk.overwrite(name, 3, b"?")
     (done,) = salvaged_for_good(disk)
@@ -124,7 +124,7 @@ def test_a_header_that_cannot_be_read_is_written_anew_and_its_records_stay(
 @pytest.mark.parametrize("name", [FIRST, SECOND, THIRD])
 def test_damage_to_a_header_and_what_follows_it_loses_both(disk: SimulatedDisk, name: str) -> None:
     """In the newest segment, too: what follows is no torn tail, for what hit the one has hit the other."""
-    number = segments.number_of(name)
+    number = segment_files.number_of(name)
     assert number is not None
     disk.overwrite(name, 3, bytes(SEGMENT_HEADER.size))
     salvaged_for_good(disk)
@@ -142,7 +142,7 @@ def test_a_newest_segment_of_which_nothing_can_be_read_is_lost_and_never_taken_f
 
 @pytest.mark.parametrize("index", [0, 1])
 def test_a_missing_segment_is_made_anew_and_says_that_it_is_lost(disk: SimulatedDisk, index: int) -> None:
-    disk.lose(segments.name_of(index))
+    disk.lose(segment_files.name_of(index))
     (header, done) = salvaged_for_good(disk)
     assert (header.what, header.copy) == (f"its header was rewritten: {MISSING}", None)
     assert (done.offset, done.bytes_lost) == (SEGMENT_HEADER.size, END - SEGMENT_HEADER.size)
@@ -274,7 +274,7 @@ def test_what_was_lost_before_the_checkpoint_leaves_nothing_unknown_behind_it(
     disk: SimulatedDisk, index: int
 ) -> None:
     claims = checkpoint_at(6)
-    disk.overwrite(segments.name_of(index // PER_SEGMENT), offset_of(index) + 90, b"?")
+    disk.overwrite(segment_files.name_of(index // PER_SEGMENT), offset_of(index) + 90, b"?")
     salvaged(disk, claims)
     assert records_in(disk, claims.checkpoint) == RECORDS[6:]
     assert records_in(disk) == [*RECORDS[:index], LOST, *RECORDS[index + 1 :]]
@@ -315,7 +315,7 @@ def test_a_missing_segment_with_the_checkpoint_in_it_is_lost_on_both_sides_of_it
     disk: SimulatedDisk, index: int
 ) -> None:
     claims = checkpoint_at(index)
-    disk.lose(segments.name_of(index // PER_SEGMENT))
+    disk.lose(segment_files.name_of(index // PER_SEGMENT))
     salvaged_for_good(disk, claims)
     assert records_in(disk, claims.checkpoint) == [LOST, *(RECORDS[6:] if index < 6 else [])]
 
@@ -325,7 +325,7 @@ def test_segments_missing_at_the_end_are_made_anew_up_to_the_checkpoint(disk: Si
     disk.resize(THIRD, offset_of(8) + 64)  # prepared space, as in a newest segment: now others follow
     salvaged_for_good(disk, claims)
     assert records_in(disk, claims.checkpoint) == [LOST]
-    assert disk.names() == [segments.name_of(n) for n in range(5)]
+    assert disk.names() == [segment_files.name_of(n) for n in range(5)]
 
 
 def test_a_segment_without_a_header_is_lost_where_the_checkpoint_says_that_it_was_begun(

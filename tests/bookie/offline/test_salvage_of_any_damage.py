@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from bookie.disk.disk import LogFile
 from bookie.index.claims import NO_CLAIMS, Claims
-from bookie.log import segments
+from bookie.log import segment_files
 from bookie.log.format import SEGMENT_HEADER, RecordKind, place_of, position_of
-from bookie.log.records import Found, position_end
-from bookie.offline import salvage as salvage_module
+from bookie.log.record_reader import Found, position_end
+from bookie.offline import log_salvage as salvage_module
 from tests.bookie.fuzz.logs import FILES, FOUND, Files, header_is_whole, is_whole, watched_disk
 from tests.bookie.fuzz.mutations import Change, changed, changes
 from tests.bookie.logs import found_in, records_in
@@ -189,7 +189,7 @@ def test_whatever_was_damaged_all_that_is_whole_is_there_and_the_rest_is_called_
 
 
 def stands_in(files: Files, found: Found) -> bool:
-    name = segments.name_of(found.position >> 32)
+    name = segment_files.name_of(found.position >> 32)
     return name in files and is_whole(found, files)
 
 
@@ -207,7 +207,7 @@ def without_torn_tail(
 def is_known_to_be_lost(one: Found, files: Files, found: list[Found], claims: Claims) -> bool:
     """Whether anything that is left tells of the record: the index, something behind it, the next segment's header."""
     segment = one.position >> 32
-    following = segments.name_of(segment + 1)
+    following = segment_files.name_of(segment + 1)
     return (
         one.position < claims.checkpoint
         or any(other.position > one.position and other.position >> 32 == segment for other in found)
@@ -218,7 +218,7 @@ def is_known_to_be_lost(one: Found, files: Files, found: list[Found], claims: Cl
 def ends_before(checkpoint: int, whole: list[Found], files: Files) -> bool:
     """Whether the log has lost what stood right before the checkpoint, and knows nothing of what stood behind it."""
     segment, offset = place_of(checkpoint)
-    following = segments.name_of(segment + 1)
+    following = segment_files.name_of(segment + 1)
     if not checkpoint or (following in files and header_is_whole(segment + 1, files)):
         return False
     ends = [place_of(position_end(one))[1] for one in whole if one.position >> 32 == segment]

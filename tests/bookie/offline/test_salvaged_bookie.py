@@ -10,18 +10,18 @@ import pytest
 
 from bookie.errors import DamagedLog, DataDirectoryError
 from bookie.index.index import Index
-from bookie.log import segments
-from bookie.log.format import SEGMENT_HEADER, Record, RecordKind, record_bytes
+from bookie.log import segment_files
+from bookie.log.format import SEGMENT_HEADER, BookieLogRecord, RecordKind, record_bytes
 from bookie.offline.check import check
 from bookie.offline.damage import MISSING
+from bookie.offline.log_salvage import SALVAGED, Mended, SalvageOutcome, salvage
 from bookie.offline.rebuild import rebuild_index
-from bookie.offline.salvage import SALVAGED, Mended, SalvageOutcome, salvage
 from bookie.serving import directory
 from bookie.wire.messages import Frame, Status
 from tests.bookie.bookies import append, bookie_on, damaged_ids, entries, read_request
 from tests.bookie.entries import entries_of, frame_of
 
-FIRST, SECOND, THIRD = (segments.name_of(n) for n in range(3))
+FIRST, SECOND, THIRD = (segment_files.name_of(n) for n in range(3))
 FRAMES = 8
 PER_SEGMENT = 3
 
@@ -30,7 +30,9 @@ def frame(n: int) -> Frame:
     return frame_of(7, [2 * n, 2 * n + 1], lac=2 * n - 1)
 
 
-FRAME_BYTES = record_bytes(Record(RecordKind.ENTRIES, 7, frame(0).columns, frame(0).last_add_confirmed))
+FRAME_BYTES = record_bytes(
+    BookieLogRecord(RecordKind.ENTRIES, 7, frame(0).columns, frame(0).last_add_confirmed)
+)
 
 
 @pytest.fixture
@@ -57,7 +59,7 @@ def offset_of(index: int) -> int:
 def flip(path: Path, index: int) -> None:
     """One byte of this frame is another."""
     at = offset_of(index) + 90
-    with (path / "log" / segments.name_of(index // PER_SEGMENT)).open("r+b") as file:
+    with (path / "log" / segment_files.name_of(index // PER_SEGMENT)).open("r+b") as file:
         file.seek(at)
         (byte,) = file.read(1)
         file.seek(at)

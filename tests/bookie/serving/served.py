@@ -26,7 +26,7 @@ from bookie.wire.messages import (
     Status,
 )
 from metadata.errors import KeyExists
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.support.raw_data import RawConnection, after_handshake

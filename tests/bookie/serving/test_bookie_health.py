@@ -11,8 +11,8 @@ import aiohttp
 import pytest
 
 from bookie.errors import LogFailed
-from bookie.log import segments
-from bookie.serving.health.findings import NOT_SCRUBBED
+from bookie.log import segment_files
+from bookie.serving.health.bookie_findings import NOT_SCRUBBED
 from bookie.wire.trust.certificates import CERTIFICATE as CERTIFICATE_FILE
 from bookie.wire.trust.certificates import KEY
 from bookie.wire.trust.roles import Role
@@ -23,7 +23,7 @@ from metadata.counting import facts
 from metadata.counting.facts import OF_A_BOOKIE, Fact, Verdict
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records import registration
 from metadata.records.directory_generations import last_registrations
 from metadata.store import StoreHealth
@@ -98,7 +98,7 @@ async def drained(world: World) -> None:
 async def unreadable(world: World) -> None:
     await world.client.bookie.upkeep.scrubber.scrub_once()
     assert world.verdict(facts.READABLE) is Verdict.WELL
-    (path,) = (world.path / "b1").rglob(segments.name_of(0))
+    (path,) = (world.path / "b1").rglob(segment_files.name_of(0))
     aside = path.rename(world.path / "aside")
     path.symlink_to(path)  # whose opening fails for root, too
     await world.client.bookie.upkeep.scrubber.scrub_once()
@@ -114,7 +114,7 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (facts.CERTIFICATE_TWO_WEEKS, in_nine_days, "cert.pem ends in 9 days, on "),
     (facts.METADATA, full_store, FULL),
     (facts.WRITABLE, drained, "read-only: the bookie is being drained"),
-    (facts.READABLE, unreadable, f"segments of its log could not be read: {segments.name_of(0)}: "),
+    (facts.READABLE, unreadable, f"segments of its log could not be read: {segment_files.name_of(0)}: "),
 ]
 
 
@@ -181,7 +181,7 @@ async def is_found(world: World, fact: Fact, verdict: Verdict) -> bool:
 
 async def is_published(store: MemoryStore, fact: Fact, why: str) -> bool:
     found = there(await store.get(keys.bookie("b1")))
-    return why in registration.decode(found.key, found.value).amiss.get(fact.name, "")
+    return why in registration.decode(found.key, found.value).problems.get(fact.name, "")
 
 
 async def asked(session: aiohttp.ClientSession, path: str) -> tuple[int, str]:

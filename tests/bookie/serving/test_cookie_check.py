@@ -18,10 +18,10 @@ from metadata.backup import hold
 from metadata.errors import StoreRefused
 from metadata.healing import operator_requests
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.memory import MemoryData, MemoryStore
-from metadata.records import cluster, decommissioned
+from metadata.memory_store import MemoryData, MemoryStore
+from metadata.records import cluster, decommissioned_bookies
 from metadata.records.cluster import PREDECESSORS_MAX, Cookie
-from metadata.records.decommissioned import Decommissioned
+from metadata.records.decommissioned_bookies import Decommissioned
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.serving.served import served
@@ -102,20 +102,20 @@ async def test_a_cookie_is_written_anew_while_its_bookie_lives(tmp_path: Path, s
 async def test_a_cookie_that_was_taken_away_stays_away(
     tmp_path: Path, store: MemoryStore, cookie: Cookie
 ) -> None:
-    await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
+    await decommissioned_bookies.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
     assert await check_cookie(tmp_path / "b1", store) == cookie  # until it is gone
     await lost(store, keys.cookie("b1"))
     for said in (await refusal(tmp_path / "b1", store), await refusal_of_start(tmp_path / "b1", store)):
         assert "b1, which was decommissioned at 2023-11-14T22:13:20Z" in said
         assert "format an empty directory for a new bookie" in said
-    await decommissioned.take_back(store, cookie.incarnation)
+    await decommissioned_bookies.take_back(store, cookie.incarnation)
     assert (await restore_cookie(tmp_path / "b1", store)).was_missing
 
 
 async def test_one_that_was_decommissioned_does_not_join_again_while_older_metadata_waits(
     tmp_path: Path, store: MemoryStore, cookie: Cookie
 ) -> None:
-    await decommissioned.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
+    await decommissioned_bookies.note(store, Decommissioned("b1", cookie.incarnation, 1_700_000_000_000))
     await lost(store, keys.cookie("b1"))
     await hold.begin(store, backup_ms=1, now_ms=2)
     assert "b1, which was decommissioned" in await refusal_of_start(tmp_path / "b1", store)

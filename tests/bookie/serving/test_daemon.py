@@ -21,18 +21,18 @@ import pytest
 from bookie.config import BookieConfig
 from bookie.errors import BookieError, DamagedLog, DataDirectoryError, LogFailed, NameTaken
 from bookie.serving import daemon, listener
+from bookie.serving.bookie_registration import Registrar
 from bookie.serving.daemon import RunningBookie, serving, until_one_fails
-from bookie.serving.data import session
+from bookie.serving.data import data_session
 from bookie.serving.directory import read_cookie
-from bookie.serving.registration import Registrar
 from bookie.serving.start_retries import started
 from bookie.storage.bookie import Bookie
-from bookie.wire import codec, rpc
+from bookie.wire import codec, grpc_methods
 from bookie.wire.data.framing import FrameKind, Goodbye
 from bookie.wire.data.handshake import ClientHello
 from bookie.wire.messages import Ack, InfoReply, InfoRequest, Status
 from metadata import open_store
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.cluster import find_bookie
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
@@ -214,15 +214,15 @@ async def test_a_bookie_that_cannot_have_its_port_does_not_touch_the_log(tmp_pat
 
 
 async def info_of(address: str) -> bytes:
-    async with grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS) as channel:
-        ask: Any = channel.unary_unary(rpc.INFO)
+    async with grpc.aio.insecure_channel(address, options=grpc_methods.CHANNEL_OPTIONS) as channel:
+        ask: Any = channel.unary_unary(grpc_methods.INFO)
         answer: bytes = await ask(whole(codec.encode(InfoRequest())), timeout=20)
         return answer
 
 
 async def refusal_from(address: str, method: str) -> grpc.aio.AioRpcError:
     """What a call of any kind ends with; it does not wait for its time limit."""
-    async with grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(address, options=grpc_methods.CHANNEL_OPTIONS) as channel:
         with pytest.raises(grpc.aio.AioRpcError) as refused:
             ask: Any = channel.unary_unary(method)
             await ask(b"", timeout=20)
@@ -269,7 +269,7 @@ async def test_a_bookie_keeps_its_name_however_long_its_log_is_read_and_callers_
     while loop.time() < over:
         found = there(await find_bookie(store, "b1"))
         address = found.address
-        for method in (rpc.INFO, rpc.MAINTAIN):
+        for method in (grpc_methods.INFO, grpc_methods.MAINTAIN):
             refused = await refusal_from(address, method)
             assert (refused.code(), refused.details()) == (
                 grpc.StatusCode.UNAVAILABLE,
@@ -346,9 +346,9 @@ def test_sigterm_ends_a_bookie_that_waits_for_its_name(tmp_path: Path) -> None:
         ready: list[RunningBookie] = []
         async with elsewhere(store, config):
             serve = asyncio.create_task(daemon.run(config, ready.append))
-            refused = await refusal_from(f"{config.host}:{config.port}", rpc.INFO)
-            while refused.details() != session.STARTING:
-                refused = await refusal_from(f"{config.host}:{config.port}", rpc.INFO)
+            refused = await refusal_from(f"{config.host}:{config.port}", grpc_methods.INFO)
+            while refused.details() != data_session.STARTING:
+                refused = await refusal_from(f"{config.host}:{config.port}", grpc_methods.INFO)
             os.kill(os.getpid(), signal.SIGTERM)
             await serve
         assert ready == []

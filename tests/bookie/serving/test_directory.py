@@ -18,7 +18,7 @@ from bookie.serving.cookie_check import check_cookie
 from bookie.serving.directory import check_parts, format_directory, lock, read_cookie
 from metadata import keys
 from metadata.errors import OutcomeUnknown
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from tests.bookie.serving.served import served

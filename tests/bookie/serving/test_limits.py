@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from bookie.limits_config import MIB, Limits
-from bookie.serving.data.appends import Appends
-from bookie.serving.data.calls import CALL_BYTES_MAX, TOO_MANY_OF_ALL
+from bookie.serving.data.append_handler import AppendHandler
+from bookie.serving.data.call_handler import CALL_BYTES_MAX, TOO_MANY_OF_ALL
 from bookie.serving.limits import admission
 from bookie.serving.limits.password_proofs import FALSE_PROOF
 from bookie.serving.service import MAINTENANCE_MAX, TOO_MUCH_MAINTENANCE, BookieService
@@ -36,7 +36,7 @@ from bookie.wire.messages import (
     Status,
 )
 from ledgers.integrity.ledger_keys import LedgerKey
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.support.aio import until_true
@@ -332,14 +332,14 @@ async def test_a_message_is_not_left_behind_that_comes_in_the_turn_in_which_the_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late: list[bytes] = []
-    has_taken = Appends._has_taken
+    has_taken = AppendHandler._has_taken
 
-    def comes_first(self: Appends, task: asyncio.Task[None]) -> None:
+    def comes_first(self: AppendHandler, task: asyncio.Task[None]) -> None:
         while late:
             self.received(late.pop())
         has_taken(self, task)
 
-    monkeypatch.setattr(Appends, "_has_taken", comes_first)
+    monkeypatch.setattr(AppendHandler, "_has_taken", comes_first)
     async with with_limits(tmp_path) as client:
         late.append(b"".join(client.request(1, frame_of(7, [1]))))
         async with client.stream() as stream:

@@ -20,9 +20,9 @@ from metadata import keys
 from metadata.backup import hold
 from metadata.errors import StoreRefused, StoreUnavailable, VersionConflict
 from metadata.leases import lease_clock
-from metadata.memory import MemoryData, MemoryStore
-from metadata.records import decommissioned, directory_generations, ledger_ids
-from metadata.records.decommissioned import Decommissioned
+from metadata.memory_store import MemoryData, MemoryStore
+from metadata.records import decommissioned_bookies, directory_generations, ledger_ids
+from metadata.records.decommissioned_bookies import Decommissioned
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_record import BookieRef, Fragment
 from metadata.records.ledger_store import LedgerStore
@@ -137,7 +137,7 @@ async def test_it_is_noticed_before_the_next_life_registers(
     await watch.renew(2)
     copy.put_back()
     lives = await directory_generation.look(tmp_path / "b1", lives.cookie, store)
-    assert await StoreComparison(store, lives).went_back()
+    assert await StoreComparison(store, lives).check_rollback()
 
 
 @pytest.mark.parametrize("is_noted", [True, False])
@@ -244,7 +244,7 @@ async def test_a_key_that_is_gone_because_the_bookie_was_decommissioned_is_no_si
     """It hung meanwhile, or its network did."""
     await watch.begin(0)
     found = there(await store.get(keys.life("b1")))
-    await decommissioned.note(store, Decommissioned("b1", lives.cookie.incarnation, 1))
+    await decommissioned_bookies.note(store, Decommissioned("b1", lives.cookie.incarnation, 1))
     await store.delete(found.key, found.version)
     await watch.vouched_since()
     assert await hold.read(store) is None

@@ -16,7 +16,7 @@ from bookie.wire.messages import Status
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.identity import CONFINED, Identity, NoIdentity, parse_identity
 from bookie.wire.trust.roles import MAY, Role
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.entries import frame_of

@@ -15,8 +15,8 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from bookie.serving import grpc_tools
-from bookie.serving.data import protocol_detection, session
-from bookie.wire import codec, rpc
+from bookie.serving.data import data_session, protocol_detection
+from bookie.wire import codec, grpc_methods
 from bookie.wire.data.framing import FrameKind
 from bookie.wire.data.handshake import ClientHello
 from bookie.wire.messages import InfoReply, InfoRequest, LacRequest
@@ -35,8 +35,10 @@ async def said_to(client: Client, data: bytes) -> bytes:
 
 
 async def test_tools_that_speak_grpc_are_served_on_the_same_port(client: Client) -> None:
-    async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
-        ask: Any = channel.unary_unary(rpc.INFO)
+    async with grpc.aio.insecure_channel(
+        client.bookie.address, options=grpc_methods.CHANNEL_OPTIONS
+    ) as channel:
+        ask: Any = channel.unary_unary(grpc_methods.INFO)
         for _ in range(3):
             reply = codec.decode(InfoReply, await ask(whole(codec.encode(InfoRequest())), timeout=20))
             assert reply.incarnation == client.incarnation
@@ -67,7 +69,7 @@ async def test_one_that_does_not_say_hello_is_cut(
     tmp_path: Path, begins: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(protocol_detection, "HELLO_SECONDS_MAX", 0.1)
-    monkeypatch.setattr(session, "HELLO_SECONDS_MAX", 0.1)
+    monkeypatch.setattr(data_session, "HELLO_SECONDS_MAX", 0.1)
     async with served(tmp_path) as client:
         assert await asyncio.wait_for(said_to(client, begins), 5) == b""
         hello = b"".join([(200).to_bytes(4, "little"), bytes(4), (1).to_bytes(4, "little"), b"{"])
@@ -116,9 +118,11 @@ SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.Health
 
 
 async def health(client: Client, service: str = "") -> int:
-    async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(
+        client.bookie.address, options=grpc_methods.CHANNEL_OPTIONS
+    ) as channel:
         ask: Any = channel.unary_unary(
-            rpc.HEALTH,
+            grpc_methods.HEALTH,
             health_pb2.HealthCheckRequest.SerializeToString,
             health_pb2.HealthCheckResponse.FromString,
         )
@@ -126,9 +130,11 @@ async def health(client: Client, service: str = "") -> int:
 
 
 async def reflected(client: Client, *requests: Any) -> list[Any]:
-    async with grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel:
+    async with grpc.aio.insecure_channel(
+        client.bookie.address, options=grpc_methods.CHANNEL_OPTIONS
+    ) as channel:
         ask: Any = channel.stream_stream(
-            rpc.REFLECTION,
+            grpc_methods.REFLECTION,
             reflection_pb2.ServerReflectionRequest.SerializeToString,
             reflection_pb2.ServerReflectionResponse.FromString,
         )
@@ -145,16 +151,16 @@ async def test_what_is_served_is_listed_and_described(client: Client) -> None:
     listing, file = await reflected(
         client,
         reflection_pb2.ServerReflectionRequest(list_services=""),
-        reflection_pb2.ServerReflectionRequest(file_containing_symbol=rpc.SERVICE),
+        reflection_pb2.ServerReflectionRequest(file_containing_symbol=grpc_methods.SERVICE),
     )
     names = {one.name for one in listing.list_services_response.service}
-    assert names == {rpc.SERVICE, rpc.HEALTH_SERVICE, rpc.REFLECTION_SERVICE}
+    assert names == {grpc_methods.SERVICE, grpc_methods.HEALTH_SERVICE, grpc_methods.REFLECTION_SERVICE}
     described = FileDescriptorProto.FromString(file.file_descriptor_response.file_descriptor_proto[0])
     (service,) = described.service
-    assert {f"/{rpc.SERVICE}/{method.name}" for method in service.method} == {
-        rpc.INFO,
-        rpc.MAINTAIN,
-        rpc.NOTES,
+    assert {f"/{grpc_methods.SERVICE}/{method.name}" for method in service.method} == {
+        grpc_methods.INFO,
+        grpc_methods.MAINTAIN,
+        grpc_methods.NOTES,
     }
 
 
@@ -170,8 +176,8 @@ async def test_a_reflection_that_asks_nothing_is_ended(
     monkeypatch.setattr(grpc_tools, "REFLECTION_SECONDS_MAX", 0.2)
     async with (
         served(tmp_path) as client,
-        grpc.aio.insecure_channel(client.bookie.address, options=rpc.CHANNEL_OPTIONS) as channel,
+        grpc.aio.insecure_channel(client.bookie.address, options=grpc_methods.CHANNEL_OPTIONS) as channel,
     ):
-        call: Any = channel.stream_stream(rpc.REFLECTION)(timeout=20)
+        call: Any = channel.stream_stream(grpc_methods.REFLECTION)(timeout=20)
         with pytest.raises(grpc.aio.AioRpcError, match=r"a reflection ends after 0\.2 seconds"):
             await call.read()

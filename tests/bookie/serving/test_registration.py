@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import NameTaken
-from bookie.serving import registration
+from bookie.serving import bookie_registration
+from bookie.serving.bookie_registration import Registrar, lock_identity
 from bookie.serving.directory import COOKIE
-from bookie.serving.registration import Registrar, lock_identity
 from metadata import keys
 from metadata.errors import LeaseLost, OutcomeUnknown, StoreUnavailable
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.cluster import find_bookie, list_bookies
 from metadata.records.ledger_record import BookieRef
 from metadata.records.registration import Registration
@@ -170,9 +170,9 @@ def test_the_same_file_on_another_running_kernel_is_another_lock(
     (tmp_path / COOKIE).touch()
     here = lock_identity(tmp_path)
     (tmp_path / "boot").write_text("7b1c2c1e-0000-4000-8000-000000000000\n")
-    monkeypatch.setattr(registration, "BOOT_ID", tmp_path / "boot")
+    monkeypatch.setattr(bookie_registration, "BOOT_ID", tmp_path / "boot")
     assert lock_identity(tmp_path) not in (here, b"")
-    monkeypatch.setattr(registration, "BOOT_ID", tmp_path / "not there")
+    monkeypatch.setattr(bookie_registration, "BOOT_ID", tmp_path / "not there")
     assert lock_identity(tmp_path) == b""
 
 

@@ -18,7 +18,15 @@ import pytest
 from grpc_reflection.v1alpha import reflection_pb2
 
 from bookie.serving import grpc_tools, service
-from bookie.wire import AppendRequest, HoldingsRequest, LacRequest, ReadRequest, ScanRequest, codec, rpc
+from bookie.wire import (
+    AppendRequest,
+    HoldingsRequest,
+    LacRequest,
+    ReadRequest,
+    ScanRequest,
+    codec,
+    grpc_methods,
+)
 from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import (
     HoldingsReply,
@@ -134,26 +142,26 @@ def channel_of(address: str, directory: Path | None, authority: Path) -> grpc.ai
     else:
         pem = ((directory / KEY).read_bytes(), (directory / CERTIFICATE).read_bytes())
         credentials = grpc.ssl_channel_credentials(trusted, *pem)
-    return grpc.aio.secure_channel(address, credentials, options=rpc.CHANNEL_OPTIONS)
+    return grpc.aio.secure_channel(address, credentials, options=grpc_methods.CHANNEL_OPTIONS)
 
 
 METHOD_BODIES = {
-    rpc.INFO: b"".join(codec.encode(InfoRequest())),
-    rpc.MAINTAIN: b"".join(codec.encode(MaintainRequest(MaintenanceAction.STATUS))),
-    rpc.NOTES: b"".join(codec.encode(NotesRequest(""))),
-    rpc.HEALTH: b"",
-    rpc.HEALTH_WATCH: b"",
-    rpc.REFLECTION: reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString(),
+    grpc_methods.INFO: b"".join(codec.encode(InfoRequest())),
+    grpc_methods.MAINTAIN: b"".join(codec.encode(MaintainRequest(MaintenanceAction.STATUS))),
+    grpc_methods.NOTES: b"".join(codec.encode(NotesRequest(""))),
+    grpc_methods.HEALTH: b"",
+    grpc_methods.HEALTH_WATCH: b"",
+    grpc_methods.REFLECTION: reflection_pb2.ServerReflectionRequest(list_services="").SerializeToString(),
 }
 
 
 async def answered(channel: grpc.aio.Channel, method: str) -> None:
     """Asks as the method is asked; raises where it is refused. Nobody may watch: who has the right is told so."""
     body = METHOD_BODIES[method]
-    if method == rpc.REFLECTION:
+    if method == grpc_methods.REFLECTION:
         ask: Any = channel.stream_stream(method)
         assert [answer async for answer in ask(iter([body]), timeout=20)]
-    elif method == rpc.HEALTH_WATCH:
+    elif method == grpc_methods.HEALTH_WATCH:
         watch: Any = channel.unary_stream(method)
         try:
             assert not [answer async for answer in watch(body, timeout=20)]
@@ -249,7 +257,7 @@ async def test_with_wrong_credentials_nobody_gets_an_answer_over_grpc(
     foreign = TestAuthority(tmp_path, "another").of(Role.ADMIN)
     expired = authority.expired(Role.ADMIN, monkeypatch)
     channels = {
-        "plain text": grpc.aio.insecure_channel(address, options=rpc.CHANNEL_OPTIONS),
+        "plain text": grpc.aio.insecure_channel(address, options=grpc_methods.CHANNEL_OPTIONS),
         "no certificate": channel_of(address, None, right),
         "another authority's certificate": channel_of(address, foreign, right),
         "an expired certificate": channel_of(address, expired, right),
@@ -273,8 +281,8 @@ async def test_the_socket_behind_the_port_serves_nobody_who_did_not_come_through
     secure: Client, authority: TestAuthority
 ) -> None:
     async with channel_of(secure.bookie.address, *[authority.of(Role.ADMIN)] * 2) as channel:
-        known: Any = channel.unary_unary(rpc.MAINTAIN)
-        await known(METHOD_BODIES[rpc.MAINTAIN], timeout=20)
+        known: Any = channel.unary_unary(grpc_methods.MAINTAIN)
+        await known(METHOD_BODIES[grpc_methods.MAINTAIN], timeout=20)
         (name,) = inside()
         async with grpc.aio.insecure_channel(f"unix-abstract:{name}") as stranger:
             for method in METHOD_BODIES:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from bookie.serving.data import scan as module
-from bookie.serving.data.calls import NOT_TAKEN, UNTAKEN_SECONDS_MAX
+from bookie.serving.data.call_handler import NOT_TAKEN, UNTAKEN_SECONDS_MAX
 from bookie.wire import codec
 from bookie.wire.data.framing import FrameKind
-from bookie.wire.messages import InfoRequest, ReadReply, ScanRequest, Status, Taken
+from bookie.wire.messages import BytesTaken, InfoRequest, ReadReply, ScanRequest, Status
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import Client, served
 from tests.bookie.serving.test_limits import told, until_held, with_limits
@@ -90,14 +90,14 @@ async def test_what_is_not_taken_is_never_more_than_the_window(client: Client) -
         sizes = [(await page(stream))[1] for _ in range(3)]
         assert sum(sizes) <= window
         assert await is_silent(client, stream), "the window is full"
-        stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(sizes[0])))
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode(BytesTaken(sizes[0])))
         sizes.append((await page(stream))[1])
         assert await is_silent(client, stream)
-        stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(sizes[0])))  # said before
-        stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(sum(sizes) + 1)))  # more than was sent
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode(BytesTaken(sizes[0])))  # said before
+        stream.send(FrameKind.TAKEN, SCAN, codec.encode(BytesTaken(sum(sizes) + 1)))  # more than was sent
         assert await is_silent(client, stream)
         while len(sizes) < FRAMES:
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(sum(sizes))))
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode(BytesTaken(sum(sizes))))
             sizes.append((await page(stream))[1])
 
 
@@ -108,7 +108,7 @@ async def test_a_page_that_is_larger_than_the_window_comes_when_nothing_is_untak
         for _ in range(FRAMES):
             taken += (await page(stream))[1]
             assert await is_silent(client, stream)
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(taken)))
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode(BytesTaken(taken)))
 
 
 async def test_a_scan_that_waits_for_its_client_holds_no_pages(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ async def test_a_cancelled_scan_sends_nothing_more(tmp_path: Path) -> None:
         async with scanning(client, window_bytes=0) as stream:
             _, size = await page(stream)
             stream.send(FrameKind.CANCEL, SCAN)
-            stream.send(FrameKind.TAKEN, SCAN, codec.encode(Taken(size)))
+            stream.send(FrameKind.TAKEN, SCAN, codec.encode(BytesTaken(size)))
             assert await is_silent(client, stream)
             await until_held(client, "calls", 0)
 

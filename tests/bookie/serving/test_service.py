@@ -7,7 +7,7 @@ were replaced are in integration/test_recovering.py.
 from __future__ import annotations
 
 from bookie.wire import codec
-from bookie.wire.columns import ENTRY_BYTES_MAX
+from bookie.wire.columnar_entries import ENTRY_BYTES_MAX
 from bookie.wire.data.framing import FrameKind
 from bookie.wire.messages import (
     Ack,

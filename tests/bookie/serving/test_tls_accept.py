@@ -25,7 +25,7 @@ from bookie.errors import BookieError
 from bookie.serving.listener import Listener
 from bookie.wire import LacRequest, ReadRequest, codec
 from bookie.wire.data import sockets
-from bookie.wire.data.connection import Connection
+from bookie.wire.data.data_connection import Connection
 from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.trust.certificates import CERTIFICATE, KEY, Certificates
 from bookie.wire.trust.roles import Role
@@ -151,7 +151,7 @@ async def test_a_certificate_that_runs_out_meanwhile_is_told_until_it_is_renewed
     ],
 )
 def test_why_a_handshake_failed_is_never_empty(error: Exception, why: str) -> None:
-    assert why in sockets.why_not_secured(error)
+    assert why in sockets.describe_tls_failure(error)
 
 
 def unreadable(authority: TestAuthority, directory: Path) -> Path:

@@ -13,7 +13,7 @@ import pytest
 from bookie.disk.disk import OsDisk, OsFile
 from bookie.errors import LogFailed
 from bookie.storage.bookie import Bookie
-from bookie.wire.columns import NO_ENTRIES
+from bookie.wire.columnar_entries import NO_ENTRIES
 from bookie.wire.messages import (
     Credential,
     EntryRange,

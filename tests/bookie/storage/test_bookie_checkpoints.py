@@ -15,7 +15,7 @@ import pytest
 from bookie.disk.disk import OsDisk
 from bookie.errors import IndexUnusable
 from bookie.index.index import Index
-from bookie.index.ledger_state import LedgerState
+from bookie.index.local_ledger_state import LocalLedgerState
 from bookie.storage.bookie import Bookie
 from bookie.storage.checkpointing import CHANGE_BYTES, Checkpointer
 from bookie.wire.messages import LacReply, Status
@@ -172,7 +172,7 @@ def checkpointer_on(
     checkpointer = Checkpointer(
         config_of(directory),
         index,
-        lambda ledger_id: LedgerState(ledger_id).encode(),
+        lambda ledger_id: LocalLedgerState(ledger_id).encode(),
         lambda: is_low,
         release=release,
     )
@@ -191,7 +191,7 @@ async def test_a_checkpoint_the_disk_has_no_room_for_is_left_for_later_and_told(
     assert line.startswith("no disk space to update the index, trying again later: the index cannot")
     assert (index.ledger(7), checkpointer.has_failed) == (None, False)
     await checkpointer.run_if_there_is_room()
-    assert index.ledger(7) == LedgerState(7)
+    assert index.ledger(7) == LocalLedgerState(7)
     await checkpointer.close()
     index.close()
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.index.ledger_state import Fence, LedgerState
-from bookie.log.format import Record, RecordKind
+from bookie.index.local_ledger_state import Fence, LocalLedgerState
+from bookie.log.format import BookieLogRecord, RecordKind
 from bookie.storage.core import Answer, BookieCore, Write, remember
 from bookie.wire.messages import PROOF_BYTES, VERIFIER_BYTES, Credential, Frame, Status
 from tests.bookie.entries import frame_of, lac_of
@@ -20,17 +20,19 @@ class Ledgers:
     """A core and the states it works on."""
 
     def __init__(self) -> None:
-        self.states: dict[int, LedgerState] = {}
-        self.core = BookieCore(lambda ledger_id: self.states.setdefault(ledger_id, LedgerState(ledger_id)))
+        self.states: dict[int, LocalLedgerState] = {}
+        self.core = BookieCore(
+            lambda ledger_id: self.states.setdefault(ledger_id, LocalLedgerState(ledger_id))
+        )
 
 
-def record_of(frame: Frame) -> Record:
-    return Record(
+def record_of(frame: Frame) -> BookieLogRecord:
+    return BookieLogRecord(
         RecordKind.ENTRIES, frame.ledger_id, frame.columns, frame.last_add_confirmed, frame.recovery
     )
 
 
-FENCE = Record(RecordKind.FENCE, 7)
+FENCE = BookieLogRecord(RecordKind.FENCE, 7)
 ADD = frame_of(7, [0, 1], lac=-1)
 RECOVERY_ADD = frame_of(7, [2], lac=1, recovery=True)
 
@@ -76,7 +78,7 @@ def test_an_add_the_disk_refused_leaves_no_trace() -> None:
     ledgers = Ledgers()
     ledgers.core.append(ADD, "a")
     assert ledgers.core.refused([("a", record_of(ADD))], "full") == [Answer("a", Status.READ_ONLY, "full")]
-    assert ledgers.states == {7: LedgerState(7, verifier=b"", identity=b"")}
+    assert ledgers.states == {7: LocalLedgerState(7, verifier=b"", identity=b"")}
 
 
 def test_a_bookie_that_is_read_only_takes_fences_and_recovery_adds_and_no_others() -> None:
@@ -90,14 +92,14 @@ def test_a_bookie_that_is_read_only_takes_fences_and_recovery_adds_and_no_others
 
 
 def test_a_record_on_disk_changes_what_is_known_of_its_ledger() -> None:
-    state = LedgerState(7)
-    remember(state, Record(RecordKind.ENTRIES, 7, frame_of(7, []).columns, lac_of(3)))
-    assert state == LedgerState(7, last_add_confirmed=lac_of(3), verifier=b"", identity=b"")
-    remember(state, Record(RecordKind.FENCE, 7))
-    fenced = LedgerState(7, Fence.DURABLE, last_add_confirmed=lac_of(3), verifier=b"", identity=b"")
+    state = LocalLedgerState(7)
+    remember(state, BookieLogRecord(RecordKind.ENTRIES, 7, frame_of(7, []).columns, lac_of(3)))
+    assert state == LocalLedgerState(7, last_add_confirmed=lac_of(3), verifier=b"", identity=b"")
+    remember(state, BookieLogRecord(RecordKind.FENCE, 7))
+    fenced = LocalLedgerState(7, Fence.DURABLE, last_add_confirmed=lac_of(3), verifier=b"", identity=b"")
     assert state == fenced
     remember(state, record_of(ADD))
-    assert state == LedgerState(7, Fence.DURABLE, True, lac_of(3), b"", identity=b"")
+    assert state == LocalLedgerState(7, Fence.DURABLE, True, lac_of(3), b"", identity=b"")
 
 
 commands = st.lists(st.sampled_from(["add", "recovery add", "fence", "disk", "disk full"]), max_size=30)
@@ -108,8 +110,8 @@ def test_every_request_is_answered_once_and_no_normal_add_is_written_behind_a_fe
     what: list[str],
 ) -> None:
     core = Ledgers().core
-    log: list[tuple[Record, object]] = []
-    on_disk: list[Record] = []
+    log: list[tuple[BookieLogRecord, object]] = []
+    on_disk: list[BookieLogRecord] = []
     answers: dict[object, Status] = {}
     asked = 0
 
@@ -178,14 +180,14 @@ def test_a_recovery_add_must_show_the_verifier_too() -> None:
 
 def test_a_fence_record_carries_the_verifier_it_was_asked_with() -> None:
     """R1: the fence stands alone, and so does who may recover the ledger."""
-    state = LedgerState(7)
-    remember(state, Record(RecordKind.FENCE, 7, verifier=V1))
+    state = LocalLedgerState(7)
+    remember(state, BookieLogRecord(RecordKind.FENCE, 7, verifier=V1))
     assert (state.fence, state.verifier) == (Fence.DURABLE, V1)
 
 
 def test_the_verifier_of_what_is_on_disk_is_known_after_a_restart() -> None:
-    state = LedgerState(7)
-    remember(state, Record(RecordKind.ENTRIES, 7, ADD.columns, verifier=V1))
+    state = LocalLedgerState(7)
+    remember(state, BookieLogRecord(RecordKind.ENTRIES, 7, ADD.columns, verifier=V1))
     core = BookieCore(lambda _: state)
     assert core.append(keyed(V2), "a") == [Answer("a", Status.UNAUTHORIZED)]
 
@@ -201,7 +203,7 @@ def test_a_record_with_deferred_sync_is_answered_once_when_it_is_written() -> No
 
 def test_the_writer_is_where_the_last_frame_that_was_taken_from_it_came_from() -> None:
     ledgers = Ledgers()
-    state = ledgers.states.setdefault(7, LedgerState(7))
+    state = ledgers.states.setdefault(7, LocalLedgerState(7))
     ledgers.core.append(ADD, "a", "10.0.0.7:1000")
     ledgers.core.append(RECOVERY_ADD, "b", "10.0.0.8:1000")
     assert state.writer_address == "10.0.0.7:1000", "who writes back is no writer"

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from bookie.index.ledger_state import Fence, LedgerState
+from bookie.index.local_ledger_state import Fence, LocalLedgerState
 from bookie.offline.rebuild import rebuild_index
 from bookie.serving.directory import read_cookie
 from bookie.storage.bookie import Bookie
 from bookie.storage.core import Answer, BookieCore, Effect, Write
 from bookie.wire.messages import Frame, LacRequest, Status
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from tests.bookie.bookies import append, bookie_on, read_request
 from tests.bookie.entries import frame_of
 from tests.bookie.serving.served import formatted
@@ -28,7 +28,7 @@ def frame(entry_ids: list[int], identity: bytes, ledger_id: int = 7) -> Frame:
     return frame_of(ledger_id, entry_ids, lac=entry_ids[0] - 1)._replace(identity=identity)
 
 
-def core_with(state: LedgerState) -> BookieCore:
+def core_with(state: LocalLedgerState) -> BookieCore:
     return BookieCore(lambda _: state)
 
 
@@ -39,7 +39,7 @@ def is_refused(effects: list[Effect]) -> bool:
 
 @pytest.mark.parametrize("other", [SECOND, NONE])
 def test_the_first_who_writes_says_which_ledger_it_is(other: bytes) -> None:
-    core = core_with(LedgerState(7))
+    core = core_with(LocalLedgerState(7))
     (write,) = core.append(frame([0], FIRST), "a")
     assert isinstance(write, Write) and write.record.identity == FIRST
     assert is_refused(core.append(frame([0], other), "b"))
@@ -49,7 +49,7 @@ def test_the_first_who_writes_says_which_ledger_it_is(other: bytes) -> None:
 
 
 def test_the_first_who_fences_says_it_too() -> None:
-    core = core_with(state := LedgerState(7))
+    core = core_with(state := LocalLedgerState(7))
     (write,) = core.fence(7, "a", identity=FIRST)
     assert isinstance(write, Write) and write.record.identity == FIRST
     assert is_refused(core.fence(7, "b", identity=SECOND))

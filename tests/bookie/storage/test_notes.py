@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import LogFailed
-from bookie.index import notes as notes_table
-from bookie.log import segments
+from bookie.index import notes_table as notes_table
+from bookie.log import segment_files
 from bookie.offline.notes import notes_in
 from bookie.offline.rebuild import rebuild_index
 from bookie.serving import directory
-from bookie.serving.requests import Requests
+from bookie.serving.request_processor import RequestProcessor
 from bookie.storage.bookie import Bookie
 from bookie.storage.core import state_record
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.wire.messages import HeldNote, NotesRequest, Status
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records import records_pb2 as pb
 from metadata.records.ledger_record import Fragment
@@ -74,9 +74,9 @@ async def test_what_is_told_in_passing_is_kept_of_a_ledger_that_is_here_and_of_n
     closed, unheard_of = first.closed(0, 20), record_of(8).closed(0, 20)
     assert await append(bookie, noted(first, [0])) == [OK]
     for other in (record_of(7, identity=b"another identity"), replace(first, verifier=bytes(32))):
-        bookie.told(noted(other.closed(9, 200), []))
+        bookie.append_note(noted(other.closed(9, 200), []))
     for one in (closed, unheard_of, first):
-        bookie.told(noted(one, []))
+        bookie.append_note(noted(one, []))
     assert await append(bookie, frame_of(9, [0])) == [OK], "which syncs what came before it"
     assert of_record(bookie, 7) == [note_of(closed)]
     await bookie.checkpoint()
@@ -97,7 +97,7 @@ async def test_what_is_told_in_passing_is_known_without_a_sync_and_outlives_the_
         closed = first.closed(0, 20)
         assert await append(bookie, noted(first, [0])) == [OK]
         syncs = bookie.syncs
-        bookie.told(noted(closed, []))
+        bookie.append_note(noted(closed, []))
         await bookie.intake.settled(bookie.failed)
         assert (of_record(bookie, 7), bookie.intake.bytes, bookie.syncs) == ([note_of(closed)], 0, syncs)
         assert [one.record.note for one in found_in(bookie.disk)][-1] == note_of(closed), "in the log"
@@ -115,7 +115,7 @@ async def test_who_asks_for_the_notes_waits_for_each_that_was_admitted_before(tm
         disk.go_on.clear()
         admitted = submit(bookie, noted(record, [0]))
         asked = asyncio.ensure_future(
-            Requests(bookie, cookie, path, "1").notes(NotesRequest(cookie.incarnation))
+            RequestProcessor(bookie, cookie, path, "1").notes(NotesRequest(cookie.incarnation))
         )
         done, _ = await asyncio.wait([asked], timeout=0.2)
         assert not done
@@ -173,12 +173,12 @@ async def test_compaction_writes_the_notes_of_what_it_moves_again(
         await append(bookie, noted(closed, [], recovery=True))
         await append(bookie, *(frame_of(99, [n]) for n in range(60)))
         await bookie.checkpoint()
-        begun = set(segments.numbers(bookie.disk))
+        begun = set(segment_files.numbers(bookie.disk))
         await bookie.forget([99, 5])
         compactor = Compactor(bookie, RateLimit(AT_ONCE))
         for number in sorted(begun)[:-1]:
             await compactor.empty(number)
-        assert not {0, 1} & set(segments.numbers(bookie.disk))
+        assert not {0, 1} & set(segment_files.numbers(bookie.disk))
         await bookie.checkpoint()
         expected = [HeldNote(n, 0, records[n].identity, note_of(records[n])) for n in range(5)]
         expected[3] = expected[3]._replace(note=note_of(closed))
@@ -199,9 +199,9 @@ async def test_segments_full_of_notes_are_not_compacted_for_ever(
         await bookie.checkpoint()
         compactor = Compactor(bookie, RateLimit(AT_ONCE))
         await compactor.compact(0.5)
-        before = segments.numbers(bookie.disk)
+        before = segment_files.numbers(bookie.disk)
         await compactor.compact(0.5)
-        assert segments.numbers(bookie.disk) == before
+        assert segment_files.numbers(bookie.disk) == before
         assert len(held(bookie)) == 41
 
 
@@ -219,7 +219,7 @@ async def test_a_note_that_no_sync_has_covered_is_forgotten_with_its_ledger(
     """The end of a ledger that was closed just before it was deleted, for example: a restart does not bring it back."""
     async with bookie_on(formatted) as bookie:
         await append(bookie, noted(record_of(7), [0]), noted(record_of(8), [0]))
-        bookie.told(noted(record_of(7).closed(0, 100), []))
+        bookie.append_note(noted(record_of(7).closed(0, 100), []))
         await bookie.forget([7])
         assert bookie.index.ledger_ids() == [one.ledger_id for one in held(bookie)] == [8]
         if restarted == "killed":

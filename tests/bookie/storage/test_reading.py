@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.index.places import FrameLocation
-from bookie.log.format import SEGMENT_HEADER, Record, RecordKind
-from bookie.storage import frames
-from bookie.storage.frames import SegmentFiles
+from bookie.index.frame_locations import FrameLocation
+from bookie.log.format import SEGMENT_HEADER, BookieLogRecord, RecordKind
+from bookie.storage import stored_frames
 from bookie.storage.page_reader import PAGE_BYTES_MAX, EntryPage, read_page
-from bookie.wire.columns import ENTRY_BYTES_MAX, NO_ENTRIES, Columns
+from bookie.storage.stored_frames import SegmentFiles
+from bookie.wire.columnar_entries import ENTRY_BYTES_MAX, NO_ENTRIES, Columns
+from bookie.wire.grpc_methods import MESSAGE_BYTES_MAX
 from bookie.wire.messages import EntryRange
-from bookie.wire.rpc import MESSAGE_BYTES_MAX
 from tests.bookie.entries import Entry, columns_of, entries_of, entry_of, frame_of
 from tests.bookie.logs import fence_of, write_all
 from tests.bookie.simulated_disk import SimulatedDisk
@@ -33,7 +33,9 @@ class Stored:
 
     def __init__(self, frames: Sequence[Columns], ledger_id: int = LEDGER) -> None:
         self.disk = SimulatedDisk(Random(0))
-        reports = write_all(self.disk, [Record(RecordKind.ENTRIES, ledger_id, columns) for columns in frames])
+        reports = write_all(
+            self.disk, [BookieLogRecord(RecordKind.ENTRIES, ledger_id, columns) for columns in frames]
+        )
         self.in_log_order = [
             FrameLocation(
                 columns.first_entry, written.position, columns.last_entry, len(columns), written.size
@@ -89,8 +91,8 @@ def test_why_a_copy_could_not_be_read_is_told_of_the_first_entry_that_is_not_giv
 def test_R6_a_place_that_points_at_something_else_is_damaged_never_absent() -> None:
     """R6: another ledger's record, a fence, another frame, the middle of a record."""
     disk = SimulatedDisk(Random(0))
-    records = [Record(RecordKind.ENTRIES, 8, frame_of(8, [0]).columns), fence_of(LEDGER)]
-    records.append(Record(RecordKind.ENTRIES, LEDGER, of_ids(0, 1)))
+    records = [BookieLogRecord(RecordKind.ENTRIES, 8, frame_of(8, [0]).columns), fence_of(LEDGER)]
+    records.append(BookieLogRecord(RecordKind.ENTRIES, LEDGER, of_ids(0, 1)))
     reports = write_all(disk, records)
     files = SegmentFiles(disk)
     positions = [written.position for written in reports.durable]
@@ -177,7 +179,7 @@ def test_R6_pages_one_after_the_other_say_of_each_entry_exactly_what_is_true(
 
 
 def test_the_least_recently_read_segment_is_closed_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "OPEN_SEGMENTS_MAX", 2)
+    monkeypatch.setattr(stored_frames, "OPEN_SEGMENTS_MAX", 2)
     disk = SimulatedDisk(Random(0))
     for number in range(3):
         write_all(disk, [], segment=number)

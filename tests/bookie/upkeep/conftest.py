@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.upkeep.replicas import Mended, mended
 

@@ -11,20 +11,20 @@ from pathlib import Path
 from typing import Any
 
 from bookie.disk.disk import Disk
-from bookie.index.places import FrameLocation
+from bookie.index.frame_locations import FrameLocation
 from bookie.log.format import place_of
-from bookie.log.segments import name_of
+from bookie.log.segment_files import name_of
 from bookie.storage.bookie import Bookie
 from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.inventory.inventory import Inventory
 from bookie.upkeep.mending.limbo import enter_limbo
 from bookie.upkeep.mending.repair import Repair
-from bookie.upkeep.peers import PeersFailed
+from bookie.upkeep.repair_client import PeersFailed
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from bookie.upkeep_config import UpkeepConfig
-from bookie.wire.columns import Columns
+from bookie.wire.columnar_entries import Columns
 from bookie.wire.messages import EntryRange, Frame, ReadRequest, Status
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
@@ -60,7 +60,7 @@ def placed(record: LedgerRecord, bookie: BookieRef = ME) -> list[int]:
 
 @dataclass
 class DictionaryPeers:
-    """The other replicas hold every entry that `lost` does not name. As `bookie.upkeep.peers.Peers` promises."""
+    """The other replicas hold every entry that `lost` does not name. See `bookie.upkeep.repair_client.Peers`."""
 
     ledgers: LedgerStore
     lost: dict[int, set[int]] = field(default_factory=dict)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bookie.upkeep.collecting.collector import Collected, Collector
+from bookie.upkeep.collecting.collector import CollectionResult, Collector
 from bookie.wire.messages import Status
 from metadata import keys
 from metadata.healing import collection_progress
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import revision_of
 from metadata.records.ledger_ids import count_beyond
@@ -108,7 +108,7 @@ async def test_a_record_that_was_read_before_a_round_admits_nothing_after_it(tmp
             await looked_up.wait()
             await delete(ledgers, 7)
             collector = Collector(bookie.bookie, store, bookie.cookie, RateLimit(1e9))
-            assert await collector.collect(also_misplaced=False) == Collected()
+            assert await collector.collect(also_misplaced=False) == CollectionResult()
             may_answer.set()
             assert plain(await late) == acks(1, [Status.UNAUTHORIZED])
         finally:
@@ -142,11 +142,11 @@ async def test_what_a_new_index_has_again_out_of_the_log_is_dropped_where_an_ope
         file.unlink()
     async with bookie_on(tmp_path) as bookie:
         again = Site(bookie, store, cookie)
-        assert await again.collect() == Collected(unlisted=3)
+        assert await again.collect() == CollectionResult(unlisted=3)
         assert await again.here() == list(LEDGERS)
         collector = Collector(bookie, store, cookie, RateLimit(1e9))
         done = await collector.collect(also_misplaced=False, also_retired=True)
-        assert done == Collected(ledgers_forgotten=2, unlisted=1)
+        assert done == CollectionResult(ledgers_forgotten=2, unlisted=1)
         assert await again.here() == [1, 4, 5, 6, 7]
 
 
@@ -158,7 +158,9 @@ async def test_an_operators_word_drops_no_ledger_whose_record_only_cannot_be_rea
         assert found is not None
         await site.store.replace(found.key, b"\xff", found.version)
         collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9))
-        assert await collector.collect(also_misplaced=False, also_retired=True) == Collected(unlisted=1)
+        assert await collector.collect(also_misplaced=False, also_retired=True) == CollectionResult(
+            unlisted=1
+        )
         assert await site.here() == list(LEDGERS)
 
 
@@ -170,5 +172,5 @@ async def test_an_id_that_has_no_key_is_kept_below_those_that_were_retired_too(t
         found = await site.store.get(keys.ledger(4))
         assert found is not None
         await site.store.delete(found.key, found.version)
-        assert await site.collect() == Collected(unlisted=1)
+        assert await site.collect() == CollectionResult(unlisted=1)
         assert 4 in await site.here()

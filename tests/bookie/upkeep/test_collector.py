@@ -14,12 +14,12 @@ import pytest
 
 from bookie.errors import DataDirectoryError
 from bookie.storage.bookie import Bookie
-from bookie.upkeep.collecting.collector import Collected, Collector
+from bookie.upkeep.collecting.collector import CollectionResult, Collector
 from bookie.wire.messages import Status
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import StoreUnavailable
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
@@ -46,7 +46,9 @@ class Site:
         self.cookie = cookie
         self.ledgers = LedgerStore(store)
 
-    async def collect(self, store: MemoryStore | None = None, *, also_misplaced: bool = False) -> Collected:
+    async def collect(
+        self, store: MemoryStore | None = None, *, also_misplaced: bool = False
+    ) -> CollectionResult:
         collector = Collector(self.bookie, store or self.store, self.cookie, RateLimit(1e9))
         return await collector.collect(also_misplaced=also_misplaced)
 
@@ -78,11 +80,11 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
 
 async def test_deleted_ledgers_are_forgotten_and_the_others_are_read_as_before(site: Site) -> None:
     await site.delete(2, 3, 7)
-    assert await site.collect() == Collected(ledgers_forgotten=3)
+    assert await site.collect() == CollectionResult(ledgers_forgotten=3)
     assert await site.here() == [1, 4, 5, 6]
     assert await read(site.bookie, 4) == entries(4, range(3))
     assert site.bookie.index.ledger_ids() == [1, 4, 5, 6]
-    assert await site.collect() == Collected()
+    assert await site.collect() == CollectionResult()
 
 
 class BreaksOff(MemoryStore):
@@ -119,7 +121,7 @@ async def test_B3_what_the_metadata_has_never_heard_of_is_kept(tmp_path: Path, i
     store = EndsEarly()
     store.items = items
     async with on_site(tmp_path, store) as site:
-        assert await site.collect(also_misplaced=True) == Collected(unlisted=len(LEDGERS) - items)
+        assert await site.collect(also_misplaced=True) == CollectionResult(unlisted=len(LEDGERS) - items)
         assert await site.here() == list(LEDGERS)
 
 
@@ -144,7 +146,7 @@ async def test_B3_the_metadata_is_asked_once_more_before_a_ledger_is_forgotten(t
     async with on_site(tmp_path, store) as site:
         await site.delete(1)
         store.lies = True
-        assert await site.collect() == Collected(ledgers_forgotten=1)
+        assert await site.collect() == CollectionResult(ledgers_forgotten=1)
         assert await site.here() == [2, 3, 4, 5, 6, 7]
 
 
@@ -160,9 +162,9 @@ async def test_B3_everything_is_kept_while_restored_metadata_is_not_accepted(sit
     await site.delete(1)
     await placed_elsewhere(site, closed=True)
     await hold.begin(site.store, backup_ms=0, now_ms=1)
-    assert await site.collect(also_misplaced=True) == Collected(held_back=True)
+    assert await site.collect(also_misplaced=True) == CollectionResult(held_back=True)
     assert await hold.accept(site.store, [ME])
-    assert await site.collect(also_misplaced=True) == Collected(ledgers_forgotten=1, frames_dropped=1)
+    assert await site.collect(also_misplaced=True) == CollectionResult(ledgers_forgotten=1, frames_dropped=1)
 
 
 async def test_a_ledger_that_gets_frames_while_it_is_forgotten_is_collected_the_next_time(site: Site) -> None:
@@ -195,7 +197,7 @@ async def test_B3_a_late_writer_to_a_forgotten_ledger_is_refused_in_this_life_an
         bookie = client.bookie
         assert (
             await Collector(bookie.bookie, store, bookie.cookie, RateLimit(1e9)).collect(also_misplaced=False)
-        ) == (Collected(ledgers_forgotten=1))
+        ) == (CollectionResult(ledgers_forgotten=1))
         late = await client.append(client.request(1, frame_of(7, [1])))
         assert plain(late) == acks(1, [Status.FENCED])
         assert (await client.read(7, 0, 9)).status is Status.NO_SUCH_LEDGER
@@ -240,10 +242,10 @@ async def placed_elsewhere(site: Site, *, closed: bool) -> None:
 
 async def test_copies_of_a_closed_ledger_that_no_fragment_places_here_are_dropped(site: Site) -> None:
     await placed_elsewhere(site, closed=True)
-    assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
+    assert await site.collect(also_misplaced=True) == CollectionResult(frames_dropped=1)
     # The frame of 0 to 2 is partly ours, and is kept whole.
     assert await read(site.bookie, 4) == entries(4, range(3))
-    assert await site.collect(also_misplaced=True) == Collected()
+    assert await site.collect(also_misplaced=True) == CollectionResult()
 
 
 async def test_who_was_away_when_older_metadata_was_accepted_drops_none_before_somebody_has_looked(
@@ -254,9 +256,9 @@ async def test_who_was_away_when_older_metadata_was_accepted_drops_none_before_s
     assert await hold.accept(site.store, [OTHER])
     one = there(await hold.accepted(site.store))
     collector = Collector(site.bookie, site.store, site.cookie, RateLimit(1e9), one.number)
-    assert await collector.collect(also_misplaced=True) == Collected()
+    assert await collector.collect(also_misplaced=True) == CollectionResult()
     assert not await hold.accept(site.store, [ME, OTHER]), "nothing is held back"
-    assert await collector.collect(also_misplaced=True) == Collected(frames_dropped=1)
+    assert await collector.collect(also_misplaced=True) == CollectionResult(frames_dropped=1)
 
 
 async def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_they_belong(
@@ -264,9 +266,9 @@ async def test_copies_of_a_ledger_that_is_open_or_in_recovery_are_kept_wherever_
 ) -> None:
     """A recovery writes to bookies that the metadata names only when it closes the ledger (R4)."""
     await placed_elsewhere(site, closed=False)
-    assert await site.collect(also_misplaced=True) == Collected()
+    assert await site.collect(also_misplaced=True) == CollectionResult()
     await change(site.ledgers, 4, lambda it: it.in_recovery())
-    assert await site.collect(also_misplaced=True) == Collected()
+    assert await site.collect(also_misplaced=True) == CollectionResult()
     assert await read(site.bookie, 4) == entries(4, range(4))
 
 
@@ -275,7 +277,7 @@ async def test_the_fence_of_a_ledger_outlives_its_copies(site: Site) -> None:
     found = there(await site.ledgers.read(4))
     elsewhere = replace(found.record, fragments=(Fragment(0, (OTHER,)),)).closed(2, 60)
     await site.ledgers.change(elsewhere, found.version)
-    assert await site.collect(also_misplaced=True) == Collected(frames_dropped=1)
+    assert await site.collect(also_misplaced=True) == CollectionResult(frames_dropped=1)
     assert await append(site.bookie, frame_of(4, [3])) == [Status.FENCED]
 
 
@@ -285,18 +287,18 @@ async def test_nothing_is_dropped_of_a_ledger_closed_before_an_entry_that_the_bo
     """What is here may be the last copies of entries that were acknowledged: the metadata had gone back."""
     await placed_elsewhere(site, closed=True)
     assert await append(site.bookie, frame_of(4, [11], lac=10)) == [OK]
-    assert await site.collect(also_misplaced=True) == Collected()
+    assert await site.collect(also_misplaced=True) == CollectionResult()
     assert await read(site.bookie, 4) == entries(4, [*range(4), 11])
     found = there(await site.ledgers.read(4))
     loss = AcceptedLoss(at_ms=1, by="an operator", proven_through=10)
     await site.ledgers.change(replace(found.record, accepted_loss=loss), found.version)
-    assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2), "it was given up"
+    assert await site.collect(also_misplaced=True) == CollectionResult(frames_dropped=2), "it was given up"
 
 
 async def test_what_the_bookie_proves_of_entries_before_the_end_keeps_nothing(site: Site) -> None:
     await placed_elsewhere(site, closed=True)
     assert await append(site.bookie, frame_of(4, [9], lac=9)) == [OK]
-    assert await site.collect(also_misplaced=True) == Collected(frames_dropped=2)
+    assert await site.collect(also_misplaced=True) == CollectionResult(frames_dropped=2)
 
 
 async def test_a_record_that_has_changed_since_the_listing_decides(site: Site) -> None:

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from bookie.errors import DamagedLog, DiskIsFull
-from bookie.index.places import key_of
-from bookie.log import segments
+from bookie.index.frame_locations import key_of
+from bookie.log import segment_files
 from bookie.log.format import RecordKind
 from bookie.log.manifest import newest
-from bookie.log.records import Found
-from bookie.log.walk import walk
+from bookie.log.record_reader import Found
+from bookie.log.segment_walk import walk
 from bookie.offline import rebuild
 from bookie.storage.bookie import Bookie
-from bookie.upkeep.collecting.compactor import Compacted, Compactor
+from bookie.upkeep.collecting.compactor import CompactionResult, Compactor
 from bookie.wire.messages import LacReply, Status
 from metadata.rate_limit import RateLimit
 from tests.bookie.bookies import append, bookie_on, entries, fenced_read, lac_request, read, read_request
@@ -51,19 +51,19 @@ def spoil(file: Path, offset: int) -> None:
 
 
 def log_bytes(bookie: Bookie) -> int:
-    return sum(segments.size_of(bookie.disk, number) for number in segments.numbers(bookie.disk))
+    return sum(segment_files.size_of(bookie.disk, number) for number in segment_files.numbers(bookie.disk))
 
 
 async def test_segments_of_which_nothing_is_alive_are_deleted_without_being_read(bookie: Bookie) -> None:
     await append(bookie, *(frame_of(7, [n]) for n in range(60)))
     await append(bookie, *(frame_of(8, [n]) for n in range(30)))
     await bookie.checkpoint()
-    before = set(segments.numbers(bookie.disk))
+    before = set(segment_files.numbers(bookie.disk))
     await bookie.forget([7])
     done = await compactor(bookie).compact(0.0)
     assert done.segments_dropped > 1
     assert done.bytes_moved == 0
-    gone = before - set(segments.numbers(bookie.disk))
+    gone = before - set(segment_files.numbers(bookie.disk))
     assert len(gone) == done.segments_dropped
     assert await read(bookie, 8) == entries(8, range(30))
 
@@ -105,7 +105,7 @@ async def test_fences_and_last_add_confirmed_outlive_the_segments_they_were_writ
             await bookie.checkpoint()
             await bookie.forget([7])
             await compactor(bookie).compact(0.99)
-        assert 0 not in segments.numbers(bookie.disk)
+        assert 0 not in segment_files.numbers(bookie.disk)
     rebuild.rebuild_index(formatted)
     async with bookie_on(formatted) as bookie:
         assert await append(bookie, frame_of(404, [0])) == [Status.FENCED]
@@ -134,10 +134,10 @@ async def test_a_segment_that_cannot_be_read_is_kept_and_its_other_frames_are_no
     await bookie.checkpoint()
     await bookie.forget([0])
     [(_, damaged), *_] = [found for found in bookie.index.places(1) if found[1].position < 1 << 32]
-    spoil(tmp_path / "log" / segments.name_of(0), damaged.position + 90)
+    spoil(tmp_path / "log" / segment_files.name_of(0), damaged.position + 90)
     done = await compactor(bookie).compact(0.8)
     assert done.segments_kept == 1
-    assert 0 in segments.numbers(bookie.disk)
+    assert 0 in segment_files.numbers(bookie.disk)
     reply = await bookie.read(read_request(1, last=39))
     assert [(r.first_entry, r.last_entry) for r in reply.damaged] == [(damaged.first_entry,) * 2]
     assert len(reply.columns) == 39
@@ -151,7 +151,7 @@ async def test_a_segment_whose_frames_the_index_has_lost_is_kept(bookie: Bookie)
     with bookie.index._env.begin(write=True, db=bookie.index._places.db) as txn:
         assert txn.delete(key_of(2, lost))
     assert (await compactor(bookie).empty(0)).segments_kept == 1
-    assert 0 in segments.numbers(bookie.disk)
+    assert 0 in segment_files.numbers(bookie.disk)
 
 
 async def test_the_log_says_which_segments_are_there_before_any_is_deleted(tmp_path: Path) -> None:
@@ -161,14 +161,14 @@ async def test_the_log_says_which_segments_are_there_before_any_is_deleted(tmp_p
         await compactor(bookie).compact(0.8)
         manifest = newest(bookie.disk)
         assert manifest is not None
-        there = segments.numbers(bookie.disk)
+        there = segment_files.numbers(bookie.disk)
         assert manifest.kept <= set(there)
         assert all(manifest.dropped(n) for n in range(there[0]))
     # A segment that is missing without leave is damage, for one who reads the whole log.
-    (tmp_path / "log" / segments.name_of(there[1])).unlink()
+    (tmp_path / "log" / segment_files.name_of(there[1])).unlink()
     for name in (tmp_path / "index").iterdir():
         name.unlink()
-    with pytest.raises(Exception, match=segments.name_of(there[1])):
+    with pytest.raises(Exception, match=segment_files.name_of(there[1])):
         async with bookie_on(tmp_path):
             pass
 
@@ -181,12 +181,12 @@ async def test_a_segment_that_was_lost_is_not_given_up_by_deleting_others(tmp_pa
         await bookie.checkpoint()
         await bookie.forget([0])
         bookie.files.forget([0])
-        (tmp_path / "log" / segments.name_of(0)).unlink()
+        (tmp_path / "log" / segment_files.name_of(0)).unlink()
         assert (await compactor(bookie).compact(0.0)).segments_dropped > 0
         manifest = newest(bookie.disk)
         assert manifest is not None
         assert not manifest.dropped(0)
-    with pytest.raises(DamagedLog, match=segments.name_of(0)):
+    with pytest.raises(DamagedLog, match=segment_files.name_of(0)):
         async with bookie_on(tmp_path):
             pass
 
@@ -203,7 +203,7 @@ async def test_runs_come_to_an_end_and_then_write_nothing(
         await compactor(bookie).compact(0.8)  # what was the log's tail when the first one began
         for _ in range(3):
             position = bookie.index.checkpoint_position
-            assert await compactor(bookie).compact(0.8) == Compacted()
+            assert await compactor(bookie).compact(0.8) == CompactionResult()
             assert bookie.index.checkpoint_position == position
 
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.upkeep.inventory.gaps import contains, merged, missing, overlap, runs, uncovered
-from bookie.upkeep.inventory.placed_entries import ENTRY_MAX, EVERYTHING, Share, parts, shares
+from bookie.upkeep.inventory.entry_ranges import contains, merged, missing, overlap, runs, uncovered
+from bookie.upkeep.inventory.placed_entries import ENTRY_MAX, EVERYTHING, PlacedEntries, parts, shares
 from bookie.wire.messages import EntryRange
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from tests.bookie.upkeep.replicas import BK1, BK2, BK3, ME, placed
@@ -97,10 +97,12 @@ ranges = st.builds(
 
 
 @st.composite
-def some_shares(draw: st.DrawFn) -> Share:
+def some_shares(draw: st.DrawFn) -> PlacedEntries:
     size = draw(st.integers(1, 6))
     writes = draw(st.integers(1, size))
-    return Share(draw(st.integers(0, 20)), LAST, draw(st.integers(0, size - 1)), Shape(size, writes, 1))
+    return PlacedEntries(
+        draw(st.integers(0, 20)), LAST, draw(st.integers(0, size - 1)), Shape(size, writes, 1)
+    )
 
 
 def every(found: list[EntryRange]) -> set[int]:
@@ -109,7 +111,7 @@ def every(found: list[EntryRange]) -> set[int]:
 
 @given(some_shares(), st.lists(ids, max_size=6), st.data())
 def test_what_is_placed_here_and_held_nowhere_is_missing(
-    share: Share, held: list[list[int]], data: st.DataObject
+    share: PlacedEntries, held: list[list[int]], data: st.DataObject
 ) -> None:
     part = share.between(data.draw(st.integers(0, LAST)), LAST)
     if part is None:
@@ -123,7 +125,7 @@ def test_what_is_placed_here_and_held_nowhere_is_missing(
 
 
 @given(some_shares())
-def test_one_gap_spans_all_that_is_missing_in_a_row(share: Share) -> None:
+def test_one_gap_spans_all_that_is_missing_in_a_row(share: PlacedEntries) -> None:
     """Also the entries of other bookies in a striped ledger: else each would be fetched by itself."""
     part = share.between(0, LAST)
     assert part is not None
@@ -156,7 +158,7 @@ def test_ranges_overlap_and_contain_as_their_entries_do(one: EntryRange, other: 
 
 
 def test_a_ledger_without_stripes_takes_no_work_per_entry() -> None:
-    share = Share(0, 2**62, 1, Shape(3, 3, 2))
+    share = PlacedEntries(0, 2**62, 1, Shape(3, 3, 2))
     held = [range(5, 2**61), range(2**61 + 1, 2**62)]
     assert missing(share, 0, 2**62, held) == [
         EntryRange(0, 4),

@@ -9,12 +9,12 @@ from random import Random
 import pytest
 
 from bookie.errors import DataDirectoryError
-from bookie.log.format import NO_LEDGER, Record, RecordKind
+from bookie.log.format import NO_LEDGER, BookieLogRecord, RecordKind
 from bookie.serving import daemon
 from bookie.serving.history import directory_generation
 from bookie.wire.messages import Status
 from metadata.backup import hold
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records import directory_generations
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
@@ -166,7 +166,7 @@ async def test_a_loss_in_the_log_is_remembered_until_every_ledger_it_may_concern
     """However often the start is interrupted after its checkpoint has passed the place."""
     disk = SimulatedDisk(Random(1))
     bookie = await open_bookie(tmp_path, disk)
-    await bookie.store([Record(RecordKind.LOST, NO_LEDGER, content=bytes(16))])
+    await bookie.store([BookieLogRecord(RecordKind.LOST, NO_LEDGER, content=bytes(16))])
     disk.power_off_before(0)
     await bookie.close()
     disk.crash()

@@ -13,10 +13,10 @@ import pytest
 
 from metadata import settled_writes
 from metadata.errors import StoreUnavailable, VersionConflict
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
-from metadata.records.unreadable import OnUnreadable, skip
+from metadata.records.record_decoding import OnUnreadable, skip
 from tests.bookie.upkeep.replicas import (
     BK1,
     BK2,

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from bookie.upkeep.inventory import reconciling
-from bookie.upkeep.inventory.reconciling import Compared, bring_up, differences
+from bookie.upkeep.inventory import metadata_reconciliation
+from bookie.upkeep.inventory.metadata_reconciliation import Compared, bring_up, differences
 from bookie.wire.messages import NO_NOTE, HeldNote
 from metadata.backup import hold
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records import ledger_ids
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote, notes_for
-from metadata.records.unreadable import OnUnreadable, skip
+from metadata.records.record_decoding import OnUnreadable, skip
 from metadata.store import PAGE_KEYS_MAX
 
 A, B, C = (BookieRef(name, f"i-{name}") for name in "abc")
@@ -144,6 +144,6 @@ async def test_what_was_told_of_a_record_after_it_was_listed_is_no_difference(
 ) -> None:
     store = MemoryStore()
     await LedgerStore(store).create(created(2))
-    monkeypatch.setattr(reconciling, "LedgerStore", ClosesMeanwhile)
+    monkeypatch.setattr(metadata_reconciliation, "LedgerStore", ClosesMeanwhile)
     notes = by_all(created(2).closed(3, 60))
     assert [one async for one in differences(store, notes, Compared())] == []

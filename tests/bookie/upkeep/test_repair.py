@@ -9,18 +9,18 @@ from random import Random
 
 import pytest
 
-from bookie.index.places import FrameLocation
+from bookie.index.frame_locations import FrameLocation
 from bookie.log.format import RecordKind
-from bookie.log.records import Found
-from bookie.log.walk import walk
+from bookie.log.record_reader import Found
+from bookie.log.segment_walk import walk
 from bookie.upkeep.inventory import inventory
 from bookie.upkeep.mending import gap_filling
 from bookie.upkeep.reports import Tally, Unrepaired
-from bookie.wire.columns import FRAME_BYTES_MAX
+from bookie.wire.columnar_entries import FRAME_BYTES_MAX
 from bookie.wire.messages import EntryRange, Frame, LacRequest, Status
 from metadata import keys
 from metadata.errors import StoreUnavailable
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.ledger_record import Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore

@@ -17,7 +17,7 @@ from bookie.upkeep.schedule import Depth
 from bookie.upkeep_config import UpkeepConfig
 from bookie.wire.messages import MaintainRequest, MaintenanceAction, Status
 from metadata.errors import StoreUnavailable
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_store import LedgerStore
 from tests.bookie.entries import frame_of
 from tests.bookie.logs import use_small_sizes

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.wire.columns import NO_ENTRIES, BadColumns, Columns, join, merge, of_payloads
+from bookie.wire.columnar_entries import NO_ENTRIES, BadColumns, Columns, join, merge, of_payloads
 from tests.bookie.entries import Entry, columns_of, entries_of
 
 WIDTH = 4

@@ -9,7 +9,7 @@ from opentelemetry.trace import INVALID_SPAN, get_current_span
 from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec, of_payloads
 from bookie.wire.messages import AppendRequest, Frame, LacRequest, ReadRequest
-from bookie.wire.tracing import TRACE_BYTES, decode, encode, tracer_of
+from bookie.wire.trace_context import TRACE_BYTES, decode, encode, tracer_of
 from tests.bookie.messages import whole
 
 TRACE = bytes(range(1, TRACE_BYTES + 1))

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from bookie.wire import bookie_pb2 as pb
 from bookie.wire import codec
 from bookie.wire.attachments import BadMessage, Unsealed, sealed
-from bookie.wire.columns import Columns
+from bookie.wire.columnar_entries import Columns
 from bookie.wire.messages import (
     HOLDINGS_MAX,
     REPORT_BYTES_MAX,
     AppendReply,
     AppendRequest,
+    BytesTaken,
     Frame,
     HoldingsReply,
     HoldingsRequest,
@@ -34,7 +35,6 @@ from bookie.wire.messages import (
     ReadRequest,
     ScanRequest,
     Status,
-    Taken,
 )
 from tests.bookie import messages
 from tests.bookie.entries import frame_of, lac_of
@@ -45,7 +45,7 @@ KINDS: dict[type, st.SearchStrategy[Any]] = {
     AppendReply: messages.append_replies,
     ReadRequest: messages.read_requests,
     ScanRequest: messages.scan_requests,
-    Taken: st.builds(Taken, st.integers(0, 2**64 - 1)),
+    BytesTaken: st.builds(BytesTaken, st.integers(0, 2**64 - 1)),
     ReadReply: messages.read_replies,
     LacRequest: messages.lac_requests,
     LacReply: messages.lac_replies,

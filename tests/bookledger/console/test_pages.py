@@ -13,12 +13,12 @@ import pytest
 from bookledger.admin.bookies import Bookies
 from bookledger.admin.http.server import serving_http
 from bookledger.console.console import Console
-from bookledger.console.live import Moment
+from bookledger.console.live import PollResult
 from bookledger.console.rates import Rates
 from bookledger.console.sources import PAGES_KEPT_MAX, Drawn, LastDrawn
 from metadata import open_store
 from metadata.errors import StoreUnavailable
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records import directory_generations
 from metadata.records.directory_generations import Life
 from metadata.records.ledger_ids import take_ledger_ids
@@ -66,8 +66,8 @@ async def test_what_was_not_measured_yet_is_not_zero() -> None:
 
 
 async def test_a_poll_that_heard_nobody_twice_has_no_rate() -> None:
-    assert Moment({}, {"b1": "silent"}, 1.0).whole is None
-    assert Moment({"b1": Rates(entries=3.0)}).whole == Rates(entries=3.0)
+    assert PollResult({}, {"b1": "silent"}, 1.0).whole is None
+    assert PollResult({"b1": Rates(entries=3.0)}).whole == Rates(entries=3.0)
 
 
 async def test_while_the_metadata_is_away_pages_show_their_last_state_and_say_so(

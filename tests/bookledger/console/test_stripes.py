@@ -31,7 +31,10 @@ def test_every_copy_stands_in_the_row_of_its_bookie_and_the_column_of_its_fragme
 
 def test_what_a_copy_lacks_is_told_in_words() -> None:
     cells = dict(drawn(LEDGER).rows)["b4"]
-    assert cells[1].told == "entries are missing, to be copied; stores 2 of 3 entries, lacks entries 12 to 14"
+    assert (
+        cells[1].description
+        == "entries are missing, to be copied; stores 2 of 3 entries, lacks entries 12 to 14"
+    )
 
 
 def test_every_condition_has_a_sign_and_a_meaning() -> None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from bookledger.cluster.rebuilding.accepting import behind
-from bookledger.cluster.rebuilding.behind import Behind
-from metadata.memory import MemoryData, MemoryStore
+from bookledger.cluster.rebuilding.record_repair import find_stale_records
+from bookledger.cluster.rebuilding.stale_record import StaleRecord
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.journal_record import Dropped, JournalState, SegmentRecord
 from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_record import LedgerRecord
@@ -30,14 +30,14 @@ def store() -> MemoryStore:
     return MemoryStore(MemoryData())
 
 
-async def made(store: MemoryStore, *ledgers: LedgerRecord) -> list[Behind]:
+async def made(store: MemoryStore, *ledgers: LedgerRecord) -> list[StaleRecord]:
     """Brings all up, after which nothing is behind."""
     for record in ledgers:
         await LedgerStore(store).create(record)
-    found = [one async for one in behind(store)]
+    found = [one async for one in find_stale_records(store)]
     for one in found:
         await one.make()
-    assert [one.about async for one in behind(store)] == []
+    assert [one.about async for one in find_stale_records(store)] == []
     return found
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from bookie.wire.messages import NO_NOTE, HeldNote
-from bookledger.cluster.rebuilding.cluster import Doubt, Rebuilding, Source
+from bookledger.cluster.rebuilding.cluster_rebuild import BookieSource, Doubt, Rebuilding
 from metadata import keys
 from metadata.records import ledger_codec
 from metadata.records.cluster import Cookie
@@ -32,7 +32,7 @@ def ledger(ledger_id: int, *ensemble: BookieRef) -> LedgerRecord:
     return LedgerRecord(ledger_id, Shape(len(ensemble), 1, 1), fragments, created_ms=1, identity=identity)
 
 
-def source(cookie: Cookie, records: Sequence[LedgerRecord], more: Sequence[HeldNote] = ()) -> Source:
+def source(cookie: Cookie, records: Sequence[LedgerRecord], more: Sequence[HeldNote] = ()) -> BookieSource:
     me = BookieRef(cookie.bookie_id, cookie.incarnation)
     held = [
         HeldNote(note.ledger_id, note.fragment.first_entry, note.identity, fragment_note.encode(note))
@@ -44,7 +44,7 @@ def source(cookie: Cookie, records: Sequence[LedgerRecord], more: Sequence[HeldN
         for one in sorted([*held, *more]):
             yield one
 
-    return Source(cookie, notes())
+    return BookieSource(cookie, notes())
 
 
 async def made(rebuilding: Rebuilding) -> dict[str, bytes]:

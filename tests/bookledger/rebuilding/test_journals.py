@@ -15,7 +15,7 @@ from metadata.records.ledger_record import (
     LedgerState,
     Shape,
 )
-from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, STATE_OF_LEDGER, NewSegment
+from qjm_compat.acceptor.acceptor_ledgers import ACCEPTOR_OF_LEDGER, STATE_OF_LEDGER, NewSegment
 
 STORAGE = JournalStorage(-63, 17, "CID-1", 99)
 LAYOUT = -63
@@ -35,7 +35,7 @@ def ledger(
     said = {
         JOURNAL: b"ns1",
         ACCEPTOR_OF_LEDGER: b"main",
-        STATE_OF_LEDGER: NewSegment(start, LAYOUT, epoch, end).state_told(state),
+        STATE_OF_LEDGER: NewSegment(start, LAYOUT, epoch, end).encode_ledger_state(state),
     }
     made = LedgerRecord(
         ledger_id, Shape(1, 1, 1), (Fragment(0, (BookieRef("b1", "i1"),)),), custom_metadata=said

@@ -9,11 +9,11 @@ from dataclasses import replace
 
 import pytest
 
-from bookledger.cluster.rebuilding.cluster import rebuilt_ledger
+from bookledger.cluster.rebuilding.cluster_rebuild import rebuilt_ledger
 from metadata.records.fragment import BookieRef, Fragment
 from metadata.records.ledger_record import LedgerRecord, Shape
 from metadata.records.notes.fragment_note import FragmentNote, notes_for
-from metadata.records.notes.reconciling import NotedBy
+from metadata.records.notes.record_reconstruction import NotedBy
 
 BK1, BK2, BK3, BK4, BK5 = (BookieRef(f"b{n}", f"i{n}") for n in range(1, 6))
 NEW = LedgerRecord(

@@ -10,7 +10,7 @@ from metadata.records.logs import log_codec
 from metadata.records.logs.log_ledgers import LOG, SegmentOf
 from metadata.records.logs.log_record import PAGE_SEGMENTS, LogRecord, LogSettings
 from metadata.records.logs.segment import Segment
-from metadata.records.logs.sharing import Fork, Maker
+from metadata.records.logs.shared_ledgers import Fork, Maker
 
 A, B, C = b"a" * 16, b"b" * 16, b"c" * 16
 BEGUN = LogRecord(A, "orders", LogSettings(Shape(1, 1, 1), roll_records=10), owner="team", created_ms=5)

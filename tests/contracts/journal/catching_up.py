@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from qjm_compat.acceptor.programs.syncing import Taken
+from qjm_compat.acceptor.programs.sync_programs import SyncOutcome
 from qjm_compat.errors import (
     BadJournalState,
     JournalNotFormatted,
@@ -51,7 +51,7 @@ async def no() -> bool:
     return False
 
 
-async def take(place: Place, log: RemoteEditLog, into: ReadableAcceptor | None = None) -> Taken:
+async def take(place: Place, log: RemoteEditLog, into: ReadableAcceptor | None = None) -> SyncOutcome:
     """Acceptor `b` takes in a segment of acceptor `a`."""
     return await (into or place.process("b")).take_finalized(log, place.process("a"), unpaced, yes)
 
@@ -70,12 +70,12 @@ class CatchingUp(InAPlace):
 
     async def test_a_segment_that_is_lacking_is_copied_and_is_there_ever_after(self, place: Place) -> None:
         await self._a_holds(place)
-        assert [await take(place, log) for log in (ONE, TWO)] == [Taken.COPIED, Taken.COPIED]
+        assert [await take(place, log) for log in (ONE, TWO)] == [SyncOutcome.COPIED, SyncOutcome.COPIED]
         assert await logs(place.process("b")) == [(1, 3, False), (4, 6, False)]
         assert await content(place.process("b"), 1) == edits(1, 3, 5)
         assert await place.records("b") == {1: 3, 4: 6}
         ledgers = await place.ledgers("b")
-        assert [await take(place, log) for log in (ONE, TWO)] == [Taken.THERE, Taken.THERE]
+        assert [await take(place, log) for log in (ONE, TWO)] == [SyncOutcome.THERE, SyncOutcome.THERE]
         assert await place.ledgers("b") == ledgers
         assert len(ledgers) == 2
 
@@ -84,12 +84,12 @@ class CatchingUp(InAPlace):
         slow, fast = place.process("b"), place.process("b")
 
         async def overtaken() -> bool:
-            assert await take(place, ONE, fast) is Taken.COPIED
+            assert await take(place, ONE, fast) is SyncOutcome.COPIED
             return True
 
-        assert await slow.take_finalized(ONE, place.process("a"), unpaced, overtaken) is Taken.THERE
+        assert await slow.take_finalized(ONE, place.process("a"), unpaced, overtaken) is SyncOutcome.THERE
         assert len(await place.ledgers("b")) == 1
-        assert await slow.take_finalized(TWO, place.process("a"), unpaced, no) is Taken.PURGED
+        assert await slow.take_finalized(TWO, place.process("a"), unpaced, no) is SyncOutcome.PURGED
         assert len(await place.ledgers("b")) == 1
         gone = RemoteEditLog(7, 9, writer_epoch=5)
         with pytest.raises(SegmentUnreadable):
@@ -104,7 +104,7 @@ class CatchingUp(InAPlace):
         await self._a_holds(place)
         old = await writer_of(place.process("b"), 2)
         await old.write_open(1, 2)
-        assert await take(place, TWO) is Taken.COPIED
+        assert await take(place, TWO) is SyncOutcome.COPIED
         with pytest.raises(StaleEpoch):
             await old.send(1, 3)
         with pytest.raises(StaleEpoch):
@@ -119,10 +119,10 @@ class CatchingUp(InAPlace):
         own.committed_txid = writer.committed_txid
         await own.write_open(1, 3)
         before = await place.ledgers("b")
-        assert await take(place, ONE) is Taken.FINALIZED
+        assert await take(place, ONE) is SyncOutcome.FINALIZED
         assert await logs(place.process("b")) == [(1, 3, False)]
         assert await place.ledgers("b") == before
-        assert await take(place, ONE) is Taken.THERE
+        assert await take(place, ONE) is SyncOutcome.THERE
 
     @pytest.mark.parametrize("last_txid", [1, 5])
     async def test_a_stale_copy_is_replaced_whether_it_is_shorter_or_longer(
@@ -131,7 +131,7 @@ class CatchingUp(InAPlace):
         await self._a_holds(place)
         own = await writer_of(place.process("b"), 4)
         await own.write_open(1, last_txid)
-        assert await take(place, ONE) is Taken.COPIED
+        assert await take(place, ONE) is SyncOutcome.COPIED
         assert await content(place.process("b"), 1) == edits(1, 3, 5)
         later = await writer_of(place.process("b"), 6)
         await later.purge(1)
@@ -164,10 +164,10 @@ class CatchingUp(InAPlace):
         own = await writer_of(here, 5)
         await own.write_open(1, 2)
         assert (await here.segments_held()).unsealed == frozenset({1})
-        assert await take(place, ONE, here) is Taken.OPEN
+        assert await take(place, ONE, here) is SyncOutcome.OPEN
         await own.send(1, 3)
         await own.finalize(1, 3)
-        assert await take(place, ONE, here) is Taken.THERE
+        assert await take(place, ONE, here) is SyncOutcome.THERE
 
     async def test_a_writer_goes_on_beside_it(self, place: Place) -> None:
         await self._a_holds(place)
@@ -175,9 +175,9 @@ class CatchingUp(InAPlace):
         writer = await writer_of(here, 6)
         await writer.write_open(7, 8)
         for into in (here, place.process("b")):
-            assert await take(place, ONE, into) in (Taken.COPIED, Taken.THERE)
+            assert await take(place, ONE, into) in (SyncOutcome.COPIED, SyncOutcome.THERE)
             await writer.send(7, 9 if into is here else 10)
-        assert await take(place, TWO) is Taken.COPIED
+        assert await take(place, TWO) is SyncOutcome.COPIED
         await writer.finalize(7, 10)
         await writer.write_final(11, 12)
         assert [start for start, *_ in await logs(place.process("b"))] == [1, 4, 7, 11]
@@ -187,9 +187,9 @@ class CatchingUp(InAPlace):
         writer = await writer_of(place.process("b"), 5)
         await writer.write_final(4, 6)
         await writer.purge(4)
-        assert await take(place, ONE) is Taken.PURGED
+        assert await take(place, ONE) is SyncOutcome.PURGED
         await writer.purge(7)
-        assert await take(place, ONE) is Taken.PURGED
+        assert await take(place, ONE) is SyncOutcome.PURGED
         assert await logs(place.process("b")) == []
         assert (await place.process("b").segments_held()).purged_below == 7
 
@@ -198,23 +198,23 @@ class CatchingUp(InAPlace):
     ) -> None:
         """A discard reaches one acceptor after the other; one that it has not reached is no source for the others."""
         await self._a_holds(place)
-        assert await take(place, ONE) is Taken.COPIED
-        assert await take(place, TWO) is Taken.COPIED
+        assert await take(place, ONE) is SyncOutcome.COPIED
+        assert await take(place, TWO) is SyncOutcome.COPIED
         await place.process("b").call(DiscardSegments(4))
-        assert await take(place, TWO) is Taken.NOT_VOUCHED
+        assert await take(place, TWO) is SyncOutcome.NOT_VOUCHED
         assert (await place.process("b").segments_held()).vouched_txid == 3
         later = await writer_of(place.process("b"), 9)
         await later.write_open(7, 7)
         later.committed_txid = 6
         await later.send(7, 8)
-        assert await take(place, TWO, place_of(later)) is Taken.COPIED
+        assert await take(place, TWO, place_of(later)) is SyncOutcome.COPIED
 
     @pytest.mark.parametrize("how", ["format", "rollback"])
     async def test_nor_what_a_format_or_a_rollback_dropped(self, place: Place, how: str) -> None:
         await self._a_holds(place)
         b = place.process("b")
         if how == "format":
-            assert await take(place, TWO) is Taken.COPIED
+            assert await take(place, TWO) is SyncOutcome.COPIED
             await b.call(Format(NAMESPACE, force=True))
         else:
             await b.call(DoPreUpgrade())
@@ -223,7 +223,7 @@ class CatchingUp(InAPlace):
             await b.call(DoUpgrade(UPGRADED.storage))
             await (await writer_of(b, 9)).write_final(4, 6)
             await b.call(DoRollback())
-        assert await take(place, TWO) is Taken.NOT_VOUCHED
+        assert await take(place, TWO) is SyncOutcome.NOT_VOUCHED
         assert await logs(place.process("b")) == []
         record = place_of(await writer_of(place.process("b"), 20))
         assert (await record.segments_held()).vouched_txid == 0
@@ -236,7 +236,7 @@ class CatchingUp(InAPlace):
         writer = await writer_of(b, 9)
         writer.committed_txid = 6
         await writer.write_open(7, 7)
-        assert await take(place, ONE, b) is Taken.COPIED
+        assert await take(place, ONE, b) is SyncOutcome.COPIED
         await place.process("b").call(DoRollback())
         assert await logs(place.process("b")) == []
 
@@ -248,7 +248,7 @@ class CatchingUp(InAPlace):
         await own.write_open(1, 1)
         later = await writer_of(place.process("b"), 7)
         assert (await later.prepare(1)).segment == SegmentState(1, 1, True, 4)
-        assert await take(place, ONE) is Taken.COPIED
+        assert await take(place, ONE) is SyncOutcome.COPIED
         await later.accept(SegmentState(1, 3, False, 5), "a")
         await later.finalize(1, 3)
         assert (await later.prepare(1)).segment == SegmentState(1, 3, False, 5)
@@ -257,7 +257,7 @@ class CatchingUp(InAPlace):
     async def test_nothing_begins_where_another_acceptors_segments_came_meanwhile(self, place: Place) -> None:
         await self._a_holds(place)
         later = await writer_of(place.process("b"), 7)
-        assert await take(place, ONE) is Taken.COPIED
+        assert await take(place, ONE) is SyncOutcome.COPIED
         for txid in (1, 2, 3):
             with pytest.raises(BadJournalState):
                 await later.start(txid)
@@ -291,6 +291,6 @@ class CatchingUp(InAPlace):
         assert (await later.prepare(4)).segment == SegmentState(4, 6, True, 5)
         assert (await b.segments_held()).behind == 0
         await later.finalize(4, 6)
-        assert await take(place, ONE) is Taken.COPIED
+        assert await take(place, ONE) is SyncOutcome.COPIED
         await place.process("b").call(DiscardSegments(4))
         assert (await OneWriter(place.process("b"), 99).new_epoch()).last_segment_txid == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qjm_compat.acceptor.programs.segments import REPLACED_LEDGERS_KEPT_MAX
+from qjm_compat.acceptor.programs.segment_programs import REPLACED_LEDGERS_KEPT_MAX
 from qjm_compat.edits import encode_frame
 from qjm_compat.errors import (
     BadJournalState,

@@ -12,7 +12,7 @@ from ledgers.bookies.connected_bookies import ConnectedBookies
 from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieStarting, BookieUnavailable
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.registration import Registration

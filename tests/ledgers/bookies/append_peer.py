@@ -10,7 +10,7 @@ from typing import Any
 
 from bookie.wire import Ack, AppendReply, AppendRequest, Columns, LacStatement, codec, of_payloads
 from bookie.wire.credentials import NONCE_BYTES
-from bookie.wire.data.connection import Connection, Handler
+from bookie.wire.data.data_connection import Connection, Handler
 from bookie.wire.data.framing import Body, FrameKind, FrameReader, framed
 from bookie.wire.data.handshake import ServerHello
 from ledgers.bookie_client import LaneTerms

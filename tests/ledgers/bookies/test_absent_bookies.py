@@ -25,7 +25,7 @@ from metadata import keys, placement
 from metadata.healing import absent_bookies, operator_requests
 from metadata.healing.absent_bookies import Absence
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Fragment, Shape
 from metadata.store import PAGE_KEYS_MAX, Page

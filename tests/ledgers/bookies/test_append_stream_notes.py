@@ -51,7 +51,7 @@ async def test_what_a_lane_was_not_told_when_it_is_closed_goes_with_the_next_mes
     other.send(entry(0))
     await until(lambda: len(setting.peer.requests) == 2)
     assert notes_sent(setting) == [(1, 1, b"open"), (2, 1, b"other"), (1, 0, b"closed")]
-    assert [one.ledger_id for one in setting.peer.requests[1].told] == [1], "it is not waited for"
+    assert [one.ledger_id for one in setting.peer.requests[1].note_frames] == [1], "it is not waited for"
     setting.peer.answer(Ack(0, Status.OK), Ack(1, Status.OK))
 
 

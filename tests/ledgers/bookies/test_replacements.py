@@ -9,7 +9,7 @@ import pytest
 
 from ledgers.bookies.health_probes import NOT_WRITABLE, REMEMBERED_SECONDS_MAX, choose_alive
 from ledgers.bookies.replacements import find_replacements
-from ledgers.protocol.effects import FindReplacements
+from ledgers.protocol.ledger_effects import FindReplacements
 from metadata.records.ledger_record import BookieRef
 
 from .answering import Answering, cluster_on, registers

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.serving.data.calls import Scan
+from bookie.serving.data.call_handler import ScanState
 from bookie.wire import ReadReply, ScanRequest, Status
-from bookie.wire.rpc import MESSAGE_BYTES_MAX
+from bookie.wire.grpc_methods import MESSAGE_BYTES_MAX
 from ledgers.bookies.bookie_calls import ScanStream
 from ledgers.errors import BookieUnavailable
 
@@ -65,7 +65,7 @@ async def test_what_was_taken_is_told_in_all_once_it_is_half_of_the_window() -> 
     for _ in range(6):
         stream.received(b"123")
         await stream.take()
-        told.append(stream.to_tell())
+        told.append(stream.bytes_to_report())
     assert told == [None, 6, None, 12, None, 18]
 
 
@@ -79,7 +79,7 @@ async def test_bookie_and_reader_never_wait_for_each_other(window: int, page: in
     """Whatever window and page are asked for, and however large pages turn out to be."""
 
     request = request_of(window, page)
-    scan, stream = Scan(request), ScanStream(request)
+    scan, stream = ScanState(request), ScanStream(request)
 
     async def send() -> None:
         for size in sizes:
@@ -87,12 +87,12 @@ async def test_bookie_and_reader_never_wait_for_each_other(window: int, page: in
             scan.was_read(ReadReply(Status.OK))
             scan.sent(size)
             stream.received(bytes(size))
-            assert not stream.is_over_its_bound
+            assert not stream.is_over_limit
 
     async def take() -> None:
         for size in sizes:
             assert len(await stream.take()) == size
-            if (taken := stream.to_tell()) is not None:
+            if (taken := stream.bytes_to_report()) is not None:
                 scan.taken(taken)
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as both:
@@ -103,6 +103,6 @@ async def test_bookie_and_reader_never_wait_for_each_other(window: int, page: in
 async def test_a_bookie_that_sends_more_than_it_may_is_noticed() -> None:
     stream = ScanStream(request_of(100))
     stream.received(bytes(100 + MESSAGE_BYTES_MAX))
-    assert not stream.is_over_its_bound
+    assert not stream.is_over_limit
     stream.received(b"x")
-    assert stream.is_over_its_bound
+    assert stream.is_over_limit

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookie.wire import Columns
-from bookie.wire.columns import of_payloads
+from bookie.wire.columnar_entries import of_payloads
 from ledgers.cold.errors import BadObject
 from ledgers.cold.layout import (
     FOOTER_BYTES,

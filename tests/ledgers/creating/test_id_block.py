@@ -11,7 +11,7 @@ from ledgers.creating.id_block import BLOCK_IDS_MAX, IdBlock
 from metadata import keys
 from metadata.counting.counting_store import DONE, CountingStore
 from metadata.errors import MetadataRestored
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records import ledger_ids
 from tests.support.faulty_store import FaultyStore
 

@@ -17,7 +17,7 @@ from metadata import keys
 from metadata.errors import OutcomeUnknown, StoreRefused, StoreUnavailable
 from metadata.leases import lease_clock
 from metadata.leases.held_key import GONE, NOT_IN_TIME
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.store import Lease
 from tests.simulation.engine.loop import VirtualLoop
 from tests.support.faulty_store import FaultyStore

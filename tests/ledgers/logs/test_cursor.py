@@ -29,7 +29,7 @@ def test_what_was_committed_is_written_once_the_store_takes_it_and_meanwhile_it_
         cursors = CursorStore(store, found.record.identity)
         state = CursorState(cursors, "orders", "billing", await cursors.create("billing", CursorRecord(0)))
         cursor = Cursor(client._cluster, log, state, commit_seconds=0)
-        log._known.reaches(10)
+        log._known.advance_to(10)
         store.fail(StoreRefused("permission denied"), calls={"replace"})
         cursor.commit(4)
         await asyncio.sleep(4.5 * RETRY_SECONDS)

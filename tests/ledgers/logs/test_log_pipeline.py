@@ -14,9 +14,9 @@ from ledgers import LedgerError
 from ledgers.logs.writing.log_pipeline import (
     FAILURES_MAX,
     CloseSegment,
-    Confirm,
+    ConfirmRecords,
     Discard,
-    Finish,
+    FinishWriter,
     Join,
     LogEffect,
     LogPipeline,
@@ -32,7 +32,7 @@ def rolling() -> LogPipeline:
     """Ten records are appended and four confirmed; the next segment, number 1, begins behind them."""
     machine = LogPipeline(0)
     assert machine.appended(10) == 0
-    assert machine.progressed(0, 3) == [Confirm(4)]
+    assert machine.progressed(0, 3) == [ConfirmRecords(4)]
     assert machine.roll() == [MakeSegment(1, 10)]
     return machine
 
@@ -45,10 +45,10 @@ def test_L2_nothing_of_a_segment_is_confirmed_before_the_one_before_it_is_closed
     assert machine.made(1) == [Submit(1, 10, 15), CloseSegment(0)]
     assert machine.appended(2) == 1
     assert machine.progressed(1, 6) == [], "all of the next segment is on disk"
-    assert machine.progressed(0, 9) == [Confirm(10)]
+    assert machine.progressed(0, 9) == [ConfirmRecords(10)]
     assert machine.closed(0) == [Join(0, 10, 1)]
     assert machine.progressed(1, 6) == []
-    assert machine.joined() == [Confirm(17)]
+    assert machine.joined() == [ConfirmRecords(17)]
 
 
 def test_appends_go_on_in_the_last_segment_where_no_next_one_could_be_made() -> None:
@@ -72,9 +72,9 @@ def test_the_next_segment_is_made_ahead_and_the_last_one_takes_what_comes_before
     assert machine.cut_reached() == [CloseSegment(0)]
     assert machine.appended(4) == 1
     assert machine.progressed(1, 3) == []
-    assert machine.progressed(0, 14) == [Confirm(15)]
+    assert machine.progressed(0, 14) == [ConfirmRecords(15)]
     assert machine.closed(0) == [Join(0, 15, 1)]
-    assert machine.joined() == [Confirm(19)]
+    assert machine.joined() == [ConfirmRecords(19)]
 
 
 def test_a_next_segment_that_fails_before_the_cut_is_made_anew_there() -> None:
@@ -105,7 +105,7 @@ def test_a_last_segment_that_fails_before_the_cut_ends_where_its_recovery_says()
     assert machine.appended(5) is None
     assert machine.cut_reached() == []
     assert machine.appended(1) == 1
-    assert machine.recovered(0, 8) == [Confirm(8), Discard(1), MakeSegment(2, 8)]
+    assert machine.recovered(0, 8) == [ConfirmRecords(8), Discard(1), MakeSegment(2, 8)]
     assert machine.made(2) == [Submit(2, 8, 16), Join(0, 8, 2)]
 
 
@@ -130,17 +130,17 @@ def test_a_failed_segment_is_recovered_and_what_is_behind_its_end_goes_to_the_ne
     machine.appended(10)
     assert machine.failed(0, FAILED, is_final=False) == [RecoverSegment(0)]
     assert machine.appended(1) is None
-    assert machine.recovered(0, 6) == [Confirm(6), MakeSegment(1, 6)]
+    assert machine.recovered(0, 6) == [ConfirmRecords(6), MakeSegment(1, 6)]
     assert machine.made(1) == [Submit(1, 6, 11), Join(0, 6, 1)]
     assert machine.joined() == []
-    assert machine.progressed(1, 4) == [Confirm(11)]
+    assert machine.progressed(1, 4) == [ConfirmRecords(11)]
 
 
 def test_a_next_segment_that_begins_elsewhere_than_the_last_one_ended_is_made_anew() -> None:
     machine = rolling()
     assert machine.made(1) == [CloseSegment(0)]
     assert machine.failed(0, FAILED, is_final=False) == [RecoverSegment(0)]
-    assert machine.recovered(0, 8) == [Confirm(8), Discard(1), MakeSegment(2, 8)]
+    assert machine.recovered(0, 8) == [ConfirmRecords(8), Discard(1), MakeSegment(2, 8)]
     assert machine.made(2) == [Submit(2, 8, 10), Join(0, 8, 2)]
 
 
@@ -148,7 +148,7 @@ def test_a_next_segment_is_kept_where_a_recovery_found_all() -> None:
     machine = rolling()
     machine.made(1)
     machine.failed(0, FAILED, is_final=False)
-    assert machine.recovered(0, 10) == [Confirm(10), Join(0, 10, 1)]
+    assert machine.recovered(0, 10) == [ConfirmRecords(10), Join(0, 10, 1)]
 
 
 def test_a_next_segment_that_fails_is_made_anew_at_the_same_position() -> None:
@@ -156,7 +156,7 @@ def test_a_next_segment_that_fails_is_made_anew_at_the_same_position() -> None:
     machine.appended(3)
     machine.made(1)
     assert machine.failed(1, FAILED, is_final=False) == [Discard(1), MakeSegment(2, 10)]
-    assert machine.progressed(0, 9) == [Confirm(10)]
+    assert machine.progressed(0, 9) == [ConfirmRecords(10)]
     assert machine.closed(0) == []
     assert machine.made(2) == [Submit(2, 10, 13), Join(0, 10, 2)]
 
@@ -173,12 +173,12 @@ def test_a_next_segment_that_fails_while_it_joins_is_recovered_behind_that() -> 
 def test_a_final_failure_ends_the_writer_and_keeps_what_may_be_in_the_record() -> None:
     machine = rolling()
     machine.made(1)
-    assert machine.failed(0, FAILED, is_final=True) == [Discard(1), Finish(FAILED)]
+    assert machine.failed(0, FAILED, is_final=True) == [Discard(1), FinishWriter(FAILED)]
     machine = rolling()
     machine.made(1)
     machine.progressed(0, 9)
     machine.closed(0)
-    assert machine.fail(FAILED) == [Finish(FAILED)], "the record may name segment 1 by now"
+    assert machine.fail(FAILED) == [FinishWriter(FAILED)], "the record may name segment 1 by now"
     assert machine.joined() == []
 
 
@@ -192,7 +192,7 @@ def test_segments_that_keep_failing_end_the_writer() -> None:
         machine.made(number + 1)
         machine.joined()
         number += 1
-    assert machine.failed(number, FAILED, is_final=False) == [Finish(FAILED)]
+    assert machine.failed(number, FAILED, is_final=False) == [FinishWriter(FAILED)]
 
 
 @pytest.mark.parametrize("made", [False, True])
@@ -203,7 +203,7 @@ def test_closing_ends_the_last_segment_and_drops_the_one_that_nobody_will_append
     effects += machine.close()
     assert effects == ([CloseSegment(0), Discard(1)] if made else [CloseSegment(0)])
     assert machine.closed(0) == [Join(0, 10, None)]
-    assert machine.joined() == [Finish(None)]
+    assert machine.joined() == [FinishWriter(None)]
     assert machine.made(1) == [Discard(1)] or made
 
 
@@ -234,13 +234,13 @@ class World:
                     self.due.append(lambda number=number: self.recover(number))  # type: ignore[misc]
                 case Join():
                     self.due.append(lambda join=effect: self.join(join))  # type: ignore[misc]
-                case Confirm(end):
+                case ConfirmRecords(end):
                     assert end > self.confirmed
                     self.confirmed = end
                     assert self.readable() >= end, "whoever takes over finds all that is confirmed"
                 case Discard(number):
                     assert number not in [n for n, _ in self.chain]
-                case Finish():
+                case FinishWriter():
                     raise AssertionError("nothing here is final")
 
     def readable(self) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bookledger.errors import ProducerForgotten, SequenceTooOld
-from ledgers.logs.producers import memory as module
-from ledgers.logs.producers.memory import SECONDS_MAX, ProducerMemory
+from ledgers.logs.producers import producer_memory as module
+from ledgers.logs.producers.producer_memory import SECONDS_MAX, ProducerMemory
 from metadata.records.logs.producer_record import Heard, Run
 
 NOON = 1_700_000_000_000_000

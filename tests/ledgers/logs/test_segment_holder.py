@@ -8,7 +8,7 @@ import pytest
 
 from ledgers import LedgerError
 from ledgers.logs.segment_holder import holder_of
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord

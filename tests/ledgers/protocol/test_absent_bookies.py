@@ -6,8 +6,8 @@ import pytest
 
 from bookie.wire import Columns, of_payloads
 from ledgers.errors import NotEnoughBookies
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import (
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import (
     AppendEffect,
     ChangeRecord,
     Confirm,

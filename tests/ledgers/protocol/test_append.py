@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from bookie.wire import Columns, of_payloads
 from ledgers.errors import LedgerFenced, NotEnoughBookies
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import (
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import (
     IN_ENSEMBLE,
     Accept,
     AppendEffect,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledgers.config import ClientConfig
-from ledgers.protocol.bookie_health import BookieHealth
+from ledgers.protocol.bookie_health import BookieFailureHistory
 from metadata.records.ledger_record import BookieRef
 
 ONE, TWO = BookieRef("b1", "i1"), BookieRef("b2", "i2")
@@ -13,8 +13,8 @@ CONFIG = ClientConfig(
 )
 
 
-def after(*failures: float) -> BookieHealth:
-    health = BookieHealth(CONFIG)
+def after(*failures: float) -> BookieFailureHistory:
+    health = BookieFailureHistory(CONFIG)
     for at in failures:
         health.failed(ONE, at)
     return health
@@ -64,6 +64,10 @@ def test_a_bookie_that_was_slow_is_avoided_for_a_while_and_by_readers_only() -> 
 def test_those_to_avoid_are_told_as_what_they_are_said_to_be() -> None:
     health = after(0)
     health.was_slow(TWO, 0)
-    for told in (health.avoided(1), health.avoided_by_readers(1), BookieHealth(CONFIG).avoided_by_readers(1)):
+    for told in (
+        health.avoided(1),
+        health.avoided_by_readers(1),
+        BookieFailureHistory(CONFIG).avoided_by_readers(1),
+    ):
         assert type(told) is frozenset
     assert health.avoided_by_readers(1) == {ONE, TWO}

@@ -8,7 +8,7 @@ import pytest
 
 from bookie.wire import NO_ENTRIES, Columns, EntryRange, ReadReply, Status, merge, of_payloads
 from ledgers.integrity.digest import Crc32cDigester
-from ledgers.protocol.fenced_reads import FencedReads, Verdict
+from ledgers.protocol.fenced_reads import EntryVerdict, FencedReads
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import Shape
 
@@ -61,11 +61,11 @@ def test_the_verdict_follows_from_the_answers_and_nothing_else(acks: int) -> Non
                 reads.failed(position, answer)
         negatives = sum(what in NEGATIVE for what in said)
         if "present" in said:
-            expected = Verdict.PRESENT
+            expected = EntryVerdict.PRESENT
         elif negatives >= 3 - acks + 1:
-            expected = Verdict.ABSENT
+            expected = EntryVerdict.ABSENT
         else:
-            expected = Verdict.OPEN if "silent" in said else Verdict.UNDECIDED
+            expected = EntryVerdict.OPEN if "silent" in said else EntryVerdict.UNDECIDED
         assert reads.verdict(0) is expected, said
 
 
@@ -74,10 +74,10 @@ def test_only_the_write_set_of_an_entry_is_heard() -> None:
     reads = of_shape(4, 2, 2)
     for position in (0, 3):
         reads.answered(position, ReadReply(Status.OK, entries(1), 9))
-    assert reads.verdict(1) is Verdict.OPEN
+    assert reads.verdict(1) is EntryVerdict.OPEN
     assert reads.copy_of(1) is None
     reads.answered(2, ReadReply(Status.OK, NO_ENTRIES, 9))
-    assert reads.verdict(1) is Verdict.ABSENT
+    assert reads.verdict(1) is EntryVerdict.ABSENT
 
 
 def test_a_page_says_nothing_of_entries_beyond_it() -> None:
@@ -85,8 +85,8 @@ def test_a_page_says_nothing_of_entries_beyond_it() -> None:
     reads = of_shape(3, 3, 2)
     for position in range(3):
         reads.answered(position, ReadReply(Status.OK, NO_ENTRIES, 4))
-    assert reads.verdict(4) is Verdict.ABSENT
-    assert reads.verdict(5) is Verdict.OPEN
+    assert reads.verdict(4) is EntryVerdict.ABSENT
+    assert reads.verdict(5) is EntryVerdict.OPEN
 
 
 def test_a_copy_is_given_as_it_was_read() -> None:

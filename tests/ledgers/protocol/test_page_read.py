@@ -10,7 +10,7 @@ import pytest
 from bookie.wire import NO_ENTRIES, Columns, EntryRange, ReadReply, Status, merge, of_payloads
 from ledgers.errors import DigestMismatch, EntryUnreadable
 from ledgers.integrity.digest import Crc32cDigester
-from ledgers.protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
+from ledgers.protocol.page_read import PageDone, PageEffect, PageFailed, PageRead, ReadReplica
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, Fragment, Shape
 
@@ -39,19 +39,19 @@ def reading(
 
 def test_one_bookie_is_asked_where_each_holds_everything() -> None:
     read = reading((3, 3, 2), 5, 9)
-    assert read.start() == [Ask(0, 5, 9)]
+    assert read.start() == [ReadReplica(0, 5, 9)]
     assert read.answered(0, page(5, 6, 7, 8, 9)) == [PageDone(entries(5, 6, 7, 8, 9))]
 
 
 def test_readers_of_different_pages_start_at_different_bookies() -> None:
-    assert reading((3, 3, 2), 5, 9, rotation=2).start() == [Ask(2, 5, 9)]
+    assert reading((3, 3, 2), 5, 9, rotation=2).start() == [ReadReplica(2, 5, 9)]
 
 
 def test_bookies_that_failed_lately_are_asked_last() -> None:
     read = reading((3, 3, 2), 5, 9, avoid=(0, 1))
-    assert read.start() == [Ask(2, 5, 9)]
-    assert read.failed(2, "timeout") == [Ask(0, 5, 9)]
-    assert read.failed(0, "timeout") == [Ask(1, 5, 9)]
+    assert read.start() == [ReadReplica(2, 5, 9)]
+    assert read.failed(2, "timeout") == [ReadReplica(0, 5, 9)]
+    assert read.failed(0, "timeout") == [ReadReplica(1, 5, 9)]
 
 
 def test_a_page_may_be_shorter_than_what_was_asked_for() -> None:
@@ -68,21 +68,25 @@ def test_a_page_ends_before_a_gap() -> None:
 
 def test_a_striped_range_is_read_from_bookies_that_hold_it_between_them() -> None:
     read = reading((4, 2, 2), 0, 3)
-    assert read.start() == [Ask(0, 0, 3), Ask(2, 0, 3)]
+    assert read.start() == [ReadReplica(0, 0, 3), ReadReplica(2, 0, 3)]
     assert read.answered(2, page(1, 2)) == []
     assert read.answered(0, page(0, 3)) == [PageDone(entries(0, 1, 2, 3))]
 
 
 def test_a_bookie_that_failed_lately_covers_only_what_no_other_holds() -> None:
-    assert reading((4, 2, 2), 0, 3, avoid=(0,)).start() == [Ask(1, 0, 3), Ask(3, 0, 3)]
-    assert reading((4, 2, 2), 0, 3, avoid=(0, 1)).start() == [Ask(2, 0, 3), Ask(3, 0, 3), Ask(0, 0, 3)]
+    assert reading((4, 2, 2), 0, 3, avoid=(0,)).start() == [ReadReplica(1, 0, 3), ReadReplica(3, 0, 3)]
+    assert reading((4, 2, 2), 0, 3, avoid=(0, 1)).start() == [
+        ReadReplica(2, 0, 3),
+        ReadReplica(3, 0, 3),
+        ReadReplica(0, 0, 3),
+    ]
 
 
 def test_a_missing_first_entry_is_asked_of_its_other_replicas_until_one_has_it() -> None:
     read = reading((3, 3, 2), 5, 9)
     read.start()
-    assert read.answered(0, page(6, 7)) == [Ask(1, 5, 9)]
-    assert read.answered(1, ReadReply(Status.IO_ERROR)) == [Ask(2, 5, 9)]
+    assert read.answered(0, page(6, 7)) == [ReadReplica(1, 5, 9)]
+    assert read.answered(1, ReadReply(Status.IO_ERROR)) == [ReadReplica(2, 5, 9)]
     assert read.answered(2, page(5)) == [PageDone(entries(5, 6, 7))]
     assert read.failures == {"b0": "has no such entry", "b1": "i/o error"}
 
@@ -90,7 +94,7 @@ def test_a_missing_first_entry_is_asked_of_its_other_replicas_until_one_has_it()
 def test_bytes_with_a_wrong_digest_are_never_given() -> None:
     read = reading((3, 3, 2), 5, 5)
     read.start()
-    assert read.answered(0, forged(5)) == [Ask(1, 5, 5)]
+    assert read.answered(0, forged(5)) == [ReadReplica(1, 5, 5)]
     assert read.answered(1, page(5)) == [PageDone(entries(5))]
 
 
@@ -132,7 +136,7 @@ def test_entries_that_were_not_asked_for_are_dropped() -> None:
 def test_an_overdue_page_is_asked_of_the_next_replica_too_and_the_first_answer_wins() -> None:
     read = reading((3, 3, 2), 5, 9)
     read.start()
-    assert read.overdue() == [Ask(1, 5, 9)]
+    assert read.overdue() == [ReadReplica(1, 5, 9)]
     assert read.answered(1, page(5, 6)) == [PageDone(entries(5, 6))]
     assert read.answered(0, page(5, 6, 7)) == [], "it came too late"
 
@@ -148,7 +152,7 @@ def test_an_entry_missing_at_the_late_bookie_is_waited_for_at_the_one_asked_in_i
 def test_each_time_a_page_is_overdue_one_more_replica_is_asked_until_all_are() -> None:
     read = reading((3, 3, 2), 5, 9)
     read.start()
-    assert read.overdue() + read.overdue() == [Ask(1, 5, 9), Ask(2, 5, 9)]
+    assert read.overdue() + read.overdue() == [ReadReplica(1, 5, 9), ReadReplica(2, 5, 9)]
     assert read.overdue() == []
     assert read.failed(2, "timeout") + read.answered(0, page()) == []
     assert read.answered(1, page(5)) == [PageDone(entries(5))]
@@ -167,23 +171,23 @@ def test_a_page_whose_replicas_are_all_overdue_fails_only_when_the_last_has_answ
 def test_a_replica_that_is_asked_for_a_missing_entry_may_be_overdue_as_well() -> None:
     read = reading((3, 3, 2), 5, 9)
     read.start()
-    assert read.answered(0, page()) == [Ask(1, 5, 9)]
-    assert read.overdue() == [Ask(2, 5, 9)]
+    assert read.answered(0, page()) == [ReadReplica(1, 5, 9)]
+    assert read.overdue() == [ReadReplica(2, 5, 9)]
 
 
 def test_a_wrong_digest_does_not_win_against_a_good_copy_that_is_late() -> None:
     read = reading((2, 2, 1), 5, 5)
     read.start()
-    assert read.overdue() == [Ask(1, 5, 5)]
+    assert read.overdue() == [ReadReplica(1, 5, 5)]
     assert read.answered(1, forged(5)) == []
     assert read.answered(0, page(5)) == [PageDone(entries(5))]
 
 
 def test_in_a_striped_ledger_only_what_the_slow_bookie_was_to_give_is_asked_elsewhere() -> None:
     read = reading((6, 2, 2), 0, 5)
-    assert read.start() == [Ask(0, 0, 5), Ask(2, 0, 5), Ask(4, 0, 5)]
+    assert read.start() == [ReadReplica(0, 0, 5), ReadReplica(2, 0, 5), ReadReplica(4, 0, 5)]
     assert read.answered(0, page(0, 5)) + read.answered(4, page(3, 4)) == []
-    assert read.overdue() == [Ask(1, 0, 5), Ask(3, 0, 5)]
+    assert read.overdue() == [ReadReplica(1, 0, 5), ReadReplica(3, 0, 5)]
     assert read.answered(1, page(0, 1)) == []
     assert read.answered(3, page(2, 3)) == [PageDone(entries(0, 1, 2, 3, 4, 5))]
 
@@ -223,7 +227,7 @@ def test_digests_of_another_width_are_a_bad_copy_of_that_bookie_only(count: int)
     read = reading((4, 2, 2), 0, 3)
     read.start()
     assert read.answered(0, wide(entries(0, 3) if count == 2 else entries(0))) == []
-    assert read.answered(2, page(1, 2)) == [Ask(1, 0, 0)]
+    assert read.answered(2, page(1, 2)) == [ReadReplica(1, 0, 0)]
     assert read.failures == {"b0": "wrong digest on entry 0"}
     assert read.answered(1, page(0)) == [PageDone(entries(0, 1, 2))]
 
@@ -306,7 +310,7 @@ def _good(reply: ReadReply) -> set[int]:
 
 
 def _finish(read: PageRead, answers: dict[int, ReadReply | None], rng: random.Random) -> PageEffect:
-    waiting = [effect for effect in read.start() if isinstance(effect, Ask)]
+    waiting = [effect for effect in read.start() if isinstance(effect, ReadReplica)]
     while waiting:
         if rng.random() < 0.3:
             effects = read.overdue()
@@ -315,7 +319,7 @@ def _finish(read: PageRead, answers: dict[int, ReadReply | None], rng: random.Ra
             reply = answers[position]
             effects = read.answered(position, reply) if reply else read.failed(position, "timeout")
         for effect in effects:
-            if not isinstance(effect, Ask):
+            if not isinstance(effect, ReadReplica):
                 return effect
             waiting.append(effect)
     raise AssertionError("it asked nobody and did not end")

@@ -8,8 +8,8 @@ import pytest
 
 from bookie.wire import LacReply, ReadReply, Status
 from ledgers.integrity.digest import Crc32cDigester
-from ledgers.protocol.effects import Finish, ReadFenced, RecoveryEffect
-from ledgers.protocol.recovery import READ_AHEAD_ENTRIES, Recovery
+from ledgers.protocol.ledger_effects import Finish, ReadFenced, RecoveryEffect
+from ledgers.protocol.ledger_recovery import READ_AHEAD_ENTRIES, Recovery
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.notes.fragment_note import FragmentNote, Headline, decode
 
@@ -100,7 +100,7 @@ def test_each_bookie_of_a_fragment_that_the_recovery_made_is_told_of_it_with_the
         Fragment(2, (four, ENSEMBLE[1], lost), number=3),
     )
     closed = replace(recovery.record, fragments=changed).closed(7, 70)
-    told = [(bookie, decode(note)) for bookie, note in recovery.ends_told(closed)]
+    told = [(bookie, decode(note)) for bookie, note in recovery.end_notes(closed)]
     assert told == [
         (bookie, FragmentNote.of(closed, one))
         for one in changed
@@ -116,7 +116,7 @@ def test_of_fragments_that_the_recovery_found_settled_nobody_is_told() -> None:
     recovery = Recovery(record, Crc32cDigester(LEDGER_ID))
     recovery.start()
     recovery.lac_answered(0, LacReply(Status.OK, vouched_since=1))
-    (only,) = recovery.ends_told(record.closed(7, 70))
+    (only,) = recovery.end_notes(record.closed(7, 70))
     assert only[0] == ENSEMBLE[0] and decode(only[1]).fragment.number == 2
 
 

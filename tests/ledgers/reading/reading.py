@@ -28,7 +28,7 @@ from ledgers.config import ClientConfig
 from ledgers.integrity.digest import Crc32cDigester
 from ledgers.integrity.ledger_keys import LedgerKey
 from ledgers.reading.read_handle import ReadHandle
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.support.ledgers import change
@@ -123,7 +123,7 @@ class DictionaryBookies:
     ) -> Lane:
         raise NotImplementedError
 
-    def tell_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
+    def send_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
         raise NotImplementedError
 
     def heard_at(self, bookie: BookieRef) -> float:

@@ -17,7 +17,7 @@ from ledgers.reading.ledger_view import LedgerView
 from metadata.backup import hold
 from metadata.errors import StoreUnavailable
 from metadata.healing import collection_progress
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from tests.support.aio import TEST_SECONDS_MAX, cancel, until_true

@@ -15,7 +15,7 @@ from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable
 from ledgers.reading.size_steps import SizeStep, SizeSteps, steps_of
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.ledgers.reading.reading import BK0, BK1, BK2, DictionaryBookies

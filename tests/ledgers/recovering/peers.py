@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from bookie.upkeep.peers import Peers
+from bookie.upkeep.repair_client import Peers
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable
-from ledgers.recovering.peers import ClusterPeers
-from metadata.memory import MemoryStore
+from ledgers.recovering.cluster_peers import ClusterPeers
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from tests.ledgers.reading.reading import BK0, DictionaryBookies

@@ -20,10 +20,10 @@ from ledgers.integrity.digest import Crc32cDigester
 from ledgers.protocol.fencing import Fencing
 from ledgers.recovering import accepted_metadata
 from ledgers.recovering.accepted_metadata import until_vouched_for
-from ledgers.recovering.recover import RecoveryRun
+from ledgers.recovering.recovery_run import RecoveryRun
 from metadata import keys
 from metadata.backup import hold
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.ledger_store import LedgerStore

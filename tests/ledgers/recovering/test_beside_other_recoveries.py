@@ -10,7 +10,7 @@ import pytest
 
 from ledgers.aio import LedgerClient
 from ledgers.errors import MetadataUnavailable
-from ledgers.protocol.effects import RecoveryEffect
+from ledgers.protocol.ledger_effects import RecoveryEffect
 from ledgers.record_change import RecordVersion
 from metadata.records.ledger_record import LedgerRecord
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads

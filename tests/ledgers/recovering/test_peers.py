@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from bookie.upkeep.peers import PeersFailed
+from bookie.upkeep.repair_client import PeersFailed
 from bookie.wire import ReadReply, ReadRequest
 from ledgers.config import MIB
 from metadata.errors import StoreUnavailable
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, DigestType, Fragment, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.ledgers.reading.reading import (

@@ -36,9 +36,9 @@ async def test_another_bookie_is_asked_when_one_is_silent_but_later_than_a_clien
         assert await given(peers_on(bookies, config=config), record_of(bookies)) == list(range(20))
         return time.monotonic() - began
 
-    monkeypatch.setattr("ledgers.recovering.peers.PATIENCE_SECONDS_MIN", 0.3)
+    monkeypatch.setattr("ledgers.recovering.cluster_peers.PATIENCE_SECONDS_MIN", 0.3)
     assert await seconds_to_read(ClientConfig(speculative_read_seconds=0.01)) > 0.25
-    monkeypatch.setattr("ledgers.recovering.peers.PATIENCE_SECONDS_MIN", 0.01)
+    monkeypatch.setattr("ledgers.recovering.cluster_peers.PATIENCE_SECONDS_MIN", 0.01)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.2):
             await seconds_to_read(ClientConfig(speculative_read_seconds=None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from ledgers.blocking.bulk_writer import AppendQueue, AppendRun, Whole
+from ledgers.blocking.bulk_writer import AppendQueue, AppendRun, QueuedBatch
 from ledgers.writing.checked_batch import CheckedBatch
 
 
@@ -22,7 +22,7 @@ def test_entries_that_are_awaited_and_entries_that_are_not_keep_their_order_and_
     assert queue.take() == [
         AppendRun([b"0", b"1"], futures[:2], 2),
         AppendRun([b"2", b"3"], [], 2, are_awaited=False),
-        Whole(batch, None),
+        QueuedBatch(batch, None),
         AppendRun([b"6"], [], 1, are_awaited=False),
         AppendRun([b"7"], futures[2:], 1),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ledgers.writing.write_handle import closed_by_others
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 

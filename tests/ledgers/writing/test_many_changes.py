@@ -14,7 +14,7 @@ from ledgers.errors import BookieUnavailable
 from ledgers.integrity.digest import Crc32cDigester
 from ledgers.integrity.ledger_keys import LedgerKey
 from ledgers.writing.write_handle import WriteHandle
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.ledgers.writing.writing import ENSEMBLE, HeldBookies, turns

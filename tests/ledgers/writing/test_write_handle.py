@@ -156,7 +156,7 @@ async def test_an_idle_writer_that_meets_the_fence_of_a_recovery_that_closed_the
 def test_a_close_that_takes_long_says_how_many_entries_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(slow_wait_warning, "SAY_AFTER_SECONDS", 0)
+    monkeypatch.setattr(slow_wait_warning, "WARN_AFTER_SECONDS", 0)
 
     async def scenario() -> None:
         writer, bookies, _ = await writer_of()

@@ -17,7 +17,7 @@ from ledgers.cluster import Cluster
 from ledgers.config import ClientConfig
 from ledgers.errors import BookieUnavailable
 from ledgers.writing.write_handle import WriteHandle
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from tests.ledgers.reading.reading import BK0, BK1, BK2, DIGEST, KEY, LEDGER_ID, DictionaryBookies

@@ -17,8 +17,8 @@ from metadata.errors import CONFLICTS_MAX
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import VersionedState
 from qjm_compat import requests
-from qjm_compat.acceptor.programs import transitions
-from qjm_compat.acceptor.programs.effects import CopySegment, Effect, NewLedger, SwapState
+from qjm_compat.acceptor.programs import state_transitions
+from qjm_compat.acceptor.programs.acceptor_effects import CopySegment, CreateLedger, Effect, SwapState
 from qjm_compat.errors import BadJournalState, JournalUnavailable
 from tests.contracts.journal_acceptor import UPGRADED
 from tests.qjm_compat.acceptor.one_writer import (
@@ -268,7 +268,7 @@ class Trial:
         state = self.disk.state.state
         for one in (state, state.previous) if state.previous is not None else (state,):
             self._check_state(one)
-        referred = transitions.kept_ledgers(state) | set(state.replaced_ledgers)
+        referred = state_transitions.kept_ledgers(state) | set(state.replaced_ledgers)
         for found in self.disk.finalized.values():
             referred |= {found.segment.ledger_id}
         assert len(self.disk.ledgers.keys() - referred) <= leaks_max
@@ -283,7 +283,7 @@ class Trial:
             assert ledger.is_closed
             assert (ledger.batches[0].first_txid, ledger.end.end_txid) == (start, end)
         for accepted_end in state.accepted:
-            segment = transitions.segment_at(state, accepted_end.start_txid)
+            segment = state_transitions.segment_at(state, accepted_end.start_txid)
             assert segment is not None
             assert segment.end_txid == accepted_end.end_txid
 
@@ -321,7 +321,7 @@ async def test_a_fault_at_any_effect_is_as_if_the_call_had_happened_or_had_never
         await trial.prepare(case)
         before = await promised(trial)
         await trial.call(case.request, number, fault)
-        under_construction = any(isinstance(e, NewLedger | CopySegment) for e in effects[:number])
+        under_construction = any(isinstance(e, CreateLedger | CopySegment) for e in effects[:number])
         found = await trial.taken_over()
         assert found in outcomes, (number, effect)
         trial.check(leaks_max=int(under_construction))

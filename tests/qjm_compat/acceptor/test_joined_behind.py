@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from metadata.records.journal_record import JournalState, SegmentRecord
-from qjm_compat.acceptor.programs.transitions import discarded, is_behind, started
+from qjm_compat.acceptor.programs.state_transitions import discarded, is_behind, started
 
 JOINED = JournalState(joined_behind=21)
 

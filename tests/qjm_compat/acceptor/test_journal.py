@@ -12,9 +12,9 @@ import pytest
 from ledgers.aio import LedgerClient
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import JournalStore
+from qjm_compat.acceptor.acceptor_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
 from qjm_compat.acceptor.journal import Journal
-from qjm_compat.acceptor.programs import transitions
-from qjm_compat.acceptor.segment_ledgers import ACCEPTOR_OF_LEDGER, JOURNAL_OF_LEDGER, SEGMENT_OF_LEDGER
+from qjm_compat.acceptor.programs import state_transitions
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import BadRequest, EditsNotCached
@@ -62,10 +62,10 @@ class RealPlace:
         store = JournalStore(self._cluster.store, "ns1", "a")
         found = await store.read_state()
         assert found is not None
-        segment = transitions.segment_at(found.state, start_txid)
+        segment = state_transitions.segment_at(found.state, start_txid)
         assert segment is not None
         await self._client.open_ledger(segment.ledger_id)
-        await store.swap_state(transitions.finalized(found.state, start_txid, end_txid), found.version)
+        await store.swap_state(state_transitions.finalized(found.state, start_txid, end_txid), found.version)
 
     async def lose_ledger(self, start_txid: int) -> None:
         (ledger,) = [

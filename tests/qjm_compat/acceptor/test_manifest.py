@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from qjm_compat.acceptor.programs.manifest import without_overlaps
+from qjm_compat.acceptor.programs.edit_log_manifest import without_overlaps
 from qjm_compat.errors import RuleViolated
 from qjm_compat.requests import RemoteEditLog
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ledgers.aio import LedgerClient
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.store import MetadataStore, Page, Versioned
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.config import JournalConfig

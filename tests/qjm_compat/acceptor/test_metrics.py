@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qjm_compat.acceptor.metrics import AcceptorMetrics
+from qjm_compat.acceptor.acceptor_metrics import AcceptorMetrics
 from qjm_compat.batch import Batch
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from metadata.records.journal_record import JournalState
-from qjm_compat.acceptor.programs import transitions
-from qjm_compat.acceptor.programs.effects import Effect, ReadFinalized, SwapState
+from qjm_compat.acceptor.programs import state_transitions
+from qjm_compat.acceptor.programs.acceptor_effects import Effect, ReadFinalized, SwapState
 from qjm_compat.errors import BadRequest, JournalError, RuleViolated, StaleEpoch
 from qjm_compat.requests import (
     AcceptRecovery,
@@ -55,7 +55,7 @@ class OvertakenDisk(ModelDisk):
         self.effects.append(effect)
         if len(self.effects) == self.overtaken_at:
             assert self.state is not None
-            self.as_promised = transitions.promised(self.state.state, LATER)
+            self.as_promised = state_transitions.promised(self.state.state, LATER)
             self._swap(self.as_promised, self.state.version)
         return super().perform(effect, peers)
 

@@ -12,26 +12,26 @@ from ledgers import Entry
 from ledgers.aio import LedgerClient, ReadHandle
 from metadata.records.journal_record import JournalState, JournalStorage, SegmentRecord, decode_state
 from qjm_compat import JournalConfig, JournalUnavailable, SegmentUnreadable
-from qjm_compat.acceptor.programs.effects import LedgerEnd
-from qjm_compat.acceptor.segment_ledgers import (
+from qjm_compat.acceptor.acceptor_ledgers import (
     JOURNAL_OF_LEDGER,
     SEGMENT_OF_LEDGER,
+    AcceptorLedgers,
     NewSegment,
-    SegmentLedgers,
 )
+from qjm_compat.acceptor.programs.acceptor_effects import LedgerEnd
 from qjm_compat.batch import PART_BYTES_MAX, Batch, entries_of
 from tests.support.aio import until_true
 from tests.support.in_process import on_bookies
 
 
 @asynccontextmanager
-async def on_ledgers(tmp_path: Path) -> AsyncIterator[tuple[LedgerClient, SegmentLedgers]]:
+async def on_ledgers(tmp_path: Path) -> AsyncIterator[tuple[LedgerClient, AcceptorLedgers]]:
     async with on_bookies(tmp_path, 3) as (_, client):
         yield client, ledgers_of(client)
 
 
-def ledgers_of(client: LedgerClient) -> SegmentLedgers:
-    return SegmentLedgers(client, "ns1", "main", JournalConfig())
+def ledgers_of(client: LedgerClient) -> AcceptorLedgers:
+    return AcceptorLedgers(client, "ns1", "main", JournalConfig())
 
 
 def batch_of(first_txid: int, num_txns: int, size: int = 100, committed_txid: int | None = None) -> Batch:
@@ -48,12 +48,12 @@ BATCHES = [
 ]
 
 
-async def write_all(ledgers: SegmentLedgers, ledger_id: int, batches: list[Batch]) -> None:
+async def write_all(ledgers: AcceptorLedgers, ledger_id: int, batches: list[Batch]) -> None:
     for appended in [await ledgers.append(ledger_id, batch) for batch in batches]:
         await appended.confirmed()
 
 
-async def read_all(ledgers: SegmentLedgers, ledger_id: int, from_txid: int = 1) -> list[Batch]:
+async def read_all(ledgers: AcceptorLedgers, ledger_id: int, from_txid: int = 1) -> list[Batch]:
     async with aclosing(ledgers.batches(ledger_id, from_txid)) as batches:
         return [batch async for batch in batches]
 
@@ -82,7 +82,7 @@ def test_a_ledger_says_what_the_acceptor_had_promised_and_which_segment_it_is() 
         (begun, SegmentRecord(10, 0, -64, 7)),
     ):
         told = JournalState(storage, 7, 6, segments=(segment,), purged_below=3, generation=2)
-        assert decode_state("told", new.state_told(state)) == told
+        assert decode_state("told", new.encode_ledger_state(state)) == told
 
 
 async def test_the_batch_of_a_transaction_is_found_by_halving(

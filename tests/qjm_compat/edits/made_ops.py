@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 from qjm_compat.edits import NEWEST_LAYOUT, OLDEST_LAYOUT, OPS, EditOp
 from qjm_compat.edits.fields import field_types
-from qjm_compat.edits.fields.access import (
+from qjm_compat.edits.fields.blocks import Block, Blocks, CompactBlocks
+from qjm_compat.edits.fields.field_types import FieldType
+from qjm_compat.edits.fields.permissions import (
     Acl,
     AclChange,
     AclEntry,
@@ -19,8 +21,6 @@ from qjm_compat.edits.fields.access import (
     Permission,
     Permissions,
 )
-from qjm_compat.edits.fields.blocks import Block, Blocks, CompactBlocks
-from qjm_compat.edits.fields.field_types import FieldType
 from qjm_compat.edits.fields.xattrs import XAttr, XAttrChange, XAttrMessage, XAttrNamespace, XAttrs
 from qjm_compat.edits.op import layout_of
 from qjm_compat.edits.ops.attributes import StorageType, TypeOfStorage

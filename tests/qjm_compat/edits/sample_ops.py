@@ -11,8 +11,8 @@ import itertools
 from dataclasses import replace
 
 from qjm_compat.edits import EditOp
-from qjm_compat.edits.fields.access import AclChange, AclEntry, AclScope, AclType, Permission
 from qjm_compat.edits.fields.blocks import Block
+from qjm_compat.edits.fields.permissions import AclChange, AclEntry, AclScope, AclType, Permission
 from qjm_compat.edits.fields.xattrs import XAttr, XAttrChange, XAttrNamespace
 from qjm_compat.edits.op import RetriedOp
 from qjm_compat.edits.ops import (

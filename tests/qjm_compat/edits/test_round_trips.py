@@ -25,8 +25,8 @@ from qjm_compat.edits import (
     op_to_json,
     op_to_xml,
 )
-from qjm_compat.edits.fields.access import AclEntry, AclScope, AclType, Permission
 from qjm_compat.edits.fields.blocks import Block
+from qjm_compat.edits.fields.permissions import AclEntry, AclScope, AclType, Permission
 from qjm_compat.edits.fields.xattrs import XAttr, XAttrNamespace
 from qjm_compat.edits.op import OBSOLETE
 from qjm_compat.edits.ops.attributes import SetQuotaByStorageType, StorageType

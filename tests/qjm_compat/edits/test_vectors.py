@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 
 from qjm_compat.edits import OPS, EditOp, decode_op, encode_op, op_to_xml
-from qjm_compat.edits.fields.access import Permission
 from qjm_compat.edits.fields.blocks import Block
+from qjm_compat.edits.fields.permissions import Permission
 from qjm_compat.edits.ops.files import Add, Truncate
 from tests.qjm_compat.edits.real_segments import content_of
 from tests.qjm_compat.edits.sample_ops import newer_ops, sample_ops

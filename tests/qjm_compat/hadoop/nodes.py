@@ -15,11 +15,11 @@ from ledgers.aio import LedgerClient
 from qjm_compat.acceptor.journal import Journal
 from qjm_compat.config import JournalConfig
 from qjm_compat.hadoop.client.connection import NodeClient
-from qjm_compat.hadoop.limits import NodeLimits
+from qjm_compat.hadoop.node_limits import NodeLimits
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.framing import frame_of, parts_of
+from qjm_compat.hadoop.wire.hadoop_rpc import JOURNAL_PROTOCOL
 from qjm_compat.hadoop.wire.methods import METHODS
-from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL
+from qjm_compat.hadoop.wire.rpc_framing import frame_of, parts_of
 from tests.qjm_compat.acceptor.one_writer import edits
 from tests.support.in_process import InProcessCluster, on_bookies
 from tests.support.served_journal_node import ServedNode, served_node

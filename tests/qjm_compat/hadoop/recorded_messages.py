@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
+from qjm_compat.hadoop.wire.hadoop_rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL
 from qjm_compat.hadoop.wire.methods import METHODS
-from qjm_compat.hadoop.wire.rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL
 from tests.qjm_compat.acceptor.one_writer import edits
 
 NAMESPACE_ID = 7

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from qjm_compat.hadoop.limits import NodeLimits
+from qjm_compat.hadoop.node_limits import NodeLimits
 from qjm_compat.hadoop.server import connections
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.framing import frame_of, parts_of
-from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL
+from qjm_compat.hadoop.wire.hadoop_rpc import JOURNAL_PROTOCOL
+from qjm_compat.hadoop.wire.rpc_framing import frame_of, parts_of
 from tests.qjm_compat.acceptor.one_writer import edits
 from tests.qjm_compat.hadoop.nodes import (
     CONTEXT,

@@ -8,7 +8,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.rpc import DETAIL_APPLICATION, ERROR
+from qjm_compat.hadoop.wire.hadoop_rpc import DETAIL_APPLICATION, ERROR
 from tests.qjm_compat.acceptor.one_writer import edits
 from tests.qjm_compat.hadoop.nodes import (
     JID,

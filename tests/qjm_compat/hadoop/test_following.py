@@ -13,9 +13,9 @@ from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import EditsNotCached, QuorumFailed, SegmentUnreadable
 from qjm_compat.hadoop.client.connection import error_named
-from qjm_compat.hadoop.wire import messages
+from qjm_compat.hadoop.wire import qjournal_messages
+from qjm_compat.hadoop.wire.hadoop_rpc import JOURNAL_PROTOCOL
 from qjm_compat.hadoop.wire.methods import METHODS
-from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL
 from qjm_compat.requests import GetJournaledEdits
 from tests.qjm_compat.journals import NAMESPACE, write, write_segment
 from tests.support.aio import until_true
@@ -27,7 +27,7 @@ def like_a_stock_node(answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ours as it answers a stock NameNode, which does not ask for what is in ledgers; or one of 2.7."""
     if answer == "no such method":
         monkeypatch.delitem(METHODS[JOURNAL_PROTOCOL], "getJournaledEdits")
-    monkeypatch.delitem(messages._WRITTEN_APART, GetJournaledEdits)
+    monkeypatch.delitem(qjournal_messages._WRITTEN_APART, GetJournaledEdits)
 
 
 @pytest.mark.parametrize("answer", ["a miss", "no such method"])

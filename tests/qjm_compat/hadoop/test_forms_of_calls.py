@@ -10,9 +10,9 @@ from google.protobuf.message import Message
 
 from qjm_compat.hadoop.client.connection import NodeClient
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.framing import frame_of, parts_of
+from qjm_compat.hadoop.wire.hadoop_rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL
 from qjm_compat.hadoop.wire.methods import METHODS, method_named
-from qjm_compat.hadoop.wire.rpc import INTER_PROTOCOL, JOURNAL_PROTOCOL
+from qjm_compat.hadoop.wire.rpc_framing import frame_of, parts_of
 from tests.qjm_compat.hadoop.nodes import (
     CONTEXT,
     GREETING,

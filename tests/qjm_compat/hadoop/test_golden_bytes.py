@@ -9,9 +9,9 @@ import pytest
 from metadata.records.journal_record import JournalStorage
 from qjm_compat.edits import encode_op
 from qjm_compat.edits.ops.segments import StartLogSegment as StartOfSegment
-from qjm_compat.hadoop.wire.framing import parts_of
-from qjm_compat.hadoop.wire.methods import METHOD_OF, NOTHING, Place, method_named
-from qjm_compat.hadoop.wire.rpc import JOURNAL_PROTOCOL, Call, Caller, call_in, method_of, success
+from qjm_compat.hadoop.wire.hadoop_rpc import JOURNAL_PROTOCOL, Call, Caller, call_in, method_of, success
+from qjm_compat.hadoop.wire.methods import METHOD_OF, NOTHING, NodeAddress, method_named
+from qjm_compat.hadoop.wire.rpc_framing import parts_of
 from qjm_compat.requests import (
     AcceptRecovery,
     FinalizeLogSegment,
@@ -41,7 +41,7 @@ CALL = bytes.fromhex(
 ANSWER_FALSE = "0000001e1a0800100018093a105e83af4fa4084e4f8b5fd8089ec85a4b4000020800"
 ANSWER_VOID = "0000001c1a0801100018093a105e83af4fa4084e4f8b5fd8089ec85a4b400000"
 
-PLACE = Place("http://localhost:18480", 18480)
+PLACE = NodeAddress("http://localhost:18480", 18480)
 NAMESPACE = NamespaceInfo(
     1897918118,
     "CID-03066b40-00d2-410b-af20-d4c089ff001a",

@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from qjm_compat.hadoop.pages.segments import spelled
-from qjm_compat.hadoop.server.calls import INTERVAL_SECONDS, MeanTime
+from qjm_compat.hadoop.pages.node_pages import spelled
+from qjm_compat.hadoop.server.call_dispatcher import INTERVAL_SECONDS, MeanTime
 from tests.qjm_compat.hadoop.nodes import Nodes, active, on_a_node
 
 SECONDS_MAX = 60

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from qjm_compat.errors import BadRequest
-from qjm_compat.hadoop.limits import NodeLimits
-from qjm_compat.hadoop.pages import segments
+from qjm_compat.hadoop.node_limits import NodeLimits
+from qjm_compat.hadoop.pages import node_pages
 from qjm_compat.hadoop.server import connections, load_shedding
-from qjm_compat.hadoop.server.calls import REMEMBERED_MAX, Retries
+from qjm_compat.hadoop.server.call_dispatcher import REMEMBERED_MAX, Retries
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.rpc import CLIENT_ID_BYTES_MAX, FATAL, Caller
+from qjm_compat.hadoop.wire.hadoop_rpc import CLIENT_ID_BYTES_MAX, FATAL, Caller
 from tests.qjm_compat.hadoop.nodes import (
     CONTEXT,
     GREETING,
@@ -200,14 +200,14 @@ async def test_as_many_journals_as_allowed_are_served_and_one_more_is_refused(tm
 async def test_as_many_segments_as_allowed_are_sent_at_a_time_and_one_more_is_to_come_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    measured, go_on, begun = segments.measured, asyncio.Event(), []
+    measured, go_on, begun = node_pages.measured, asyncio.Event(), []
 
-    async def held_back(*arguments: Any, **named: Any) -> segments.File:
+    async def held_back(*arguments: Any, **named: Any) -> node_pages.File:
         begun.append(arguments)
         await go_on.wait()
         return await measured(*arguments, **named)
 
-    monkeypatch.setattr(segments, "measured", held_back)
+    monkeypatch.setattr(node_pages, "measured", held_back)
     async with on_a_node(tmp_path, NodeLimits(transfers_max=2)) as nodes:
         await active(nodes)
         transfers = [asyncio.ensure_future(nodes.get("jid=ns1&segmentTxId=1")) for _ in range(2)]
@@ -222,14 +222,14 @@ async def test_as_many_segments_as_allowed_are_sent_at_a_time_and_one_more_is_to
 
 @pytest.mark.parametrize(
     "bytes_per_second_min",
-    [segments.SEGMENT_BYTES_PER_SECOND_MIN, 1000 * MIB],
+    [node_pages.SEGMENT_BYTES_PER_SECOND_MIN, 1000 * MIB],
     ids=["of one piece", "of the whole"],
 )
 async def test_who_takes_a_segment_in_too_slowly_gives_its_place_to_others(
     bytes_per_second_min: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(segments, "PIECE_SECONDS_MAX", 0.2)
-    monkeypatch.setattr(segments, "SEGMENT_BYTES_PER_SECOND_MIN", bytes_per_second_min)
+    monkeypatch.setattr(node_pages, "PIECE_SECONDS_MAX", 0.2)
+    monkeypatch.setattr(node_pages, "SEGMENT_BYTES_PER_SECOND_MIN", bytes_per_second_min)
     async with on_a_node(tmp_path, NodeLimits(transfers_max=1)) as nodes:
         await wrote_much(nodes, 12)
         ask = b"GET /getJournal?jid=ns1&segmentTxId=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"

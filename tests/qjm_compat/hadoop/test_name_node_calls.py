@@ -11,8 +11,8 @@ import pytest
 
 from qjm_compat.errors import BadRequest, JournalError, JournalNotEmpty, JournalNotFormatted, StaleEpoch
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
-from qjm_compat.hadoop.wire.messages import UNKNOWN_TXID
-from qjm_compat.hadoop.wire.segment_file import SegmentCutter
+from qjm_compat.hadoop.wire.qjournal_messages import UNKNOWN_TXID
+from qjm_compat.hadoop.wire.segment_splitter import SegmentCutter
 from tests.qjm_compat.hadoop.nodes import CONFIG, STORAGE, UPGRADED, active, namespace, on_a_node
 from tests.support.served_journal_node import served_node
 

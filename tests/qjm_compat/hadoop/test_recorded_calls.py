@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from qjm_compat.edits.frames import HEADER_BYTES
+from qjm_compat.edits.op_frames import HEADER_BYTES
 from qjm_compat.errors import JournalError
 from qjm_compat.hadoop.client.connection import NodeClient
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bookie.wire import connection_table
-from qjm_compat.hadoop.limits import NodeLimits
+from qjm_compat.hadoop.node_limits import NodeLimits
 from qjm_compat.hadoop.server import connections
 from qjm_compat.hadoop.wire import hadoop_pb2 as pb
 from tests.qjm_compat.hadoop.nodes import (

@@ -9,7 +9,7 @@ import pytest
 from qjm_compat.errors import JournalUnavailable, QuorumFailed, QuorumTimeout
 from qjm_compat.manager import batches_under_way
 from qjm_compat.manager.batches_under_way import BatchesUnderWay
-from qjm_compat.manager.effects import Acceptors
+from qjm_compat.manager.proposer_effects import Acceptors
 from qjm_compat.requests import SendEdits
 
 LONG = 30.0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import BadJournalState, JournalOutOfSync, LoggerTooFarBehind
-from qjm_compat.manager.channel import QUEUED_CALLS_MAX, Channel, ChannelEffect, Fail, Send
+from qjm_compat.manager.channel import QUEUED_CALLS_MAX, Channel, ChannelEffect, Fail, SendCall
 from qjm_compat.requests import (
     FinalizeLogSegment,
     GetJournalState,
@@ -45,7 +45,7 @@ class At:
     def sent(self, request: Request[Any]) -> int:
         """Submits a call that goes out at once."""
         call, effects = self.submit(request)
-        assert [type(effect) for effect in effects] == [Send]
+        assert [type(effect) for effect in effects] == [SendCall]
         return call
 
     def waits(self, request: Request[Any]) -> int:
@@ -66,7 +66,7 @@ class At:
 
 
 def requests_of(effects: list[ChannelEffect]) -> list[Request[Any]]:
-    return [effect.request for effect in effects if isinstance(effect, Send)]
+    return [effect.request for effect in effects if isinstance(effect, SendCall)]
 
 
 def errors_of(effects: list[ChannelEffect]) -> list[type[Exception]]:
@@ -150,7 +150,7 @@ def test_an_acceptor_that_missed_a_batch_gets_no_more_until_it_has_begun_a_segme
         assert refused.call == call
         assert isinstance(refused.error, JournalOutOfSync)
         assert "disabled until next roll" in str(refused.error)
-        for beat in [effect for effect in effects if isinstance(effect, Send)]:
+        for beat in [effect for effect in effects if isinstance(effect, SendCall)]:
             at.answered(beat.call)
     at.failed(at.sent(StartLogSegment(txid=2)))
     assert at.channel.is_out_of_sync
@@ -192,7 +192,7 @@ def test_heartbeats_go_at_most_once_in_a_while_and_only_when_something_was_refus
         at.now = 200.0 + tenths / 10
         _, effects = at.submit(batch(2))
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, SendCall):
                 assert isinstance(effect.request, Heartbeat)
                 beats.append(effect.request.info)
                 assert at.answered(effect.call) == []
@@ -208,7 +208,7 @@ def test_no_heartbeat_goes_while_a_call_is_under_way() -> None:
     assert [type(effect) for effect in effects] == [Fail]
     assert at.failed(2) == []
     _, effects = at.submit(batch(3))
-    assert [type(effect) for effect in effects] == [Send, Fail]
+    assert [type(effect) for effect in effects] == [SendCall, Fail]
 
 
 def test_numbers_rise_by_one_with_every_request_that_is_sent_and_only_then() -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import BadJournalState, JournalUnavailable, QuorumFailed, QuorumTimeout, RuleViolated
-from qjm_compat.manager.effects import Acceptors, Answers, Ask, Need, Program, SetEpoch
 from qjm_compat.manager.proposer import Proposer
+from qjm_compat.manager.proposer_effects import Acceptors, Answers, CallAcceptors, Need, Program, SetEpoch
 from qjm_compat.requests import (
     AcceptRecovery,
     FinalizeLogSegment,
@@ -293,7 +293,7 @@ def test_the_epoch_is_told_to_the_channels_before_anything_is_recovered() -> Non
                 order.append(f"epoch {effect.epoch}")
                 effect = steps.send(None)
                 continue
-            assert isinstance(effect, Ask)
+            assert isinstance(effect, CallAcceptors)
             order.append(type(effect.request).__name__)
             reply: object = (
                 JournalStateReply(4) if isinstance(effect.request, GetJournalState) else NewEpochReply(None)

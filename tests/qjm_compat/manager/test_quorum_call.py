@@ -13,7 +13,7 @@ import pytest
 from bookledger.cli.child import Child
 from ledgers.protocol.quorum import Outcome
 from qjm_compat import JournalUnavailable, QuorumFailed, QuorumTimeout
-from qjm_compat.manager.effects import Acceptors, Answers, Need
+from qjm_compat.manager.proposer_effects import Acceptors, Answers, Need
 from qjm_compat.manager.quorum_call import wait_for
 from tests.simulation.engine.loop import VirtualLoop, run
 
@@ -89,7 +89,7 @@ async def test_a_call_that_broke_off_is_an_answer_that_counts_against_the_quorum
 
 STANDS_STILL = """
 import asyncio, os, signal, sys
-from qjm_compat.manager.effects import Need
+from qjm_compat.manager.proposer_effects import Need
 from qjm_compat.manager.quorum_call import wait_for
 
 async def main():

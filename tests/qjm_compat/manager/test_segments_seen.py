@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ledgers.protocol.quorum import majority
 from qjm_compat.errors import EditsMissing, RuleViolated
-from qjm_compat.manager.effects import Acceptors, Answers, Ask, Need
+from qjm_compat.manager.proposer_effects import Acceptors, Answers, CallAcceptors, Need
 from qjm_compat.manager.segments_seen import (
     SegmentSeen,
     check_no_gap,
@@ -147,7 +147,7 @@ def looked(*looks: dict[int, Manifest]) -> list[SegmentSeen]:
     ask = next(steps)
     try:
         for number, look in enumerate(looks):
-            assert isinstance(ask, Ask)
+            assert isinstance(ask, CallAcceptors)
             assert (ask.need, ask.every_answer) == (Need.MAJORITY, number > 0)
             ask = steps.send(Answers(look))
     except StopIteration as end:

@@ -86,7 +86,7 @@ async def test_what_fails_is_logged_once_in_a_while_and_tried_in_every_round(
     background.start()
     await rounds.reach(5)
     assert len([line for line in caplog.messages if line.startswith(WARNED)]) == 1
-    monkeypatch.setattr(background_module, "SAY_SECONDS_MIN", 0.0)
+    monkeypatch.setattr(background_module, "WARNING_SECONDS_MIN", 0.0)
     await rounds.reach(rounds.count + 3)
     assert len([line for line in caplog.messages if line.startswith(WARNED)]) > 1
     await background.close()

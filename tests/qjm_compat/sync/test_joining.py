@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from metadata.records.journal_record import JournalStorage
-from qjm_compat.acceptor.programs.syncing import SegmentsHeld
+from qjm_compat.acceptor.programs.sync_programs import SegmentsHeld
 from qjm_compat.errors import BadJournalState
 from qjm_compat.requests import Format, NamespaceInfo, RemoteEditLog
 from qjm_compat.sync.joining import EPOCHS_AHEAD, epochs_above, format_to_join

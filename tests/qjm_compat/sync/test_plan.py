@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from metadata.records.journal_record import JournalStorage
-from qjm_compat.acceptor.programs.syncing import SegmentsHeld
+from qjm_compat.acceptor.programs.sync_programs import SegmentsHeld
 from qjm_compat.requests import RemoteEditLog
 from qjm_compat.sync.plan import SyncPlan, SyncStep, plan
 

@@ -11,7 +11,7 @@ import pytest
 from qjm_compat import AcceptorConfig
 from qjm_compat.acceptor.copying import SegmentContent
 from qjm_compat.acceptor.journal import Journal
-from qjm_compat.acceptor.programs.syncing import Taken
+from qjm_compat.acceptor.programs.sync_programs import SyncOutcome
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.batch import Batch
 from qjm_compat.errors import SegmentUnreadable
@@ -85,7 +85,7 @@ async def test_a_torn_or_wrong_copy_is_not_taken_over_and_a_whole_one_is(
         assert len([one async for one in client.list_ledgers()]) == ledgers
         assert (await target.segments_held()).logs == ()
         assert target.metrics.snapshot()["NumEditLogsSynced"] == 0
-        assert await target.take_finalized(WHOLE, source, _unpaced, _yes) is Taken.COPIED
+        assert await target.take_finalized(WHOLE, source, _unpaced, _yes) is SyncOutcome.COPIED
         assert target.metrics.snapshot()["NumEditLogsSynced"] == 1
         content = await target.read_segment(1, 1)
         assert b"".join([bytes(batch.records) async for batch in content.batches]) == frames(1, 30)

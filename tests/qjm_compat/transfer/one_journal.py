@@ -12,9 +12,9 @@ from qjm_compat.aio import DEFAULT_ACCEPTOR, QuorumJournalManager
 from qjm_compat.config import AcceptorConfig
 from qjm_compat.transfer.checking.fsck import check_journal
 from qjm_compat.transfer.errors import TransferRefused
-from qjm_compat.transfer.exporting import Exported, export_directory
-from qjm_compat.transfer.importing import Imported, ImportOptions, import_directory
 from qjm_compat.transfer.inspection.inspector import JournalInspector
+from qjm_compat.transfer.journal_export import Exported, export_directory
+from qjm_compat.transfer.journal_import import Imported, ImportOptions, import_directory
 from tests.support.in_process import QUICK, InProcessCluster, cluster_of
 
 

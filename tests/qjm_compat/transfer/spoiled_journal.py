@@ -10,13 +10,13 @@ from pathlib import Path
 from ledgers.aio import LedgerClient
 from metadata.records.journal_record import FinalizedSegment
 from metadata.records.journal_store import JournalStore
-from qjm_compat.acceptor.segment_ledgers import NewSegment, SegmentLedgers
+from qjm_compat.acceptor.acceptor_ledgers import AcceptorLedgers, NewSegment
 from qjm_compat.aio import QuorumJournalManager
 from qjm_compat.batch import Batch
 from qjm_compat.config import AcceptorConfig, JournalConfig
 from qjm_compat.requests import NamespaceInfo
-from qjm_compat.transfer.checking.findings import JournalFindings
 from qjm_compat.transfer.checking.fsck import check_journal
+from qjm_compat.transfer.checking.journal_findings import JournalFindings
 from qjm_compat.transfer.inspection.inspector import JournalInspector
 from tests.qjm_compat.transfer.made_directories import CLUSTER_ID, LAYOUT, NAMESPACE_ID, frames
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies
@@ -93,7 +93,7 @@ class Journal:
 
     async def ledger(self, acceptor: str, *batches: Batch, first_txid: int = 1, closed: bool = True) -> int:
         """A ledger with these batches, made for a segment of the acceptor."""
-        ledgers = SegmentLedgers(self.client, "ns1", acceptor, JournalConfig())
+        ledgers = AcceptorLedgers(self.client, "ns1", acceptor, JournalConfig())
         ledger_id = await ledgers.create(NewSegment(first_txid, LAYOUT, 1))
         for batch in batches:
             await (await ledgers.append(ledger_id, batch)).confirmed()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from qjm_compat.transfer.checking.agreement import check_agreement
-from qjm_compat.transfer.checking.findings import CopyFound, JournalFindings
+from qjm_compat.transfer.checking.journal_findings import CopyFound, JournalFindings
 
 ACCEPTORS = ("a", "b", "c")
 

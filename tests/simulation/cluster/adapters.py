@@ -25,7 +25,7 @@ import qjm_compat.opening
 from bookie.disk import space_guard
 from bookie.index.index import Index
 from bookie.log import appender
-from bookie.serving import daemon, directory, listener, registration
+from bookie.serving import bookie_registration, daemon, directory, listener
 from bookie.serving.listener import Listener
 from bookie.upkeep import upkeep
 from bookie.wire.data import sockets
@@ -37,7 +37,7 @@ from ledgers.loop_thread import PageSource
 from ledgers.offloading import offload, upload
 from ledgers.reading import scan_read
 from ledgers.writing.write_handle import WriteHandle
-from metadata.memory import Waker
+from metadata.memory_store import Waker
 from metadata.records.cold import removals
 from tests.simulation.engine.processes import PROCESS
 from tests.simulation.shells.adapters import in_order, telling_faults
@@ -134,7 +134,7 @@ def in_virtual_time(hosts: Hosts) -> Iterator[None]:
         (sockets, "bound", bound),
         (sockets, "listen", listen),
         (sockets, "stop_listening", stop_listening),
-        (registration, "BOOT_ID", boot),
+        (bookie_registration, "BOOT_ID", boot),
         (space_guard, "os", space),
         (daemon, "open_store", open_store),
         (ledgers.aio, "open_store", open_store),

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
-from bookie.log import segments
+from bookie.log import segment_files
 from bookie.log.format import RECORD_HEADER, place_of
 from bookie.wire.messages import MaintainRequest, MaintenanceAction
 from ledgers.errors import LedgerError
@@ -124,7 +124,7 @@ class Faults:
             return
         position, record = records[fault.nth % len(records)]
         segment, offset = place_of(position)
-        name = segments.name_of(segment)
+        name = segment_files.name_of(segment)
         at = offset + fault.nth % RECORD_HEADER.size
         byte = host.machine.disk.durable_bytes(name, at, at + 1)
         host.machine.disk.rot(name, at, bytes([byte[0] ^ 1]))

@@ -13,7 +13,7 @@ from bookie.errors import BookieError, DataDirectoryError
 from bookie.serving import daemon
 from bookie.serving.daemon import RunningBookie
 from bookie.upkeep_config import UpkeepConfig
-from ledgers.recovering.peers import ClusterPeers
+from ledgers.recovering.cluster_peers import ClusterPeers
 from metadata.errors import MetadataError
 from tests.simulation.engine.processes import Process
 from tests.simulation.engine.threads import THREAD_SECONDS, Died

@@ -24,13 +24,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from bookie.storage.bookie import Bookie
-from bookie.upkeep.inventory.reconciling import Compared, bring_up
+from bookie.upkeep.inventory.metadata_reconciliation import Compared, bring_up
 from bookie.wire import ReadRequest, Status
 from bookie.wire.messages import HeldNote, MaintenanceAction
 from ledgers.aio import LedgerClient, ReadHandle, WriteHandle
 from ledgers.errors import LedgerError
 from metadata.backup import hold
-from metadata.memory import MemoryData
+from metadata.memory_store import MemoryData
 from metadata.records.ledger_record import BookieRef
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.notes import fragment_note
@@ -254,7 +254,7 @@ class RollbackCluster(Cluster):
             assert restored is not None
             there = len(self.hosts.by_name) - len(self._away)
             async with asyncio.timeout(COMPARED_SECONDS_MAX):
-                while len(await hold.told(store, restored)) < there:  # noqa: ASYNC110
+                while len(await hold.read_misfits(store, restored)) < there:  # noqa: ASYNC110
                     await asyncio.sleep(1.0)
             running = [host.running for host in self.hosts.by_name.values() if host.running is not None]
             notes = {

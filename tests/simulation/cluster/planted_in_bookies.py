@@ -8,17 +8,17 @@ from typing import Any
 import pytest
 
 from bookie.serving import daemon
+from bookie.serving.bookie_registration import Registrar
 from bookie.serving.directory import LockedDirectory
 from bookie.serving.history.directory_generation import Lives
 from bookie.serving.listener import Listener
-from bookie.serving.registration import Registrar
 from bookie.storage.bookie import Bookie
 from bookie.storage.checkpointing import Checkpointer
 from bookie.storage.core import BookieCore
 from bookie.upkeep.collecting.collector import Collector
 from bookie.upkeep.schedule import Schedule
 from bookie.wire import Frame, Status
-from ledgers.recovering.peers import ClusterPeers
+from ledgers.recovering.cluster_peers import ClusterPeers
 from metadata.records.ledger_record import LedgerRecord
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 

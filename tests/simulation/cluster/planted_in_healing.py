@@ -12,14 +12,14 @@ from bookie.storage.bookie import Bookie
 from bookie.storage.core import state_record
 from bookie.upkeep.healing import rebalancer as rebalancer_module
 from bookie.upkeep.healing.auditor import Auditor
+from bookie.upkeep.healing.cluster_view import ClusterView
 from bookie.upkeep.healing.replication_tasks import takers
-from bookie.upkeep.healing.view import ClusterView
-from bookie.upkeep.healing.worker import Worker
+from bookie.upkeep.healing.replication_worker import ReplicationWorker
 from bookie.upkeep.mending import healer as healer_module
 from bookie.upkeep.mending import limbo
 from bookie.upkeep.mending.gap_filling import Mender
 from bookie.upkeep.mending.replication_task import ReplicationTask
-from ledgers.protocol import recovery
+from ledgers.protocol import ledger_recovery
 from ledgers.protocol.shortfall import Shortfall
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from tests.simulation.engine.planted import Real, around, bug, instead_of
@@ -41,13 +41,13 @@ def takes_what_another_lacks_for_all_that_it_holds(patch: Patch) -> None:
         del only_lacking
         return parts(part, task, only_lacking=True)
 
-    def mine(self: Worker, task: ReplicationTask, view: ClusterView, *, overdue: bool) -> bool:
+    def mine(self: ReplicationWorker, task: ReplicationTask, view: ClusterView, *, overdue: bool) -> bool:
         if task.bookie == self._me:
             return True
         return any(one.bookie == self._me for one in takers(task, view, second_best=overdue))
 
     patch.setattr(healer_module, "_parts", broken)
-    patch.setattr(Worker, "_is_mine", mine)
+    patch.setattr(ReplicationWorker, "_is_mine", mine)
 
 
 @around(limbo, "_in_limbo")
@@ -69,8 +69,8 @@ def moves_what_is_being_recovered(wanted: Real, record: LedgerRecord, *others: A
     return wanted(replace(record, state=LedgerState.OPEN) if is_open else record, *others)
 
 
-@instead_of(Worker, "look_once", within=20, known=1)
-async def copies_to_nobody(self: Worker) -> None:
+@instead_of(ReplicationWorker, "look_once", within=20, known=1)
+async def copies_to_nobody(self: ReplicationWorker) -> None:
     """W6: nothing is ever healed."""
 
 
@@ -80,16 +80,16 @@ async def nobody_audits(self: Auditor) -> bool:
     return False
 
 
-@around(Shortfall, "told", within=100, known=8)
+@around(Shortfall, "update_record", within=100, known=8)
 def tells_nothing_of_what_lacks(
-    told: Real, self: Shortfall, record: LedgerRecord, acked: Mapping[int, int], through: int
+    update_record: Real, self: Shortfall, record: LedgerRecord, acked: Mapping[int, int], through: int
 ) -> Any:
     """W6, I13"""
-    told(self, record, acked, through)
+    update_record(self, record, acked, through)
     return record
 
 
-@instead_of(recovery, "in_doubt", within=400, known=51)
+@instead_of(ledger_recovery, "in_doubt", within=400, known=51)
 def a_recovery_knows_everything(record: Any, *_: Any) -> Any:
     """W6, I13: what it did not walk it calls whole."""
     return record

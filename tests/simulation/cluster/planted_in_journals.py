@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from qjm_compat import aio
+from qjm_compat.acceptor.acceptor_ledgers import AcceptorLedgers, BatchInFlight
 from qjm_compat.acceptor.intake import EditsIntake
-from qjm_compat.acceptor.programs.effects import LedgerEnd
-from qjm_compat.acceptor.segment_ledgers import Appended, SegmentLedgers
+from qjm_compat.acceptor.programs.acceptor_effects import LedgerEnd
 from qjm_compat.errors import StaleEpoch
 from qjm_compat.requests import BatchDone, SendEdits
 from tests.simulation.engine.planted import bug, instead_of
@@ -24,7 +24,7 @@ Patch = pytest.MonkeyPatch
 def answers_a_batch_before_it_is_on_disk(patch: Patch) -> None:
     """J3"""
 
-    async def broken(self: Appended) -> None:
+    async def broken(self: BatchInFlight) -> None:
         return None
 
     begin = EditsIntake.begin
@@ -35,12 +35,12 @@ def answers_a_batch_before_it_is_on_disk(patch: Patch) -> None:
             asyncio.get_running_loop().call_soon(done, None)
         return is_taken
 
-    patch.setattr(Appended, "confirmed", broken)
+    patch.setattr(BatchInFlight, "confirmed", broken)
     patch.setattr(EditsIntake, "begin", broken_too)
 
 
-@instead_of(SegmentLedgers, "end", within=400, known=1)
-async def ends_no_ledger_of_an_earlier_writer(self: SegmentLedgers, ledger_id: int) -> LedgerEnd:
+@instead_of(AcceptorLedgers, "end", within=400, known=1)
+async def ends_no_ledger_of_an_earlier_writer(self: AcceptorLedgers, ledger_id: int) -> LedgerEnd:
     """J2: the journal is promised to another, and the ledger of the segment that is open stays open."""
     return await self.look(ledger_id)
 

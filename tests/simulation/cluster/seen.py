@@ -11,8 +11,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from bookie.index.ledger_state import Fence
-from bookie.log.writer import Written
+from bookie.index.local_ledger_state import Fence
+from bookie.log.group_commit import Written
 from bookie.serving.daemon import RunningBookie
 from bookie.storage import bookie as bookie_module
 from bookie.storage.bookie import Bookie

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from bookie.index.ledger_state import LedgerState
-from bookie.index.notes import NotesTable
+from bookie.index.local_ledger_state import LocalLedgerState
+from bookie.index.notes_table import NotesTable
 from bookie.serving.history.metadata_watch import ALWAYS, MetadataWatch, StoreComparison
 from bookie.serving.lookups.verifiers import Verifiers
 from bookie.upkeep.collecting.collector import Collector
@@ -18,7 +18,7 @@ from bookie.upkeep.healing.restore_check import RestoreCheck
 from bookie.wire import LacReply
 from ledgers.integrity.digest import Digester
 from ledgers.protocol.fencing import Fencing
-from ledgers.protocol.recovery import Recovery
+from ledgers.protocol.ledger_recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore, VersionedRecord
 from metadata.records.notes.fragment_note import Headline
@@ -91,8 +91,8 @@ def nothing_is_noted(*_: object) -> None:
 
 @bug(known=2)
 def bookies_know_no_identities(patch: Patch) -> None:
-    patch.setattr(LedgerState, "is_another", lambda *_: False)
-    patch.setattr(LedgerState, "identity_mismatch", lambda *_: "")
+    patch.setattr(LocalLedgerState, "is_another", lambda *_: False)
+    patch.setattr(LocalLedgerState, "identity_mismatch", lambda *_: "")
 
 
 @around(Collector, "_compare", known=1)
@@ -102,7 +102,7 @@ async def a_collection_goes_by_ids_alone(compare: Real, self: Collector, *about:
         return await compare(self, *about)
 
 
-@instead_of(StoreComparison, "went_back", known=3)
+@instead_of(StoreComparison, "check_rollback", known=3)
 async def nobody_looks(_: StoreComparison) -> bool:
     return False
 

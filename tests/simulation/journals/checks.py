@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from metadata.records.journal_record import FinalizedSegment, JournalState, SegmentRecord
-from qjm_compat.acceptor.programs.transitions import kept_ledgers
+from qjm_compat.acceptor.programs.state_transitions import kept_ledgers
 from qjm_compat.errors import BadRequest, QuorumFailed, RuleViolated
 from tests.simulation.engine.world import Violation
 

@@ -1,6 +1,6 @@
 """What a writer or a reader needs: channels to all acceptors, and scripts that wait for quorums of answers.
 
-A script is a generator: it yields the product's own effects (`Ask`, `SetEpoch`), `Sleep`, `Settle` and `Fetch`.
+A script is a generator: it yields the product's effects (`CallAcceptors`, `SetEpoch`), `Sleep`, `Settle` and `Fetch`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 from ledgers.protocol.quorum import Outcome
 from qjm_compat.config import JournalConfig
 from qjm_compat.errors import JournalError, LoggerTooFarBehind
-from qjm_compat.manager.channel import Channel, ChannelEffect, Send
-from qjm_compat.manager.effects import Answers, Ask, Need, SetEpoch
+from qjm_compat.manager.channel import Channel, ChannelEffect, SendCall
+from qjm_compat.manager.proposer_effects import Answers, CallAcceptors, Need, SetEpoch
 from qjm_compat.requests import (
     GetEditLogManifest,
     GetJournaledEdits,
@@ -99,7 +99,7 @@ class Client:
 
     def _perform(self, number: int, effects: list[ChannelEffect]) -> None:
         for effect in effects:
-            if isinstance(effect, Send):
+            if isinstance(effect, SendCall):
                 done = partial(self._ended, number, effect.call, effect.request)
                 self.lines[number].call(effect.request, done)
             else:
@@ -156,7 +156,7 @@ class Driver:
                         channel.set_epoch(epoch)
                     self.site.checks.became_writer(epoch)
                     outcome = None
-                case Ask(_, request, need, seconds_max):
+                case CallAcceptors(_, request, need, seconds_max):
                     assert self.client is not None
                     if self._wait(self.client.call(request), need, seconds_max):
                         return

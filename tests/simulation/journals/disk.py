@@ -9,10 +9,11 @@ from typing import Any
 from metadata.records.journal_record import FinalizedSegment, JournalState, JournalStorage
 from metadata.records.journal_store import VersionedSegment, VersionedState
 from qjm_compat.acceptor.copying import SegmentContent, _copy_batches
-from qjm_compat.acceptor.programs import transitions
-from qjm_compat.acceptor.programs.effects import (
+from qjm_compat.acceptor.programs import state_transitions
+from qjm_compat.acceptor.programs.acceptor_effects import (
     Copied,
     CopySegment,
+    CreateLedger,
     DeleteFinalized,
     DropLedger,
     Effect,
@@ -20,7 +21,6 @@ from qjm_compat.acceptor.programs.effects import (
     LedgerEnd,
     ListFinalized,
     LookAtLedger,
-    NewLedger,
     PutFinalized,
     ReadFinalized,
     ReadState,
@@ -69,7 +69,7 @@ class Disk:
             PutFinalized: self._put,
             ListFinalized: lambda effect, call: tuple(self.finalized[n] for n in sorted(self.finalized)),
             DeleteFinalized: self._delete,
-            NewLedger: lambda effect, call: self.new_ledger(call).ledger_id,
+            CreateLedger: lambda effect, call: self.new_ledger(call).ledger_id,
             EndLedger: self._end,
             LookAtLedger: lambda effect, call: self._ledger(effect.ledger_id).look(),
             DropLedger: self._drop,
@@ -86,7 +86,7 @@ class Disk:
         """What a reader finds under a start, as `Journal.read_segment` looks it up."""
         if self.state is None:
             return None
-        segment = transitions.segment_at(self.state.state, start_txid)
+        segment = state_transitions.segment_at(self.state.state, start_txid)
         if segment is not None:
             ledger = self._ledger(segment.ledger_id)
             return FoundSegment(ledger, segment.layout_version, not segment.finalized)
@@ -135,7 +135,7 @@ class Disk:
     def _note_replaced(self, old: JournalState, new: JournalState) -> None:
         """The rare paths that only a change of segments shows."""
         for segment in new.segments:
-            before = transitions.segment_at(old, segment.start_txid)
+            before = state_transitions.segment_at(old, segment.start_txid)
             if before is None or before.ledger_id == segment.ledger_id or before.end_txid is None:
                 continue
             if segment.end_txid is None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from qjm_compat.acceptor.programs.transitions import kept_ledgers
+from qjm_compat.acceptor.programs.state_transitions import kept_ledgers
 from qjm_compat.errors import JournalError
-from qjm_compat.manager.effects import Ask, Need
 from qjm_compat.manager.input_stream import EditLogInputStream
+from qjm_compat.manager.proposer_effects import CallAcceptors, Need
 from qjm_compat.manager.segments_seen import segments_seen
 from qjm_compat.requests import GetEditLogManifest, PurgeLogs
 from tests.simulation.engine.world import Violation
@@ -119,7 +119,7 @@ class Ending:
     def _purged(self, life: WriterLife) -> Generator[Any, Any, None]:
         """A purge sweeps; every acceptor must be able to."""
         keep = max(self.checks.purged_below, 1)
-        answers = yield Ask("purge", PurgeLogs(min_txid_to_keep=keep), Need.ALL, 80.0)
+        answers = yield CallAcceptors("purge", PurgeLogs(min_txid_to_keep=keep), Need.ALL, 80.0)
         life.proposer.acceptors.check("purge", answers, Need.ALL, 80.0)
 
     def _read_everything(self, life: WriterLife) -> Generator[Any, Any, None]:

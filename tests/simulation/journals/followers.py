@@ -8,7 +8,7 @@ from typing import Any
 
 from qjm_compat.acceptor.copying import checked_part
 from qjm_compat.acceptor.edits_cache import EditsCache, cut
-from qjm_compat.acceptor.programs.manifest import SegmentLocation
+from qjm_compat.acceptor.programs.edit_log_manifest import SegmentLocation
 from qjm_compat.batch import Batch
 from qjm_compat.errors import EditsNotCached, JournalError, NewerTxid
 from qjm_compat.requests import GetJournaledEdits, JournaledEdits, RemoteEditLog

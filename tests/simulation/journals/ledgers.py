@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from qjm_compat.acceptor.programs.effects import LedgerEnd
+from qjm_compat.acceptor.programs.acceptor_effects import LedgerEnd
 from qjm_compat.batch import Batch
 
 Confirm = Callable[[bool], None]

@@ -6,11 +6,11 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from qjm_compat.acceptor.programs.effects import CopySegment, DropLedger, ReadState
+from qjm_compat.acceptor.programs.acceptor_effects import CopySegment, DropLedger, ReadState
 from qjm_compat.acceptor.programs.machine import program
-from qjm_compat.acceptor.programs.syncing import (
+from qjm_compat.acceptor.programs.sync_programs import (
     SegmentsHeld,
-    Taken,
+    SyncOutcome,
     make_room_for_another,
     segments_held,
     take_finalized,
@@ -182,11 +182,11 @@ class Operator:
             if error is None:
                 return
 
-    def _taking(self, server: Server, request: Taking) -> Generator[Any, Any, Taken]:
+    def _taking(self, server: Server, request: Taking) -> Generator[Any, Any, SyncOutcome]:
         """As `Journal.take_finalized`."""
         me, log = server.memory, request.step.log
-        taken: Taken = yield from take_finalized(me, log, None)
-        if taken is Taken.LACKING:
+        taken: SyncOutcome = yield from take_finalized(me, log, None)
+        if taken is SyncOutcome.LACKING:
             was_there = server.disk.segment(log.start_txid) is not None
             copied = yield from CopySegment(request.source, log.start_txid, log.end_txid, log.writer_epoch)
             for _ in range(STEPS_OF_A_COPY):
@@ -194,10 +194,10 @@ class Operator:
             if self._is_purged(log):
                 yield from DropLedger(copied.ledger_id)
                 self.site.reached(SyncProbe.PURGED)
-                return Taken.PURGED
+                return SyncOutcome.PURGED
             taken = yield from take_finalized(me, log, copied)
             self._note(taken, was_there=was_there)
-        elif taken is Taken.FINALIZED:
+        elif taken is SyncOutcome.FINALIZED:
             self.site.reached(SyncProbe.FINALIZED)
         return taken
 
@@ -205,12 +205,12 @@ class Operator:
         states = [disk.state.state for disk in self.cluster.disks if disk.state is not None]
         return log.end_txid < max((state.purged_below for state in states), default=0)
 
-    def _note(self, taken: Taken, *, was_there: bool) -> None:
-        if taken is Taken.COPIED:
+    def _note(self, taken: SyncOutcome, *, was_there: bool) -> None:
+        if taken is SyncOutcome.COPIED:
             self.site.reached(SyncProbe.COPIED)
             if was_there:
                 self.site.reached(SyncProbe.STALE_REPLACED)
-        elif taken is Taken.THERE:
+        elif taken is SyncOutcome.THERE:
             self.site.reached(SyncProbe.THERE)
 
     # --- its process --------------------------------------------------------------------------------------

@@ -11,10 +11,23 @@ import pytest
 from metadata.records.journal_record import JournalState
 from metadata.records.journal_store import VersionedState
 from qjm_compat.acceptor import edits_cache
-from qjm_compat.acceptor.programs import epochs, memory, recovery, segments, storage, transitions
-from qjm_compat.acceptor.programs.effects import DropLedger, EndLedger, LookAtLedger, ReadState, SwapState
+from qjm_compat.acceptor.programs import (
+    acceptor_memory,
+    epochs,
+    recovery,
+    segment_programs,
+    state_transitions,
+    storage,
+)
+from qjm_compat.acceptor.programs.acceptor_effects import (
+    DropLedger,
+    EndLedger,
+    LookAtLedger,
+    ReadState,
+    SwapState,
+)
+from qjm_compat.acceptor.programs.acceptor_memory import Memory
 from qjm_compat.acceptor.programs.machine import PROGRAMS
-from qjm_compat.acceptor.programs.memory import Memory
 from qjm_compat.errors import BadJournalState, JournalOutOfSync, JournalUnavailable
 from qjm_compat.requests import NewEpoch, NewEpochReply, SendEdits
 from tests.simulation.engine.planted import Real, around, bug, instead_of, together
@@ -89,11 +102,11 @@ def does_not_look_at_epochs(self: Memory, epoch: Any, promised: Any) -> None:
 @bug(within=10_000, known=3494)
 def does_not_look_at_the_epoch_again(patch: Patch) -> None:
     """A change stands though the journal was promised to another since the call was let in."""
-    patch.setattr(segments, "change", _careless_change)
+    patch.setattr(segment_programs, "change", _careless_change)
     patch.setattr(recovery, "change", _careless_change)
 
 
-@instead_of(memory, "SwapState", within=300, known=15)
+@instead_of(acceptor_memory, "SwapState", within=300, known=15)
 def swaps_whatever_stands(state: JournalState, version: int | None) -> Any:
     """A compare-and-swap that does not compare."""
     found = yield ReadState()
@@ -103,7 +116,7 @@ def swaps_whatever_stands(state: JournalState, version: int | None) -> Any:
 @bug(within=1_000, known=93)
 def deletes_the_ledger_of_a_swap_without_an_answer(patch: Patch) -> None:
     """The swap stood: the state refers to a ledger that is gone."""
-    change = segments.change
+    change = segment_programs.change
 
     def refused(me: Memory, epoch: int, step: Step) -> Any:
         try:
@@ -111,20 +124,20 @@ def deletes_the_ledger_of_a_swap_without_an_answer(patch: Patch) -> None:
         except JournalUnavailable as error:
             raise JournalOutOfSync(str(error)) from error
 
-    patch.setattr(segments, "change", refused)
+    patch.setattr(segment_programs, "change", refused)
     patch.setattr(recovery, "change", refused)
-    for module in (segments, recovery):
+    for module in (segment_programs, recovery):
         patch.setattr(module, "withdraw", lambda me, ledger_id, *_: DropLedger(ledger_id))
 
 
-@instead_of(segments, "archive_all", within=30, known=1)
+@instead_of(segment_programs, "archive_all", within=30, known=1)
 def forgets_segments_without_a_record(me: Memory, state: JournalState) -> Any:
     """A finalized segment leaves the state before it has a record of its own."""
     me.archived |= {s.ledger_id for s in state.segments}
     yield from ()
 
 
-@around(transitions, "purged", within=3_000, known=1121)
+@around(state_transitions, "purged", within=3_000, known=1121)
 def purges_what_may_still_grow(purged: Real, state: JournalState, keep: int) -> Any:
     """A segment goes whose start is below the limit, wherever it ends."""
     left = tuple(s for s in state.segments if s.start_txid >= keep)
@@ -137,7 +150,7 @@ def deletes_what_a_rollback_needs(self: JournalState, segment: Any) -> Any:
     return self.shows(segment)
 
 
-@around(segments, "change", within=300, known=14)
+@around(segment_programs, "change", within=300, known=14)
 def deletes_before_the_change_stands(change: Real, me: Memory, epoch: int, step: Step) -> Any:
     """Ledgers are deleted that a swap was going to leave behind, and then did not."""
     planned = step((yield from epochs.still(me, epoch)))
@@ -146,20 +159,20 @@ def deletes_before_the_change_stands(change: Real, me: Memory, epoch: int, step:
     return (yield from change(me, epoch, step))
 
 
-@around(transitions, "rolled_back", within=1_000, known=24)
+@around(state_transitions, "rolled_back", within=1_000, known=24)
 def a_rollback_takes_promises_back(rolled_back: Real, state: JournalState, previous: JournalState) -> Any:
     """J1: an epoch is given to a second writer."""
     back = rolled_back(state, previous)
     return replace(back, last_promised_epoch=previous.last_promised_epoch)
 
 
-@around(transitions, "formatted", within=1_000, known=86)
+@around(state_transitions, "formatted", within=1_000, known=86)
 def a_format_takes_promises_back(formatted: Real, old: Any, storage: Any, *joins: Any) -> Any:
     """J1: as Hadoop does it."""
     return replace(formatted(old, storage, *joins), last_promised_epoch=0)
 
 
-@instead_of(transitions, "_dropping", within=300, known=22)
+@instead_of(state_transitions, "_dropping", within=300, known=22)
 def a_discard_forgets_what_it_discarded(state: Any, dropped: Any) -> Any:
     """Records of segments that were discarded show again."""
     return state
@@ -179,17 +192,17 @@ def a_discard_minds_what_is_in_progress(
 # --- segments -----------------------------------------------------------------------------------
 
 
-@instead_of(segments, "_check_end")
+@instead_of(segment_programs, "_check_end")
 def finalizes_at_any_end(me: Memory, segment: Any, end: int) -> Any:
     """A copy that lags is finalized as if it were whole."""
     if segment.end_txid is None:
         yield from EndLedger(segment.ledger_id)
 
 
-@instead_of(segments, "_finalized")
+@instead_of(segment_programs, "_finalized")
 def finalizes_what_it_has_not_accepted(me: Any, state: Any, segment: Any, end: Any, *_: Any) -> Any:
     """Another writer's edits end at the same txid as those that were chosen."""
-    return transitions.finalized(state, segment.start_txid, end)
+    return state_transitions.finalized(state, segment.start_txid, end)
 
 
 @instead_of(Memory, "segment_for", within=2_000, known=356)

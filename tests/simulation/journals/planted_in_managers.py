@@ -10,8 +10,8 @@ import pytest
 from ledgers.protocol.quorum import Quorum
 from qjm_compat.manager import proposer, segments_seen
 from qjm_compat.manager.channel import Channel
-from qjm_compat.manager.effects import Need
 from qjm_compat.manager.proposer import Proposer
+from qjm_compat.manager.proposer_effects import Need
 from qjm_compat.requests import JournaledEdits
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 from tests.simulation.journals import users

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from metadata.records.journal_record import JournalState
-from qjm_compat.acceptor.programs import recovery, syncing, transitions
-from qjm_compat.acceptor.programs.effects import Copied, DropLedger
+from qjm_compat.acceptor.programs import recovery, state_transitions, sync_programs
+from qjm_compat.acceptor.programs.acceptor_effects import Copied, DropLedger
+from qjm_compat.acceptor.programs.acceptor_memory import Memory
 from qjm_compat.acceptor.programs.machine import PROGRAMS
-from qjm_compat.acceptor.programs.memory import Memory
-from qjm_compat.acceptor.programs.syncing import Taken
+from qjm_compat.acceptor.programs.sync_programs import SyncOutcome
 from qjm_compat.requests import PrepareRecovery, RemoteEditLog
 from qjm_compat.sync import joining
 from tests.simulation.engine.planted import Real, around, bug, instead_of
@@ -65,30 +65,30 @@ def tells_what_it_cannot_know(patch: Patch) -> None:
 # --- taking in ------------------------------------------------------------------------------------------
 
 
-@around(transitions, "taken_in", within=20_000, known=2677)
+@around(state_transitions, "taken_in", within=20_000, known=2677)
 def forgets_what_it_has_finalized_last(taken_in: Real, state: JournalState, *which: Any) -> Any:
     """J3: a new writer asks for the latest segment, and is told of an earlier one."""
     return replace(taken_in(state, *which), last_finalized_start=state.last_finalized_start)
 
 
-@instead_of(syncing, "_vouched", within=20_000, known=1468)
+@instead_of(sync_programs, "_vouched", within=20_000, known=1468)
 def takes_in_what_was_dropped(me: Memory, state: JournalState, finalized: Any) -> Any:
     """What a discard, a rollback or a format dropped comes back from an acceptor that it has not reached."""
     yield from ()
 
 
-@instead_of(syncing, "_finalized_here", within=500, known=26)
+@instead_of(sync_programs, "_finalized_here", within=500, known=26)
 def takes_a_segment_twice(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Any:
     """J4: what is finalized is replaced."""
     yield from ()
 
 
-@around(syncing, "_segment_of", within=500, known=228)
+@around(sync_programs, "_segment_of", within=500, known=228)
 def replaces_without_a_fence(
     segment_of: Real, me: Memory, state: JournalState, wanted: RemoteEditLog, copy: Copied | None
 ) -> Any:
     """The copy of a stale segment is called finalized at an end that its ledger does not have."""
-    own = transitions.segment_at(state, wanted.start_txid)
+    own = state_transitions.segment_at(state, wanted.start_txid)
     if own is not None and own.writer_epoch == wanted.writer_epoch:
         return replace(own, end_txid=wanted.end_txid, finalized=True)
     return segment_of(me, state, wanted, copy)
@@ -100,13 +100,13 @@ def replaces_without_a_fence(
 @instead_of(recovery, "_accepted", within=500, known=228)
 def a_recovery_accepts_over_what_came(me: Any, seen: Any, now: Any, request: Any, copy: Any) -> Any:
     """J4: a finalized segment is in progress again."""
-    return transitions.accepted(now, request.state, request.info.epoch, copy)
+    return state_transitions.accepted(now, request.state, request.info.epoch, copy)
 
 
-@around(syncing, "_take", within=500, known=32)
+@around(sync_programs, "_take", within=500, known=32)
 def deletes_a_copy_that_stands(take: Real, me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Any:
     """Whoever is second deletes the ledger of whoever was first."""
     taken = yield from take(me, wanted, copy)
-    if taken is Taken.COPIED and copy is not None and wanted.start_txid > 1:
+    if taken is SyncOutcome.COPIED and copy is not None and wanted.start_txid > 1:
         yield from DropLedger(copy.ledger_id)
     return taken

@@ -9,11 +9,11 @@ from typing import Any
 
 from metadata.records.journal_store import VersionedState
 from qjm_compat.acceptor.edits_cache import EditsCache
-from qjm_compat.acceptor.programs.effects import Effect, EndLedger, NewLedger, SwapState
+from qjm_compat.acceptor.programs.acceptor_effects import CreateLedger, Effect, EndLedger, SwapState
+from qjm_compat.acceptor.programs.acceptor_memory import CurrentSegment, Memory
+from qjm_compat.acceptor.programs.edit_log_manifest import place_of
 from qjm_compat.acceptor.programs.machine import CONCURRENT, RESETS, program
-from qjm_compat.acceptor.programs.manifest import place_of
-from qjm_compat.acceptor.programs.memory import Memory, OpenSegment
-from qjm_compat.acceptor.programs.segments import admit_edits
+from qjm_compat.acceptor.programs.segment_programs import admit_edits
 from qjm_compat.batch import Batch
 from qjm_compat.errors import (
     BadJournalState,
@@ -194,7 +194,7 @@ class Server:
         except JournalError as error:
             self._advance(call, done, None, error)
             return
-        if isinstance(effect, NewLedger):
+        if isinstance(effect, CreateLedger):
             self._handles[outcome] = self.disk.ledgers[outcome]
         elif isinstance(effect, EndLedger):
             self._handles.pop(effect.ledger_id, None)
@@ -239,7 +239,7 @@ class Server:
     # --- batches ------------------------------------------------------------------------------------
 
     def _admitted(
-        self, request: SendEdits, reply: Reply, segment: OpenSegment | None, error: JournalError | None
+        self, request: SendEdits, reply: Reply, segment: CurrentSegment | None, error: JournalError | None
     ) -> None:
         """As `Journal._send_edits`: appended in order, confirmed together."""
         if error is not None or segment is None:
@@ -261,7 +261,7 @@ class Server:
             segment.next_txid = batch.last_txid + 1
         self._next()
 
-    def _append(self, ledger: Ledger, segment: OpenSegment, batch: Batch, reply: Reply) -> None:
+    def _append(self, ledger: Ledger, segment: CurrentSegment, batch: Batch, reply: Reply) -> None:
         pending = Pending(batch, lambda told: self._confirmed(segment, batch, reply, told))
         ledger.pending.append(pending)
         self._done += 1
@@ -291,7 +291,7 @@ class Server:
                 self.site.reached(JournalProbe.BATCH_IN_DOUBT)
             self.site.within(self.host, 0.0, pending.confirm, told)
 
-    def _confirmed(self, segment: OpenSegment, batch: Batch, reply: Reply, told: bool) -> None:
+    def _confirmed(self, segment: CurrentSegment, batch: Batch, reply: Reply, told: bool) -> None:
         if not told:
             reply(None, self._aborted(segment, StaleEpoch("the ledger was fenced by a later writer")))
             self.site.reached(JournalProbe.WRITER_FENCED)
@@ -300,7 +300,7 @@ class Server:
         self.cache.store(batch, segment.layout_version)
         reply(None, None)
 
-    def _aborted(self, segment: OpenSegment, error: JournalError) -> JournalError:
+    def _aborted(self, segment: CurrentSegment, error: JournalError) -> JournalError:
         if self.memory.open is segment:
             self.memory.open = None
         return error

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from qjm_compat.acceptor.programs.effects import NewLedger, SwapState
+from qjm_compat.acceptor.programs.acceptor_effects import CreateLedger, SwapState
 from qjm_compat.acceptor.programs.machine import program
-from qjm_compat.acceptor.programs.transitions import promised
+from qjm_compat.acceptor.programs.state_transitions import promised
 from qjm_compat.errors import (
     BadRequest,
     JournalError,
@@ -195,7 +195,7 @@ def test_the_ledger_of_a_start_whose_swap_was_never_answered_is_kept(happens: bo
                 if happens:
                     acceptor.perform(effect)
                 steps.throw(JournalUnavailable("no answer"))
-            outcome, has_ledger = acceptor.perform(effect), has_ledger or isinstance(effect, NewLedger)
+            outcome, has_ledger = acceptor.perform(effect), has_ledger or isinstance(effect, CreateLedger)
     assert len(acceptor.disk.ledgers) == 1
     three.restart(A)
     three.promise(2, A)
@@ -219,7 +219,7 @@ def test_the_ledger_of_a_start_that_another_writer_overtook_stays_while_the_stat
                 overtaken = SwapState(promised(outcome.state, 2), outcome.version)
                 assert acceptor.perform(overtaken) is not None
                 outcome, has_ledger = None, False
-            has_ledger = has_ledger or isinstance(effect, NewLedger)
+            has_ledger = has_ledger or isinstance(effect, CreateLedger)
     assert other.answer(PrepareRecovery(info=RequestInfo(2, 0), segment_txid=1)).segment is None
     other.answer(StartLogSegment(info=RequestInfo(2, 1), txid=1))
 

@@ -6,8 +6,13 @@ from typing import Any
 
 import pytest
 
-from qjm_compat.acceptor.programs.effects import Copied, CopySegment, SwapState
-from qjm_compat.acceptor.programs.syncing import Taken, make_room_for_another, segments_held, take_finalized
+from qjm_compat.acceptor.programs.acceptor_effects import Copied, CopySegment, SwapState
+from qjm_compat.acceptor.programs.sync_programs import (
+    SyncOutcome,
+    make_room_for_another,
+    segments_held,
+    take_finalized,
+)
 from qjm_compat.errors import BadJournalState, StaleEpoch
 from qjm_compat.requests import Format, GetJournalState, NewEpoch, PurgeLogs, RemoteEditLog
 from qjm_compat.sync.joining import epochs_above, format_to_join
@@ -35,7 +40,7 @@ def take(three: Three, target: int, log: RemoteEditLog, source: str) -> None:
     """The acceptor is brought up to date with one segment."""
     acceptor = three.acceptors[target]
     copied: Copied = acceptor.perform(CopySegment(source, log.start_txid, log.end_txid, log.writer_epoch))
-    assert acceptor.run(take_finalized(acceptor.memory, log, copied)) is Taken.COPIED
+    assert acceptor.run(take_finalized(acceptor.memory, log, copied)) is SyncOutcome.COPIED
 
 
 def replaced(three: Three, lost: int) -> Format:
@@ -147,7 +152,7 @@ def test_a_swap_that_was_built_upon_before_its_answer_keeps_its_ledger() -> None
                 other.answer(PurgeLogs(info=three.info(1), min_txid_to_keep=1))
                 other.answer(NewEpoch(NAMESPACE, 7))
                 outcome = None
-    assert ended.value.value is Taken.COPIED
+    assert ended.value.value is SyncOutcome.COPIED
     assert three.content(C, 1) == frames(1, 1, 2)
 
 
@@ -165,9 +170,9 @@ def test_a_crash_anywhere_in_taking_in_leaves_all_of_it_or_nothing(stop_at: int)
     three.restart(C)
     again = three.acceptors[C]
     taken = again.run(take_finalized(again.memory, ONE, None))
-    assert taken in (Taken.LACKING, Taken.THERE)
-    if taken is Taken.LACKING:
+    assert taken in (SyncOutcome.LACKING, SyncOutcome.THERE)
+    if taken is SyncOutcome.LACKING:
         copied = again.perform(CopySegment("b", 1, 2, 1))
-        assert again.run(take_finalized(again.memory, ONE, copied)) is Taken.COPIED
+        assert again.run(take_finalized(again.memory, ONE, copied)) is SyncOutcome.COPIED
     assert three.content(C, 1) == frames(1, 1, 2)
     assert three.seen(A, C) == [(1, 2)]

@@ -6,7 +6,7 @@ from typing import Any
 
 from ledgers.protocol.quorum import majority
 from metadata.records.journal_record import JournalState
-from qjm_compat.acceptor.programs.effects import SwapState
+from qjm_compat.acceptor.programs.acceptor_effects import SwapState
 from qjm_compat.acceptor.programs.machine import program
 from qjm_compat.manager.proposer import best_source
 from qjm_compat.manager.segments_seen import segments_seen

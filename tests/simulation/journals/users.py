@@ -9,9 +9,9 @@ from typing import Any
 from ledgers.protocol.quorum import majority
 from qjm_compat.batch import Batch
 from qjm_compat.errors import JournalError, QuorumFailed, StaleEpoch
-from qjm_compat.manager.effects import Need
 from qjm_compat.manager.input_stream import EditLogInputStream
 from qjm_compat.manager.proposer import Proposer
+from qjm_compat.manager.proposer_effects import Need
 from qjm_compat.manager.segments_seen import SegmentSeen, check_no_gap, durable_edits, readable_segments
 from qjm_compat.requests import GetEditLogManifest, GetJournaledEdits, NamespaceInfo, PurgeLogs, SendEdits
 from tests.simulation.engine.world import Violation

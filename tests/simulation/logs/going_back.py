@@ -6,11 +6,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bookledger.cluster.rebuilding.accepting import behind
+from bookledger.cluster.rebuilding.record_repair import find_stale_records
 from metadata import keys
 from metadata.backup import hold
 from metadata.errors import MetadataError
-from metadata.memory import _Entry
+from metadata.memory_store import _Entry
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
 from tests.simulation.shells.metadata import VirtualStore
@@ -66,7 +66,7 @@ class GoingBack:
 
     async def _bring_up(self) -> None:
         await self._bring_up_ledgers()
-        found = [one async for one in behind(self._store)]
+        found = [one async for one in find_stale_records(self._store)]
         for one in found:
             await one.make()
             self._site.world.note("%s gets %s; doubts: %s", one.about, one.missing, one.doubts)

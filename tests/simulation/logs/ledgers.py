@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from bookie.wire import Columns
-from bookie.wire.columns import of_payloads
+from bookie.wire.columnar_entries import of_payloads
 from ledgers.errors import (
     AppendTimeout,
     LedgerClosed,
@@ -28,7 +28,7 @@ from ledgers.errors import (
     NotEnoughBookies,
 )
 from metadata import keys
-from metadata.memory import MemoryData
+from metadata.memory_store import MemoryData
 from metadata.records import ledger_codec
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone
 from tests.simulation.engine.chance import Stream
@@ -315,7 +315,7 @@ class ModelWriter:
             self._ledger.fence(self._calls.ledgers.chance)
             self._end(NotEnoughBookies(f"ledger {self.ledger_id}", {}))
 
-    def tell_confirmed(self) -> None:
+    def send_lac(self) -> None:
         self._ledger.tell(self.last_add_confirmed, all_know=True)
 
     async def close(self) -> None:

@@ -14,24 +14,24 @@ from ledgers.errors import NoSuchEntry, NoSuchLedger
 from ledgers.logs import log_chain, segment_pages
 from ledgers.logs.log import Log
 from ledgers.logs.log_chain import LogChain
-from ledgers.logs.producers import recollection
-from ledgers.logs.producers.memory import ProducerMemory
-from ledgers.logs.producers.recollection import Recollection
+from ledgers.logs.log_segment_ledgers import LogSegmentLedgers
+from ledgers.logs.producers import producer_state_manager
+from ledgers.logs.producers.producer_memory import ProducerMemory
+from ledgers.logs.producers.producer_state_manager import ProducerStateManager
 from ledgers.logs.reading import log_reader
-from ledgers.logs.reading.log_reader import LogReader, OpenSegment
-from ledgers.logs.segment_ledgers import SegmentLedgers
-from ledgers.logs.writing import take_over, writer_shell
-from ledgers.logs.writing.log_pipeline import Confirm, LogEffect, LogPipeline, Tail
+from ledgers.logs.reading.log_reader import LogReader, LogSegmentReader
+from ledgers.logs.writing import takeover, writer_shell
+from ledgers.logs.writing.log_pipeline import ConfirmRecords, LogEffect, LogPipeline, Tail
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.writer_shell import WriterShell
 from metadata.errors import VersionConflict
 from metadata.records.ledger_record import LedgerRecord
-from metadata.records.logs import giving_up, log_ledgers
-from metadata.records.logs.giving_up import Cleaner
+from metadata.records.logs import log_ledgers, segment_deletion
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore
 from metadata.records.logs.segment import POSITION_MAX, Segment
+from metadata.records.logs.segment_deletion import Cleaner
 from metadata.store import Versioned
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
@@ -51,13 +51,13 @@ def confirms_the_next_segment_before_the_last_one_has_ended(
     slot = self._next
     if slot is not None and slot.number == number and slot.end_position > self.confirmed_end:
         self.confirmed_end = slot.end_position
-        effects = [*effects, Confirm(slot.end_position)]
+        effects = [*effects, ConfirmRecords(slot.end_position)]
     return effects
 
 
 @bug(within=500, known=2)
 def adds_segments_under_any_epoch(patch: Patch) -> None:
-    for module in (take_over, writer_shell, log_chain):
+    for module in (takeover, writer_shell, log_chain):
         patch.setattr(module, "under", lambda epoch, transition: transition)
 
 
@@ -73,8 +73,8 @@ async def takes_a_conflict_for_success(self: LogChain, transition: log_chain.Tra
     return self.record
 
 
-@instead_of(SegmentLedgers, "recover", within=500, known=2)
-async def takes_over_without_recovering(self: SegmentLedgers, segment: Segment) -> Segment:
+@instead_of(LogSegmentLedgers, "recover", within=500, known=2)
+async def takes_over_without_recovering(self: LogSegmentLedgers, segment: Segment) -> Segment:
     """The last segment is taken to end where readers know that it is confirmed."""
     reader = await self.open(segment)
     end = segment.first_position + reader.last_add_confirmed + 1
@@ -154,9 +154,9 @@ def times_go_back_with_the_clock(
 # --- producers ----------------------------------------------------------------------------------------
 
 
-@instead_of(recollection, "_read_segment", within=500, known=20)
+@instead_of(producer_state_manager, "_read_segment", within=500, known=20)
 async def takes_over_without_reading_the_last_segment(
-    memory: ProducerMemory, ledgers: SegmentLedgers, segment: Segment
+    memory: ProducerMemory, ledgers: LogSegmentLedgers, segment: Segment
 ) -> None:
     """What producers have appended since it began is not known."""
 
@@ -164,20 +164,20 @@ async def takes_over_without_reading_the_last_segment(
 @bug(within=500, known=12)
 def ends_a_segment_before_what_is_known_of_producers_is_kept(patch: Patch) -> None:
     """Whoever takes over in between finds a segment without that, and takes every producer for a new one."""
-    write = Recollection.write
+    write = ProducerStateManager.write
 
-    async def later(self: Recollection, position: int, time_us: int) -> None:
+    async def later(self: ProducerStateManager, position: int, time_us: int) -> None:
         await asyncio.sleep(1.0)
         await write(self, position, time_us)
 
-    async def broken(self: Recollection, position: int, time_us: int) -> None:
+    async def broken(self: ProducerStateManager, position: int, time_us: int) -> None:
         self._later = asyncio.get_running_loop().create_task(later(self, position, time_us))  # type: ignore[attr-defined]
 
     async def unknown(*_: object) -> ProducerMemory:
         return ProducerMemory()
 
-    patch.setattr(Recollection, "write", broken)
-    patch.setattr(recollection, "_read_all", unknown)
+    patch.setattr(ProducerStateManager, "write", broken)
+    patch.setattr(producer_state_manager, "_read_all", unknown)
 
 
 @instead_of(LogWriter, "_complete_at", within=500, known=20)
@@ -188,20 +188,20 @@ def answers_a_retry_before_the_record_is_confirmed(self: LogWriter, position: An
 @bug(within=500, known=3)
 def drops_what_the_last_segment_needs(patch: Patch) -> None:
     """With the next one's snapshot, and the log is not read instead."""
-    drop = Recollection.drop_before
+    drop = ProducerStateManager.drop_before
 
-    async def broken(self: Recollection, position: int) -> None:
+    async def broken(self: ProducerStateManager, position: int) -> None:
         await drop(self, position + 1)
 
     async def unknown(*_: object) -> ProducerMemory:
         return ProducerMemory()
 
-    patch.setattr(Recollection, "drop_before", broken)
-    patch.setattr(recollection, "_read_all", unknown)
+    patch.setattr(ProducerStateManager, "drop_before", broken)
+    patch.setattr(producer_state_manager, "_read_all", unknown)
 
 
-@instead_of(Recollection, "begin", within=500, known=3)
-async def notes_no_producer_in_the_log(self: Recollection, confirmed_end: int) -> None:
+@instead_of(ProducerStateManager, "begin", within=500, known=3)
+async def notes_no_producer_in_the_log(self: ProducerStateManager, confirmed_end: int) -> None:
     return
 
 
@@ -212,14 +212,14 @@ async def notes_no_producer_in_the_log(self: Recollection, confirmed_end: int) -
 def skips_a_segment_when_one_ends(patch: Patch) -> None:
     """The next one is the last of the record, wherever that begins: it is read from its own first record on."""
 
-    async def broken(self: LogReader, position: int) -> OpenSegment | None:
+    async def broken(self: LogReader, position: int) -> LogSegmentReader | None:
         record = await self._chain.refresh()
         self._check_left(position)
         last = record.last
         if last is None or position >= (last.end_position or 2**63):
             return None
-        patch.setattr(OpenSegment, "_entry", lambda self, at: max(0, at - self.segment.first_position))
-        return OpenSegment(last, await self._ledgers.open(last), self._known.position)
+        patch.setattr(LogSegmentReader, "_entry", lambda self, at: max(0, at - self.segment.first_position))
+        return LogSegmentReader(last, await self._ledgers.open(last), self._known.position)
 
     patch.setattr(LogReader, "_opened_at", broken)
 
@@ -235,12 +235,12 @@ def reads_what_was_given_up(self: LogReader, position: Any) -> None:
 
 
 @instead_of(LogReader, "_opened_at", within=500, known=3)
-async def ends_a_tail_with_its_segment(self: LogReader, position: int) -> OpenSegment | None:
+async def ends_a_tail_with_its_segment(self: LogReader, position: int) -> LogSegmentReader | None:
     record = await self._chain.refresh()
     segment = record.segment_of(position)
     if segment is None:
         raise NoSuchEntry(0, position, 0)
-    return OpenSegment(segment, await self._ledgers.open(segment), self._known.position)
+    return LogSegmentReader(segment, await self._ledgers.open(segment), self._known.position)
 
 
 @instead_of(log_reader, "segment_at_time", within=500, known=1)
@@ -271,7 +271,7 @@ def deletes_under_a_legal_hold(patch: Patch) -> None:
     async def delete(self: Cleaner, ledger_id: int, _: Sequence[Segment]) -> bool:
         found = await self._ledgers.read(ledger_id)
         if found is not None:
-            await giving_up._delete(self._ledgers, found, await self._look())
+            await segment_deletion._delete(self._ledgers, found, await self._look())
         return True
 
     patch.setattr(Log, "truncate", truncate)
@@ -295,10 +295,10 @@ def leaves_what_is_given_up_in_the_chain(patch: Patch) -> None:
         return not gone and log_ledgers.is_needed(log, ledger, said, segments)
 
     patch.setattr(LogRecord, "truncated", truncated)
-    patch.setattr("metadata.records.logs.giving_up.is_needed", is_needed)
+    patch.setattr("metadata.records.logs.segment_deletion.is_needed", is_needed)
 
 
-@instead_of(giving_up, "is_needed", within=500, known=151)
+@instead_of(segment_deletion, "is_needed", within=500, known=151)
 def an_audit_deletes_what_a_living_writer_has_made(
     log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: tuple[Segment, ...]
 ) -> bool:
@@ -306,7 +306,7 @@ def an_audit_deletes_what_a_living_writer_has_made(
     return any(s.ledger_id == ledger.ledger_id for s in segments)
 
 
-@instead_of(giving_up, "is_needed", within=500, known=0)
+@instead_of(segment_deletion, "is_needed", within=500, known=0)
 def nobody_deletes_what_dead_writers_made(*_: Any) -> Any:
     return True
 
@@ -329,7 +329,7 @@ async def a_name_is_free_while_its_log_is_renamed(self: LogStore, identity: byte
     return log is None or log.record.deleted or log.record.identity == identity
 
 
-@instead_of(take_over, "_may_name", within=1000, known=332)
+@instead_of(takeover, "_may_name", within=1000, known=332)
 def deletes_the_segment_of_a_change_whose_answer_was_lost(*_: Any) -> Any:
     """A rival was faster to take over; the segment is in the log all the same."""
     return False

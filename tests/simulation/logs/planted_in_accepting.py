@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from bookledger.cluster.rebuilding import accepting, logs_behind
+from bookledger.cluster.rebuilding import record_repair, stale_logs
 from bookledger.cluster.rebuilding.logs import RebuiltLog
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.logs.log_record import LogRecord
@@ -13,7 +13,7 @@ from metadata.records.logs.log_store import LogStore
 from tests.simulation.engine.planted import Real, around, instead_of
 
 
-@instead_of(accepting, "log_behind", within=1000, known=22)
+@instead_of(record_repair, "find_stale_log", within=1000, known=22)
 async def accepting_brings_up_ledgers_and_no_logs(
     logs: LogStore, identity: bytes, ledgers: Sequence[LedgerRecord]
 ) -> tuple[LogRecord, None]:
@@ -22,7 +22,7 @@ async def accepting_brings_up_ledgers_and_no_logs(
     return standing.record, None
 
 
-@around(logs_behind, "_merged", within=1000, known=70)
+@around(stale_logs, "_merged", within=1000, known=70)
 def a_log_that_is_brought_up_has_the_epoch_of_the_copy(
     merged: Real, known: LogRecord, later: LogRecord
 ) -> LogRecord:
@@ -30,7 +30,7 @@ def a_log_that_is_brought_up_has_the_epoch_of_the_copy(
     return replace(record, epoch=known.epoch)
 
 
-@around(logs_behind, "rebuilt_log", within=1000, known=22)
+@around(stale_logs, "rebuilt_log", within=1000, known=22)
 def the_last_segment_is_left_out(rebuilt: Real, ledgers: Sequence[LedgerRecord], paged_us: int) -> RebuiltLog:
     last = max(one.ledger_id for one in ledgers)
     made: RebuiltLog = rebuilt([one for one in ledgers if one.ledger_id != last] or ledgers, paged_us)

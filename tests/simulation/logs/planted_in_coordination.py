@@ -14,7 +14,7 @@ from ledgers.logs.cursors.consumption import Consumption
 from ledgers.logs.cursors.poll_watch import PollWatch
 from ledgers.logs.record_batch import RecordBatch
 from ledgers.logs.sets.log_set import LogSet, _settled_from
-from ledgers.logs.sets.set_consumption import SetConsumption, Share
+from ledgers.logs.sets.set_consumption import AssignedLog, SetConsumption
 from metadata.records.coordination import log_shares
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_set_record import LogSetRecord
@@ -74,9 +74,9 @@ async def uses_a_new_log_before_the_one_that_its_keys_come_from(
     pass
 
 
-@around(Share, "offer", within=1000, known=60)
+@around(AssignedLog, "offer", within=1000, known=60)
 async def commits_a_batch_when_it_is_offered(
-    offer: Real, self: Share, batch: RecordBatch, ready: asyncio.Queue[tuple[Share, RecordBatch]]
+    offer: Real, self: AssignedLog, batch: RecordBatch, ready: asyncio.Queue[tuple[AssignedLog, RecordBatch]]
 ) -> None:
     assert self.consumption is not None
     assert self.consumption.cursor is not None
@@ -87,7 +87,7 @@ async def commits_a_batch_when_it_is_offered(
 
 @bug(within=1000, known=299)
 def goes_on_with_a_log_that_another_member_has_by_now(patch: Patch) -> None:
-    patch.setattr(Share, "is_over", property(lambda self: self.consumption is None))
+    patch.setattr(AssignedLog, "is_over", property(lambda self: self.consumption is None))
 
 
 @around(log_shares, "shared", within=1000, known=38)

@@ -10,7 +10,7 @@ from ledgers.logs import log_calls
 from ledgers.logs.cursors.cursor import Cursor
 from ledgers.logs.errors import NoSuchPosition
 from ledgers.logs.known_end import KnownEnd
-from ledgers.logs.producers.memory import ProducerMemory
+from ledgers.logs.producers.producer_memory import ProducerMemory
 from ledgers.logs.reading.log_reader import LogReader
 from ledgers.logs.writing.writer_shell import WriterShell
 from tests.simulation.engine.planted import Real, around, bug, instead_of
@@ -21,7 +21,7 @@ Patch = pytest.MonkeyPatch
 # --- one end -------------------------------------------------------------------------------------------
 
 
-@instead_of(KnownEnd, "reaches", within=500, known=24)
+@instead_of(KnownEnd, "advance_to", within=500, known=24)
 def the_known_end_goes_back(self: KnownEnd, position: int) -> int:
     self.position = position
     return position

@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from bookledger.cluster.rebuilding import accepting
+from bookledger.cluster.rebuilding import record_repair
 from ledgers.logs import log_calls
 from ledgers.logs.forks.forking import Forking
-from ledgers.logs.reading.log_reader import OpenSegment
+from ledgers.logs.reading.log_reader import LogSegmentReader
 from metadata.records.ledger_store import VersionedRecord
-from metadata.records.logs.giving_up import Cleaner, UnneededSegments
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord
 from metadata.records.logs.log_store import LogStore, VersionedLog
 from metadata.records.logs.segment import POSITION_MAX
-from metadata.records.logs.sharing import Fork, Maker
+from metadata.records.logs.segment_deletion import Cleaner, UnneededSegments
+from metadata.records.logs.shared_ledgers import Fork, Maker
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 
 
@@ -55,10 +55,10 @@ def a_fork_shares_before_it_is_named(patch: pytest.MonkeyPatch) -> None:
 
 @bug(within=1000, known=36)
 def a_fork_reads_what_was_appended_to_its_log_since(patch: pytest.MonkeyPatch) -> None:
-    def end(self: OpenSegment) -> int:
+    def end(self: LogSegmentReader) -> int:
         return self.segment.first_position + self._reader.last_add_confirmed + 1
 
-    patch.setattr(OpenSegment, "end", property(end))
+    patch.setattr(LogSegmentReader, "end", property(end))
 
 
 @around(LogRecord, "released", within=1000, known=36)
@@ -95,14 +95,14 @@ async def the_record_of_a_deleted_log_does_not_stay_for_its_forks(self: Cleaner,
     await self._logs.forget(found)
 
 
-@instead_of(accepting, "forks_behind", within=1000, known=806)
+@instead_of(record_repair, "find_unnamed_forks", within=1000, known=806)
 async def accepting_older_metadata_forgets_the_forks_of_a_log(
     logs: LogStore, identity: bytes, forks: Sequence[Fork]
 ) -> None:
     """Which have its ledgers all the same."""
 
 
-@around(accepting, "forks_of", within=1000, known=806)
+@around(record_repair, "forks_of", within=1000, known=806)
 def a_fork_is_named_with_less_than_it_needs(
     named: Real, logs: Sequence[LogRecord]
 ) -> dict[bytes, tuple[Fork, ...]]:

@@ -73,4 +73,4 @@ def gives_up_one_segment_too_many(patch: Patch) -> None:
             return found
         return retention.Judgement(found.next.end_position, None)
 
-    patch.setattr("metadata.records.logs.retained.judge", broken)
+    patch.setattr("metadata.records.logs.retention_view.judge", broken)

@@ -30,15 +30,15 @@ from ledgers.logs.writing import record_clock
 from ledgers.logs.writing.log_writer import LogWriter
 from ledgers.logs.writing.record_clock import RecordClock
 from metadata import keys
-from metadata.memory import Waker
+from metadata.memory_store import Waker
 from metadata.records import ledger_codec
 from metadata.records.coordination import cursor_record, election_record
 from metadata.records.ledger_record import Shape, Tombstone
 from metadata.records.ledger_store import LedgerStore
 from metadata.records.logs import log_codec, log_record
-from metadata.records.logs.giving_up import UnneededSegments
 from metadata.records.logs.log_record import LogRecord, LogSettings
 from metadata.records.logs.segment import Segment
+from metadata.records.logs.segment_deletion import UnneededSegments
 from tests.simulation.engine.loop import OWNER, VirtualLoop
 from tests.simulation.shells.adapters import in_order
 from tests.simulation.shells.metadata import VirtualMetadata, VirtualStore

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from metadata import keys
 from metadata.errors import MetadataError, OutcomeUnknown, StoreUnavailable, WatchCompacted
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEvent, check_value
 from tests.simulation.cores.plans.plan import METADATA
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bookie.index.index import Index
-from bookie.storage import frames, ledger_states
+from bookie.storage import ledger_states, stored_frames
 from bookie.storage.bookie import Bookie
 from tests.simulation.engine.world import Violation
 
@@ -76,7 +76,7 @@ class Calm:
                 raise Violation("rest", f"ledger {ledger.ledger_id} is still in limbo")
             if ledger.is_deleted:
                 self._is_forgotten(ledger)
-        if len(self._bookie.files._open) > frames.OPEN_SEGMENTS_MAX or self._bookie.intake.bytes:
+        if len(self._bookie.files._open) > stored_frames.OPEN_SEGMENTS_MAX or self._bookie.intake.bytes:
             raise Violation("bound", "files or bytes of the queue are held")
         self._is_compact(self._bookie.index)
 

@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable
 
 from bookie.errors import LogFailed
 from bookie.storage.bookie import Bookie
-from bookie.upkeep.collecting.collector import Collected, Collector
-from bookie.upkeep.collecting.compactor import Compacted, Compactor
+from bookie.upkeep.collecting.collector import CollectionResult, Collector
+from bookie.upkeep.collecting.compactor import CompactionResult, Compactor
 from bookie.upkeep.mending.repair import Repair
 from bookie.upkeep.reports import RepairReport, ScrubReport
 from bookie.upkeep.scrubbing.scrubber import Scrubber
 from metadata import keys
 from metadata.errors import MetadataError
 from metadata.healing.collection_progress import passed_by_all, retire
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import Tombstone
@@ -137,7 +137,7 @@ class Chores:
             raise Violation("B3", f"ledger {ledger.ledger_id} is deleted, and was not forgotten")
         ledger.is_gone = True
 
-    def _tell(self, done: Collected, lied: set[int]) -> None:
+    def _tell(self, done: CollectionResult, lied: set[int]) -> None:
         reached = self._site.reached
         if done.ledgers_forgotten:
             reached(UpkeepProbe.FORGOTTEN)
@@ -152,7 +152,7 @@ class Chores:
         for ledger in self._site.ledgers:
             # After a loss of the index the log has it again, and copies say whose it is: until it is collected again.
             ledger.is_gone &= not self._bookie.states.peek(ledger.ledger_id).known
-        done: Compacted = await self._compactor.compact(ratio)
+        done: CompactionResult = await self._compactor.compact(ratio)
         self._site.note("%s", done)
         if done.segments_kept:
             self._site.reached(UpkeepProbe.SEGMENT_KEPT)

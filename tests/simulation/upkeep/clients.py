@@ -10,7 +10,7 @@ from typing import Any
 
 from bookie.serving.lookups.verifiers import Verifiers
 from bookie.storage.bookie import Bookie
-from bookie.wire.columns import NO_ENTRIES
+from bookie.wire.columnar_entries import NO_ENTRIES
 from bookie.wire.messages import Credential, Frame, ReadRequest, Status
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from metadata.records.ledger_store import LedgerStore

@@ -21,7 +21,7 @@ from bookie.storage.bookie import Bookie
 from bookie.upkeep.mending.limbo import enter_limbo
 from metadata import keys
 from metadata.errors import MetadataError
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records import cluster
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_store import LedgerStore

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from bookie.log.format import Record
-from bookie.log.writer import LogWriter
+from bookie.log.format import BookieLogRecord
+from bookie.log.group_commit import BookieLogWriter
 from tests.simulation.engine.threads import ThreadedLoop
 
 
-class SteppedLogWriter(LogWriter):
+class SteppedLogWriter(BookieLogWriter):
     """Belongs to an `ThreadedLoop`. What `_run` does, a turn at a time."""
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
@@ -25,7 +25,7 @@ class SteppedLogWriter(LogWriter):
     def start(self) -> None:
         """Turns come when something waits."""
 
-    def submit(self, record: Record, ticket: object, *, deferred_sync: bool = False) -> int:
+    def submit(self, record: BookieLogRecord, ticket: object, *, deferred_sync: bool = False) -> int:
         size = super().submit(record, ticket, deferred_sync=deferred_sync)
         self._want_turn()
         return size

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from bookie.errors import BookieError
 from bookie.index.index import Index
-from bookie.index.ledger_state import Fence, LedgerState
+from bookie.index.local_ledger_state import Fence, LocalLedgerState
 from bookie.log.format import RecordKind
-from bookie.storage.frames import SegmentFiles
 from bookie.storage.page_reader import read_page
-from bookie.wire.columns import Columns
+from bookie.storage.stored_frames import SegmentFiles
+from bookie.wire.columnar_entries import Columns
 from bookie.wire.messages import EntryRange
 from tests.bookie.simulated_disk import SimulatedDisk
 from tests.simulation.engine.world import Violation
@@ -41,7 +41,7 @@ class View:
     name: str
     index: Index
     files: SegmentFiles
-    state_of: Callable[[int], LedgerState]
+    state_of: Callable[[int], LocalLedgerState]
     all_limbo: bool = False
 
 
@@ -93,14 +93,14 @@ def _filled(site: Site, copy: SimulatedDisk, index: Index) -> Index:
     return index
 
 
-def _states(index: Index) -> Callable[[int], LedgerState]:
-    return lambda ledger_id: index.ledger(ledger_id) or LedgerState(ledger_id)
+def _states(index: Index) -> Callable[[int], LocalLedgerState]:
+    return lambda ledger_id: index.ledger(ledger_id) or LocalLedgerState(ledger_id)
 
 
 # --- entries ------------------------------------------------------------------------------------
 
 
-def _look_at_entries(site: Site, view: View, ledger: Ledger, state: LedgerState) -> None:
+def _look_at_entries(site: Site, view: View, ledger: Ledger, state: LocalLedgerState) -> None:
     index, ledger_id = view.index, ledger.ledger_id
     recent = index.recent_holding(ledger_id, 0, LAST)
     places, through = index.page(ledger_id, 0, LAST, recent, PAGE_BYTES)
@@ -157,7 +157,7 @@ def check_bytes(site: Site, who: str, ledger: Ledger, columns: Columns) -> set[i
 # --- states -------------------------------------------------------------------------------------
 
 
-def _look_at_state(view: View, ledger: Ledger, state: LedgerState) -> None:
+def _look_at_state(view: View, ledger: Ledger, state: LocalLedgerState) -> None:
     is_closed, ledger_id = ledger.record.is_closed, ledger.ledger_id
     about_to = view.all_limbo and ledger.is_listed
     is_excused = ledger.state_excused and (

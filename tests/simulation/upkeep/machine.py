@@ -11,7 +11,7 @@ import lmdb
 
 from bookie.index.index import Index
 from bookie.log.format import SEGMENT_HEADER
-from bookie.log.segments import resume_or_begin
+from bookie.log.segment_files import resume_or_begin
 from tests.bookie.logs import INCARNATION
 from tests.bookie.platter import Inode
 from tests.bookie.simulated_disk import Loss, SimulatedDisk, disk_with

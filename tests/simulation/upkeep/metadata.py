@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from metadata import keys
 from metadata.errors import StoreUnavailable
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import ledger_codec
 from metadata.records.ledger_record import LedgerRecord, Tombstone
 from metadata.store import Page, Versioned

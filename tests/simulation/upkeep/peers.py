@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-from bookie.upkeep.peers import PeersFailed
-from bookie.wire.columns import Columns
+from bookie.upkeep.repair_client import PeersFailed
+from bookie.wire.columnar_entries import Columns
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from tests.bookie.entries import columns_of, entry_of
 
@@ -17,7 +17,7 @@ PAGE_SECONDS = 0.002
 
 
 class Replicas:
-    """Keeps the contract of `bookie.upkeep.peers.Peers`. `failures`: how often nobody answers."""
+    """Keeps the contract of `bookie.upkeep.repair_client.Peers`. `failures`: how often nobody answers."""
 
     def __init__(self, ledgers: Ledgers, payload_bytes: int) -> None:
         self._ledgers = ledgers

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from bookie.index.frame_locations import FrameLocation
 from bookie.index.index import Index
-from bookie.index.ledger_state import Fence
-from bookie.index.places import FrameLocation
+from bookie.index.local_ledger_state import Fence
 from bookie.index.usage import UsageTable
 from bookie.log import manifest
-from bookie.storage import frames, page_reader
+from bookie.storage import page_reader, stored_frames
 from bookie.storage.bookie import Bookie
 from bookie.storage.core import state_record
 from bookie.storage.ledger_states import LedgerStates
@@ -47,7 +47,7 @@ async def deletes_a_segment_before_the_checkpoint(self: Compactor, segment: int)
     moved = await self._move_frames(segment)
     (now,) = [one for one in self._sealed() if one.number == segment]
     await self._move_states(segment)
-    return (await self._delete([now])).plus(compactor.Compacted(bytes_moved=moved))
+    return (await self._delete([now])).plus(compactor.CompactionResult(bytes_moved=moved))
 
 
 @around(Compactor, "_delete", within=400, known=7)
@@ -274,7 +274,7 @@ def believes_frames_that_it_has_not_read(patch: Patch) -> None:
         return windows(self, *about, verify=False)
 
     patch.setattr(Inventory, "windows", unverified)
-    patch.setattr(frames.SegmentFiles, "doubt", lambda self, places: None)
+    patch.setattr(stored_frames.SegmentFiles, "doubt", lambda self, places: None)
 
 
 @around(Mender, "fill")
@@ -297,7 +297,7 @@ async def names_itself_before_it_has_the_entries(self: Any, *_: Any, **__: Any) 
 @bug(within=50, known=3)
 def takes_damage_for_absence(patch: Patch) -> None:
     """R6, F11: a record that cannot be read holds nothing."""
-    read_frame = frames.read_frame
+    read_frame = stored_frames.read_frame
 
     def broken(*arguments: Any) -> Columns:
         columns = read_frame(*arguments)

@@ -11,7 +11,7 @@ from bookie.disk.disk import Disk
 from bookie.errors import BookieError
 from bookie.index.claims import check_before_rebuild, claims_of
 from bookie.index.index import Index
-from bookie.offline import rebuild, salvage
+from bookie.offline import log_salvage, rebuild
 from bookie.offline.damage import LogScan
 from tests.bookie.logs import INCARNATION
 from tests.simulation.engine.threads import Died
@@ -46,8 +46,8 @@ def salvaged(disk: Disk, aside: Disk, index: Index) -> bool:
     """As `bookledger bookie salvage`; whether the index fits the log that is left."""
     claims = claims_of(index)
     scan = LogScan(disk, INCARNATION, claims)
-    for damaged in salvage.find(scan):
-        salvage.mend(disk, aside, damaged, INCARNATION, claims)
+    for damaged in log_salvage.find(scan):
+        log_salvage.mend(disk, aside, damaged, INCARNATION, claims)
     return scan.checkpoint_fits
 
 

@@ -8,15 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from bookie.log import segments
-from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, Record, decode_header, place_of, record_bytes
+from bookie.log import segment_files
+from bookie.log.format import (
+    RECORD_HEADER,
+    SEGMENT_HEADER,
+    BookieLogRecord,
+    decode_header,
+    place_of,
+    record_bytes,
+)
 from tests.simulation.engine.chance import Stream
 
 from .plan import Rot
 from .probes import UpkeepProbe
 from .site import Site
 
-Hit = tuple[int, Record]
+Hit = tuple[int, BookieLogRecord]
 """A record and where it stands."""
 
 
@@ -39,7 +46,7 @@ def lose_segment(site: Site, nth: int) -> None:
     if not names:
         return
     name = names[nth % len(names)]
-    here = {p: record for p, record in site.durable if segments.name_of(place_of(p)[0]) == name}
+    here = {p: record for p, record in site.durable if segment_files.name_of(place_of(p)[0]) == name}
     for record in here.values():
         excuse(site, record, here)
     site.machine.disk.lose(name)
@@ -48,7 +55,7 @@ def lose_segment(site: Site, nth: int) -> None:
     site.reached(UpkeepProbe.SEGMENT_LOST)
 
 
-def excuse(site: Site, record: Record, lost: Container[int]) -> None:
+def excuse(site: Site, record: BookieLogRecord, lost: Container[int]) -> None:
     """A copy of what this record says is lost, with all that stands at the `lost` positions.
 
     An entry of which the index knows another whole copy, one that compaction is not about to leave, is to be given
@@ -87,13 +94,14 @@ def _witnessed(site: Site) -> list[Hit]:
     return [
         (position, record)
         for position, record in found
-        if segments.name_of(place_of(position)[0]) in sealed or (position < synced and position != witness)
+        if segment_files.name_of(place_of(position)[0]) in sealed
+        or (position < synced and position != witness)
     ]
 
 
 def _synced(site: Site, position: int) -> int:
     segment, offset = place_of(position)
-    name = segments.name_of(segment)
+    name = segment_files.name_of(segment)
     header = site.machine.disk.durable_bytes(name, offset, offset + RECORD_HEADER.size)
     return decode_header(header, position=position).synced
 
@@ -101,7 +109,7 @@ def _synced(site: Site, position: int) -> int:
 def _hit(site: Site, hits: list[Hit], hit: Hit, how: str, chance: Stream) -> None:
     position, record = hit
     segment, offset = place_of(position)
-    name, size = segments.name_of(segment), record_bytes(record)
+    name, size = segment_files.name_of(segment), record_bytes(record)
     excuse(site, record, (position,))
     match how:
         case "a lost write":

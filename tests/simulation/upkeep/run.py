@@ -11,9 +11,9 @@ from unittest.mock import patch
 
 from bookie.errors import BookieError
 from bookie.index import index
-from bookie.log import appender, writer
+from bookie.log import appender, group_commit
 from bookie.storage import bookie as bookie_module
-from bookie.storage import frames, ledger_states
+from bookie.storage import ledger_states, stored_frames
 from bookie.storage.bookie import Bookie
 from bookie.storage.page_reader import PageReader
 from bookie.upkeep.collecting import collector, compactor
@@ -146,7 +146,7 @@ def _small_sizes(sizes: Sizes) -> Iterator[None]:
         (appender, "SMALL_GROUP_BYTES", sizes.group // 2),
         (appender, "ZERO_STEP_BYTES", max(sizes.group // 2, sizes.step)),
         (appender, "RESERVE_STEP_BYTES", sizes.step),
-        (writer, "GROUP_BYTES_MAX", sizes.group),
+        (group_commit, "GROUP_BYTES_MAX", sizes.group),
         (compactor, "BATCH_BYTES", sizes.batch),
         (compactor, "STATES_PER_BATCH", sizes.few),
         (collector, "LEDGERS_PER_BATCH", sizes.few),
@@ -154,13 +154,13 @@ def _small_sizes(sizes: Sizes) -> Iterator[None]:
         (limbo, "LEDGERS_PER_BATCH", sizes.few),
         (ledger_states, "STATES_MAX", sizes.states),
         (index, "ROWS_PER_CALL", sizes.few),
-        (frames, "OPEN_SEGMENTS_MAX", sizes.few),
+        (stored_frames, "OPEN_SEGMENTS_MAX", sizes.few),
         (gap_filling, "STORE_BYTES", sizes.batch),
         (inventory, "WINDOW_ENTRIES", 4 * sizes.few),
         (inventory, "FRAMES_PER_WINDOW", sizes.few),
         (inventory, "BATCH_BYTES", sizes.batch),
         (segment_check, "STEP_BYTES", sizes.batch),
-        (bookie_module, "LogWriter", SteppedLogWriter),
+        (bookie_module, "BookieLogWriter", SteppedLogWriter),
     )
     with ExitStack() as stack:
         for module, name, bound in bounds:

@@ -11,8 +11,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from bookie.index.frame_locations import RecentLocations
 from bookie.index.index import Index
-from bookie.index.places import RecentPlaces
 
 MEMORY = Path("/dev/shm")
 """Where LMDB's files cost no disk, if there is such a place."""
@@ -54,7 +54,7 @@ class Shelf:
 
 def forget_memory(index: Index) -> None:
     """The process that had it open is gone."""
-    index._recent, index._moving = RecentPlaces(), RecentPlaces()
+    index._recent, index._moving = RecentLocations(), RecentLocations()
     index.notes._recent, index.notes._moving = {}, {}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from qjm_compat.edits import EditOp, encode_op
-from qjm_compat.edits.frames import Buffer
+from qjm_compat.edits.op_frames import Buffer
 from spark.edits.columns import EditColumns
 from spark.edits.fields import COLUMNS
 from spark.edits.frames import slices

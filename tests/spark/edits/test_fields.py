@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from qjm_compat.edits import EditOp
-from qjm_compat.edits.fields.access import AclChange, Permission
+from qjm_compat.edits.fields.permissions import AclChange, Permission
 from qjm_compat.edits.fields.xattrs import XAttrChange
 from qjm_compat.edits.ops import attributes, cache, files, namespace, segments, snapshots, tokens
 from qjm_compat.edits.ops.cache import CacheDirective, CachePool

@@ -13,10 +13,10 @@ from bookledger.cli.processes import BOOKLEDGER
 from ledgers import DigestType, LedgerError
 from qjm_compat.batch import Batch, entries_of
 from qjm_compat.edits import encode_frame
-from spark.credentials import Access
 from spark.edits.frames import SLICE_BYTES
 from spark.edits.reading import SegmentRange, record_batches
-from spark.planning.ranges import EntryRange
+from spark.executor_access import ExecutorAccess
+from spark.planning.ranges import LedgerRange
 from tests.qjm_compat.transfer.made_directories import LAYOUT, frame, frames
 from tests.spark.conftest import Cluster
 
@@ -24,7 +24,7 @@ EVERY_TXID = 2**63 - 1
 
 
 def ranges_of(ledger_id: int, first_entry: int, last_entry: int) -> list[SegmentRange]:
-    return [SegmentRange(1, LAYOUT, EntryRange(ledger_id, first_entry, last_entry), 1, EVERY_TXID)]
+    return [SegmentRange(1, LAYOUT, LedgerRange(ledger_id, first_entry, last_entry), 1, EVERY_TXID)]
 
 
 def txids(cluster: Cluster, ledger_id: int, cuts: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -32,7 +32,7 @@ def txids(cluster: Cluster, ledger_id: int, cuts: Sequence[tuple[int, int]]) -> 
     return [
         [
             txid
-            for batch in record_batches(Access(cluster.uri), ranges_of(ledger_id, *cut), ["txid"])
+            for batch in record_batches(ExecutorAccess(cluster.uri), ranges_of(ledger_id, *cut), ["txid"])
             for txid in batch.column("txid").to_pylist()
         ]
         for cut in cuts
@@ -64,7 +64,7 @@ def test_a_batch_that_ends_behind_a_range_is_of_the_task_it_begins_in(cluster: C
 def test_a_large_batch_becomes_rows_a_slice_at_a_time(cluster: Cluster) -> None:
     batch = Batch(1, 20_000, frames(1, 20_000, 400))
     ledger_id = cluster.write(entries_of(batch))
-    found = list(record_batches(Access(cluster.uri), ranges_of(ledger_id, 0, 100), ["txid", "body"]))
+    found = list(record_batches(ExecutorAccess(cluster.uri), ranges_of(ledger_id, 0, 100), ["txid", "body"]))
     assert sum(one.num_rows for one in found) == 20_000
     assert len(found) >= len(batch.records) / (3 * SLICE_BYTES)
     assert max(one.num_rows for one in found) <= 2 * SLICE_BYTES / len(frame(1, 400))
@@ -75,7 +75,7 @@ def test_an_edit_that_nobody_can_decode_is_named_with_its_segment(cluster: Clust
     ledger_id = cluster.write(entries_of(Batch(1, 3, records)))
     expected = f"segment 1 of the journal, in ledger {ledger_id}: txid 2, of op code 127, cannot be decoded"
     with pytest.raises(LedgerError, match=expected):
-        list(record_batches(Access(cluster.uri), ranges_of(ledger_id, 0, 0), ["txid", "path"]))
+        list(record_batches(ExecutorAccess(cluster.uri), ranges_of(ledger_id, 0, 0), ["txid", "path"]))
     assert txids(cluster, ledger_id, [(0, 0)]) == [[1, 2, 3]]
 
 
@@ -94,7 +94,7 @@ def test_a_segment_that_is_purged_while_it_is_read_is_named(cluster: Cluster) ->
         for entry in entries_of(Batch(first, 1000, frames(first, first + 999, 2000)))
     ]
     ledger_id = cluster.write(entries)
-    batches = record_batches(Access(cluster.uri), ranges_of(ledger_id, 0, len(entries) - 1), ["body"])
+    batches = record_batches(ExecutorAccess(cluster.uri), ranges_of(ledger_id, 0, len(entries) - 1), ["body"])
     next(batches)
     cluster.client.delete_ledger(ledger_id)
     collect = [sys.executable, *BOOKLEDGER, "bookie", "gc", "run", "--all"]
@@ -109,7 +109,7 @@ def test_a_journals_password_is_for_those_of_its_ledgers_that_have_one(cluster: 
     plain = cluster.write(entries)
     guarded = cluster.write(entries, password=b"open sesame", digest=DigestType.HMAC_SHA256)
     ranges = ranges_of(plain, 0, 0) + ranges_of(guarded, 0, 0)
-    found = record_batches(Access(cluster.uri, b"open sesame"), ranges, ["txid"])
+    found = record_batches(ExecutorAccess(cluster.uri, b"open sesame"), ranges, ["txid"])
     assert [one.num_rows for one in found] == [6]
     with pytest.raises(LedgerError, match=f"in ledger {guarded}: the password does not fit"):
-        list(record_batches(Access(cluster.uri, b"sesame"), ranges, ["txid"]))
+        list(record_batches(ExecutorAccess(cluster.uri, b"sesame"), ranges, ["txid"]))

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from qjm_compat.edits import EditOp
-from qjm_compat.edits.fields.access import Permission
+from qjm_compat.edits.fields.permissions import Permission
 from qjm_compat.edits.ops import namespace
 from tests.qjm_compat.edits.real_segments import FOLDER, NAMES, needs_segments
 from tests.qjm_compat.transfer.made_directories import version

@@ -16,10 +16,10 @@ from ledgers.aio import LedgerClient
 from metadata import open_store
 from metadata.records.ledger_record import DigestType
 from metadata.records.ledger_store import LedgerStore
-from spark.credentials import Access
-from spark.executors.opening import open_closed
-from spark.executors.reading import record_batches
-from spark.planning.ranges import EntryRange
+from spark.executor_access import ExecutorAccess
+from spark.executors.planned_ledgers import open_closed
+from spark.executors.range_reader import record_batches
+from spark.planning.ranges import LedgerRange
 from tests.spark.conftest import Cluster
 from tests.spark.made import closed
 from tests.support.etcd import EtcdServer
@@ -30,9 +30,10 @@ LARGE = 3000
 
 
 def rows(cluster: Cluster, password: bytes, *ledger_ids: int) -> int:
-    ranges = [EntryRange(ledger_id, 0, 1) for ledger_id in ledger_ids]
+    ranges = [LedgerRange(ledger_id, 0, 1) for ledger_id in ledger_ids]
     return sum(
-        batch.num_rows for batch in record_batches(Access(cluster.uri, password), ranges, ["entry_id"])
+        batch.num_rows
+        for batch in record_batches(ExecutorAccess(cluster.uri, password), ranges, ["entry_id"])
     )
 
 
@@ -50,8 +51,8 @@ def test_a_ledger_that_is_deleted_while_it_is_read_was_there_when_the_job_was_pl
     cluster: Cluster,
 ) -> None:
     ledger_id = cluster.write([bytes(4096)] * LARGE)
-    wanted = [EntryRange(ledger_id, 0, LARGE - 1)]
-    batches: Iterator[object] = iter(record_batches(Access(cluster.uri), wanted, ["payload"]))
+    wanted = [LedgerRange(ledger_id, 0, LARGE - 1)]
+    batches: Iterator[object] = iter(record_batches(ExecutorAccess(cluster.uri), wanted, ["payload"]))
     next(batches)
     cluster.client.delete_ledger(ledger_id)
     collect = [sys.executable, *BOOKLEDGER, "bookie", "gc", "run", "--all"]

@@ -9,11 +9,11 @@ import sys
 import pytest
 
 from bookie.wire import FRAME_BYTES_MAX
-from spark.credentials import Access
+from spark.executor_access import ExecutorAccess
 from spark.executors import task_client
-from spark.executors.reading import record_batches
+from spark.executors.range_reader import record_batches
 from spark.executors.task_client import PAGE_BYTES
-from spark.planning.ranges import EntryRange
+from spark.planning.ranges import LedgerRange
 from tests.spark.conftest import Cluster
 
 
@@ -23,8 +23,8 @@ def test_a_page_is_three_full_frames(cluster: Cluster, entry_bytes: int) -> None
     entries = frames * frame_entries
     with cluster.writer(write_quorum=3) as writer:
         writer.append_batch([bytes(entry_bytes)] * entries)
-    wanted = [EntryRange(writer.ledger_id, 0, entries - 1)]
-    batches = record_batches(Access(cluster.uri), wanted, ["entry_id", "payload"])
+    wanted = [LedgerRange(writer.ledger_id, 0, entries - 1)]
+    batches = record_batches(ExecutorAccess(cluster.uri), wanted, ["entry_id", "payload"])
     assert [batch.num_rows for batch in batches] == [3 * frame_entries] * (frames // 3)
 
 
@@ -55,11 +55,11 @@ def page_faults(first: str) -> int:
 
 COLLECTED_AFTER_A_TASK = """
 import gc
-from spark.credentials import Access
-from spark.executors.reading import record_batches
-from spark.planning.ranges import EntryRange
+from spark.executor_access import ExecutorAccess
+from spark.executors.range_reader import record_batches
+from spark.planning.ranges import LedgerRange
 imported = len(gc.get_objects())
-assert list(record_batches(Access({!r}), [EntryRange({}, 0, 0)], ["payload"]))
+assert list(record_batches(ExecutorAccess({!r}), [LedgerRange({}, 0, 0)], ["payload"]))
 print(len(gc.get_objects()) / imported)
 """
 

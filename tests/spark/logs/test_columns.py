@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookie.wire.columns import Columns, of_payloads
+from bookie.wire.columnar_entries import Columns, of_payloads
 from ledgers import NewRecord, RecordUnreadable
 from ledgers.logs.record_batch import Numbered, decode, encode
-from spark.logs.columns import TYPES, LogColumns, Times
+from spark.logs.columns import TYPES, LogColumns, TimeRange
 
 NAMES = list(TYPES)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=20)
@@ -72,10 +72,10 @@ def test_each_record_is_a_row_with_the_fields_that_it_was_appended_with(
     records: list[bytes | NewRecord], time: int, first_entry: int, segment_start: int
 ) -> None:
     page = page_of(entries_of(records, time), first_entry)
-    batch = LogColumns("orders", segment_start, Times(), NAMES).batch(page)
+    batch = LogColumns("orders", segment_start, TimeRange(), NAMES).batch(page)
     assert rows_of(batch) == slow_rows(page, segment_start)
     batch.validate(full=True)
-    heads = LogColumns("orders", segment_start, Times(), ["position", "time"]).batch(page)
+    heads = LogColumns("orders", segment_start, TimeRange(), ["position", "time"]).batch(page)
     assert rows_of(heads) == [
         {name: row[name] for name in ("position", "time")} for row in slow_rows(page, segment_start)
     ]
@@ -86,7 +86,7 @@ def test_records_of_other_times_are_left_out(
     times: list[int], start_us: int | None, stop_us: int | None
 ) -> None:
     page = page_of([entry for time in sorted(times) for entry in encode([b"%d" % time], time).entries()])
-    batch = LogColumns("orders", 0, Times(start_us, stop_us), ["payload"]).batch(page)
+    batch = LogColumns("orders", 0, TimeRange(start_us, stop_us), ["payload"]).batch(page)
     chosen = [t for t in sorted(times) if (start_us or 0) <= t < (10 if stop_us is None else stop_us)]
     assert [int(payload) for payload in batch.column("payload").to_pylist()] == chosen
 
@@ -103,7 +103,7 @@ def test_a_damaged_record_is_refused_as_the_decoder_of_records_refuses_it(
     else:
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     page = page_of([*entries[:number], bytes(damaged), *entries[number + 1 :]])
-    columns = LogColumns("orders", 0, Times(), NAMES)
+    columns = LogColumns("orders", 0, TimeRange(), NAMES)
     if (why := _refusal(page)) is not None:
         with pytest.raises(RecordUnreadable, match=f"^{re.escape(why)}$"):
             columns.batch(page)

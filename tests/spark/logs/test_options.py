@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyspark.sql.types import StructType
 
-from spark.logs.columns import DEFAULT_COLUMNS, Times
+from spark.logs.columns import DEFAULT_COLUMNS, TimeRange
 from spark.logs.options import LogOptions
 from spark.planning.selection import BadSelection
 
@@ -15,7 +15,7 @@ ORDERS = URI | {"log": "orders"}
 
 def test_a_log_is_read_from_its_oldest_record_to_its_end_in_all_columns() -> None:
     options = LogOptions.of(ORDERS).for_batch()
-    assert (options.start_position, options.stop_position, options.times) == (None, None, Times())
+    assert (options.start_position, options.stop_position, options.times) == (None, None, TimeRange())
     assert options.columns == DEFAULT_COLUMNS
     assert LogOptions.of(URI | {"set": "sales"}).columns == ("log", *DEFAULT_COLUMNS)
 
@@ -24,7 +24,7 @@ def test_times_are_microseconds_of_any_time_zone() -> None:
     options = LogOptions.of(
         ORDERS | {"startingTime": "1970-01-01T01:00:00+01:00", "endingTime": "1970-01-01T00:00:01.000001Z"}
     )
-    assert options.times == Times(0, 1_000_001)
+    assert options.times == TimeRange(0, 1_000_001)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ledgers import LedgerError
 from metadata.records.logs.segment import Segment
-from spark.logs.columns import Times
-from spark.logs.parts import parts_between
+from spark.logs.columns import TimeRange
+from spark.logs.segment_parts import parts_between
 
 
 def chain(*segments: tuple[int, int | None, int, int]) -> list[Segment]:
@@ -28,7 +28,7 @@ def test_each_position_is_in_one_part(start: int, length: int) -> None:
     assert [n for part in parts for n in range(part.start, part.stop)] == list(range(start, start + length))
     for part in parts:
         assert part.segment.holds(part.start) and part.segment.holds(part.stop - 1)
-        assert part.times == Times()
+        assert part.times == TimeRange()
         assert part.last_entry == part.stop - 1 - part.segment.first_position
 
 
@@ -43,7 +43,7 @@ def test_what_is_read_of_times_is_from_the_first_record_of_one_time_to_before_th
     segments = chain((0, 10, times[0], times[9]), (10, 20, times[10], times[19]), (20, None, times[20], 0))
     read = [
         n
-        for part in parts_between("orders", segments, 0, 25, Times(start_us, stop_us))
+        for part in parts_between("orders", segments, 0, 25, TimeRange(start_us, stop_us))
         for n in range(part.start, part.stop)
         if (part.times.start_us or 0) <= times[n]
         and (part.times.stop_us is None or times[n] < part.times.stop_us)
@@ -54,8 +54,8 @@ def test_what_is_read_of_times_is_from_the_first_record_of_one_time_to_before_th
 
 def test_a_segment_whose_writers_clock_was_ahead_counts_by_what_the_chain_says() -> None:
     """As in `Log.position_at`: the chain's times never go back, whatever its records have."""
-    parts = parts_between("orders", CHAIN, 0, 25, Times(200, 250))
-    assert [(part.start, part.stop, part.times) for part in parts] == [(10, 20, Times(200, 250))]
+    parts = parts_between("orders", CHAIN, 0, 25, TimeRange(200, 250))
+    assert [(part.start, part.stop, part.times) for part in parts] == [(10, 20, TimeRange(200, 250))]
 
 
 def test_segments_that_are_missing_are_not_taken_for_an_end() -> None:

@@ -13,7 +13,7 @@ from spark.planning import ranges as planning
 from spark.planning.ranges import (
     LEDGER_OVERHEAD_BYTES,
     PARTITIONS_MAX,
-    EntryRange,
+    LedgerRange,
     cost_of,
     plan,
 )
@@ -33,11 +33,11 @@ def extents_of_ledgers(draw: st.DrawFn) -> list[Extent]:
     return [extent for extent in found if extent.entries]
 
 
-def entries_of(ranges: list[EntryRange]) -> list[tuple[int, int]]:
+def entries_of(ranges: list[LedgerRange]) -> list[tuple[int, int]]:
     return [(r.ledger_id, entry) for r in ranges for entry in range(r.first_entry, r.last_entry + 1)]
 
 
-def cost_of_task(task: Sequence[EntryRange], extents: list[Extent]) -> int:
+def cost_of_task(task: Sequence[LedgerRange], extents: list[Extent]) -> int:
     of_ledger = {extent.record.ledger_id: extent for extent in extents}
     entries = sum(cost_of(of_ledger[r.ledger_id], r.first_entry, r.last_entry) for r in task)
     return entries + LEDGER_OVERHEAD_BYTES * (len(task) - 1)
@@ -45,7 +45,9 @@ def cost_of_task(task: Sequence[EntryRange], extents: list[Extent]) -> int:
 
 def share_of(extents: list[Extent], target: int) -> int:
     """What each of as few tasks as possible costs."""
-    whole = cost_of_task([EntryRange(e.record.ledger_id, e.first_entry, e.end - 1) for e in extents], extents)
+    whole = cost_of_task(
+        [LedgerRange(e.record.ledger_id, e.first_entry, e.end - 1) for e in extents], extents
+    )
     return whole // max(1, -(-whole // target))
 
 

@@ -181,9 +181,9 @@ def test_older_metadata_than_a_stream_has_seen_ends_it(
 
 
 def test_of_very_many_ids_a_message_has_the_first_and_their_number() -> None:
-    told = losses.lost_told(range(1, 20_000, 2))
+    told = losses.describe_lost(range(1, 20_000, 2))
     assert told.startswith("ledgers 1,3,5,") and "(10000 in all)" in told
-    assert len(told) < losses.TOLD_CHARS_MAX + 100
+    assert len(told) < losses.IDS_CHARS_MAX + 100
 
 
 def test_a_batch_read_has_no_such_option() -> None:

@@ -17,7 +17,7 @@ from metadata.records.journal_store import JournalStore
 from metadata.records.ledger_store import LedgerStore
 from qjm_compat.aio import QuorumJournalManager
 from spark.planning.options import LedgerOptions
-from spark.stream.journal import JournalSegmentsStream
+from spark.stream.journal_stream import JournalSegmentsStream
 from spark.stream.offsets import BadOffset
 from tests.spark.conftest import Cluster
 from tests.spark.journals import write_segments

@@ -14,13 +14,13 @@ from metadata.backup import hold
 from metadata.errors import BadMetadataUri, StoreRefused
 from metadata.records.cluster import cluster_id
 from metadata.records.ledger_store import LedgerStore
-from spark.credentials import Access
+from spark.executor_access import ExecutorAccess
 from spark.planning.ledger_records import records_of
 from spark.planning.options import LedgerOptions
 from spark.planning.selection import LOOKED_UP_MAX
 from spark.stream import metadata as stream_metadata
 from spark.stream.ledgers import ClosedLedgersStream
-from spark.stream.stream import StreamMetadata
+from spark.stream.metadata_stream import StreamMetadata
 from tests.spark.made import closed
 from tests.spark.stream.streamed import SCHEMA
 from tests.support.aio import run
@@ -113,7 +113,7 @@ def test_a_batch_that_is_planned_asks_again_and_then_gives_up(
             file.bring_back()
         return await records_of(uri, ledger_ids)
 
-    monkeypatch.setattr("spark.stream.stream.records_of", and_comes_back)
+    monkeypatch.setattr("spark.stream.metadata_stream.records_of", and_comes_back)
     assert len(stream.partitions(start, end)) == 1 and asked == 3
     file.take_away()
     monkeypatch.setattr(stream_metadata, "RETRY_SECONDS_MAX", 0.2)
@@ -147,7 +147,7 @@ def test_a_store_that_says_no_is_not_asked_again() -> None:
         raise StoreRefused("permission denied")
 
     with pytest.raises(StoreRefused):
-        StreamMetadata(Access("memory://refusing")).ask(refused)
+        StreamMetadata(ExecutorAccess("memory://refusing")).ask(refused)
     assert len(asked) == 1
 
 

@@ -13,8 +13,8 @@ from bookie.limits_config import Limits
 from bookie.serving.limits.admission import Guard
 from bookie.serving.limits.descriptors import UNLIMITED
 from bookie.serving.limits.shared_quota import Account, Budget
-from bookie.wire.columns import FRAME_BYTES_MAX
-from bookie.wire.rpc import MESSAGE_BYTES_MAX
+from bookie.wire.columnar_entries import FRAME_BYTES_MAX
+from bookie.wire.grpc_methods import MESSAGE_BYTES_MAX
 
 
 def account(budget: Budget, peer: str, on_held: Callable[[], None] = lambda: None) -> Account:

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.samples import Sample
 
 from bookie.storage.counting.histogram import CheapHistogram
-from bookie.storage.counting.metrics import GROUP_BYTES, SECONDS
-from metadata.counting.declared import Declaration, MetricKind
+from bookie.storage.counting.storage_metrics import GROUP_BYTES, SECONDS
+from metadata.counting.metric_declarations import Declaration, MetricKind
 
 AMOUNTS = st.floats(0, 2**25) | st.sampled_from([*SECONDS, *GROUP_BYTES])
 

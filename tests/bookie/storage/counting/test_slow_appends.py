@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bookie.storage.counting import metrics
-from bookie.storage.counting.metrics import TOLD_SECONDS_MIN, SlowAppends
+from bookie.storage.counting import storage_metrics
+from bookie.storage.counting.storage_metrics import LOG_INTERVAL_SECONDS_MIN, SlowAppends
 from bookie.storage.intake_queue import Arrival
 from bookie.wire.data.framing import HEADER, FrameKind
 from bookie.wire.messages import Status
@@ -24,7 +24,7 @@ PAUSE_SECONDS = 0.3
 
 @pytest.fixture(autouse=True)
 def lines(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.WARNING, logger=metrics.__name__)
+    caplog.set_level(logging.WARNING, logger=storage_metrics.__name__)
     return caplog
 
 
@@ -65,10 +65,10 @@ def test_however_many_are_slow_a_line_comes_seldom_and_counts_the_others(
 ) -> None:
     slow = SlowAppends(SLOW_SECONDS)
     for n in range(1000):
-        now = n * TOLD_SECONDS_MIN / 1000
+        now = n * LOG_INTERVAL_SECONDS_MIN / 1000
         slow.stored(7, Arrival(now - 2.0), now)
     assert len(lines.records) == 1
-    slow.stored(8, Arrival(TOLD_SECONDS_MIN - 2.0), TOLD_SECONDS_MIN)
+    slow.stored(8, Arrival(LOG_INTERVAL_SECONDS_MIN - 2.0), LOG_INTERVAL_SECONDS_MIN)
     assert lines.records[1].message.endswith("; 999 more slow appends since the last such line")
 
 

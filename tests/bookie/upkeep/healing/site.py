@@ -11,14 +11,14 @@ from pathlib import Path
 from bookie.upkeep.healing.auditor import Auditor
 from bookie.upkeep.healing.local_check import LocalCheck
 from bookie.upkeep.healing.rebalancer import Rebalancer
-from bookie.upkeep.healing.worker import Worker
+from bookie.upkeep.healing.replication_worker import ReplicationWorker
 from bookie.upkeep.inventory.inventory import Inventory
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys
 from metadata.healing import operator_requests
 from metadata.healing.marks import Marks
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.rate_limit import RateLimit
 from metadata.records.cluster import Cookie
 from metadata.records.ledger_record import BookieRef, Ensemble, Fragment, LedgerRecord, Shape
@@ -58,7 +58,7 @@ class Healing:
         clock = lambda: self.now  # noqa: E731
         self.ledgers, self.marks = LedgerStore(self.store), Marks(self.store)
         inventory = Inventory(self.world.bookie, RateLimit(AT_ONCE))
-        self.worker = Worker(
+        self.worker = ReplicationWorker(
             self.store, ME, self.world.repair, self.peers, self.world.upkeep, inventory, CONFIG, clock
         )
         self.auditor = Auditor(self.store, ME, CONFIG, clock, self.peers)

@@ -8,8 +8,8 @@ import pytest
 
 from bookie.upkeep.healing import auditor
 from bookie.upkeep.healing.auditor import Auditor, NoLongerAuditor
-from bookie.upkeep.healing.view import ClusterView
-from bookie.upkeep.peers import NoPeers
+from bookie.upkeep.healing.cluster_view import ClusterView
+from bookie.upkeep.repair_client import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from metadata import keys
 from metadata.errors import StoreUnavailable

@@ -25,10 +25,10 @@ async def told(one: Healing) -> dict[str, str]:
     """After one more look of the auditor."""
     assert await one.auditor._is_elected()
     view = await one.auditor.look_once()
-    await one.auditor._tell_office(view)
+    await one.auditor._publish_office(view)
     if (probes := one.auditor._reachability.probes) is not None:
         await asyncio.wait([probes])
-    await one.auditor._tell_office(view)
+    await one.auditor._publish_office(view)
     found = there(await lease_lock.read(one.store, keys.AUDITOR))
     return {name: one.why for name, one in found.unreachable.items()}
 

@@ -7,7 +7,7 @@ import pytest
 from metadata.healing import operator_requests, planned_moves
 from metadata.healing.operator_requests import Order, OrderKind
 from metadata.healing.planned_moves import Move, Moves
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import Fragment, LedgerRecord
 from tests.bookie.upkeep.replicas import BK1, BK2, BK3, ME, closed_ledger, open_ledger
 from tests.support.ledgers import change, delete

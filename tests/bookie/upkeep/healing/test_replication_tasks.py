@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bookie.upkeep.healing.cluster_view import ClusterView, Fate
 from bookie.upkeep.healing.replication_tasks import is_left_behind, replication_tasks, takers
-from bookie.upkeep.healing.view import ClusterView, Fate
 from bookie.upkeep.mending.replication_task import Reason, ReplicationTask
 from metadata.healing.absent_bookies import RESTART_MS
 from metadata.healing.operator_requests import OrderKind

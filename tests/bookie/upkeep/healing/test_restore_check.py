@@ -61,7 +61,7 @@ async def test_ids_that_only_this_bookie_knows_are_not_given_again_once_it_has_t
         await site.store.create(keys.LAYOUT, layout.value)
         await check.look_once()
         restored = there(await hold.read(site.store))
-        (told,) = (await hold.told(site.store, restored)).values()
+        (told,) = (await hold.read_misfits(site.store, restored)).values()
         assert 977 in told.unknown.first
         assert await ledger_ids.counted_end(site.store) == 978
 

@@ -9,7 +9,7 @@ from bookie.upkeep.healing.retirement import Retirement
 from metadata import keys
 from metadata.backup import hold
 from metadata.healing import collection_progress
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records import ledger_ids
 from metadata.records.cluster import Cookie, revision_of
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape, Tombstone

@@ -12,7 +12,7 @@ from bookie.upkeep.healing import watched_ledgers
 from bookie.upkeep.healing.watched_ledgers import WatchedLedgers
 from metadata import keys, opened_store
 from metadata.errors import StoreUnavailable, WatchCompacted
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
 from metadata.records.ledger_store import LedgerStore
 from metadata.store import Page, WatchEvent

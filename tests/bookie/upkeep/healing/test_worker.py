@@ -8,15 +8,15 @@ import pytest
 
 from bookie.upkeep.healing import auditor
 from bookie.upkeep.healing.auditor import NO_TAKER, NOT_CLOSED, Auditor
-from bookie.upkeep.healing.view import look
-from bookie.upkeep.healing.worker import OVERDUE_SECONDS, RETRY_SECONDS_MIN
+from bookie.upkeep.healing.cluster_view import look
+from bookie.upkeep.healing.replication_worker import OVERDUE_SECONDS, RETRY_SECONDS_MIN
 from metadata import keys
 from metadata.backup import hold as restored
 from metadata.errors import StoreUnavailable
 from metadata.healing import absent_bookies, lease_lock, operator_requests
 from metadata.healing.lease_lock import LeaseLock
 from metadata.healing.operator_requests import Order, OrderKind
-from metadata.memory import MemoryStore
+from metadata.memory_store import MemoryStore
 from metadata.records.ledger_record import Fragment, LedgerRecord, LedgerState, Shape
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bookie.upkeep.healing.view import ClusterView
+from bookie.upkeep.healing.cluster_view import ClusterView
 from metadata.healing.absent_bookies import RESTART_MS
 from metadata.healing.operator_requests import OrderKind
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape

@@ -12,7 +12,7 @@ from itertools import count
 
 import pytest
 
-from bookie.upkeep.logs.metrics import of_logs
+from bookie.upkeep.logs.auditor_log_metrics import of_logs
 from bookie.upkeep.logs.retention_rounds import (
     LOGS_PER_PAGE,
     LOOK_SECONDS_MAX,
@@ -21,7 +21,7 @@ from bookie.upkeep.logs.retention_rounds import (
 )
 from metadata import keys
 from metadata.backup import hold
-from metadata.memory import MemoryData, MemoryStore
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import directory_generations
 from metadata.records.coordination.cursor_record import CursorRecord, CursorStore
 from metadata.records.directory_generations import Life

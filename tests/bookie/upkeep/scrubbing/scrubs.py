@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from bookie.log import segments
-from bookie.log.format import Record, RecordKind
-from bookie.log.records import Found
-from bookie.log.walk import walk
+from bookie.log import segment_files
+from bookie.log.format import BookieLogRecord, RecordKind
+from bookie.log.record_reader import Found
+from bookie.log.segment_walk import walk
 from bookie.upkeep.reports import ScrubReport
 from bookie.wire.messages import Status
 from metadata.records.ledger_record import LedgerRecord, Shape
@@ -36,10 +36,10 @@ async def filled(world: Mended, shape: Shape, *ledger_ids: int, per_frame: int =
     return records
 
 
-def kinds(world: Mended, *wanted: RecordKind) -> list[Record]:
+def kinds(world: Mended, *wanted: RecordKind) -> list[BookieLogRecord]:
     """The records of these kinds that can be read anywhere in the log."""
     found = []
-    for number in segments.numbers(world.bookie.disk):
+    for number in segment_files.numbers(world.bookie.disk):
         found += [one.record for one in walk(world.bookie.disk, number) if isinstance(one, Found)]
     return [record for record in found if record.kind in wanted]
 

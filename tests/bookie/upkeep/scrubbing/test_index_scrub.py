@@ -7,8 +7,8 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from bookie.index.places import to_row
-from bookie.log.format import Record, RecordKind
+from bookie.index.frame_locations import to_row
+from bookie.log.format import BookieLogRecord, RecordKind
 from bookie.offline import rebuild
 from metadata.records.ledger_record import Fragment, Shape
 from metadata.records.ledger_store import LedgerStore
@@ -142,7 +142,7 @@ async def test_a_lost_frame_is_not_put_back_where_it_can_no_longer_be_read(world
 )
 async def test_places_that_point_at_something_else_are_mended(world: Mended, points_to: str) -> None:
     await filled(world, WHOLE, 7, 8)
-    await world.bookie.store([Record(RecordKind.LOST, -1, content=bytes(90))])
+    await world.bookie.store([BookieLogRecord(RecordKind.LOST, -1, content=bytes(90))])
     await world.bookie.checkpoint()
     true, other = world.places(7)[2:4]
     lost = world.bookie.index.checkpoint_position - 176

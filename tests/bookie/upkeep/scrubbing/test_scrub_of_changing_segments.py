@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.log import segments
+from bookie.log import segment_files
 from bookie.offline import rebuild
 from bookie.upkeep.collecting.compactor import Compactor
 from bookie.wire.messages import Status
@@ -49,7 +49,7 @@ async def test_segments_that_are_compacted_during_a_scrub_are_no_damage_whatever
     pace = Meanwhile()
     async with mended(tmp_path, pace=pace) as world:
         await filled(world, WHOLE, 7, 8)
-        there = segments.numbers(world.bookie.disk)
+        there = segment_files.numbers(world.bookie.disk)
         if rotten:
             flip_in(tmp_path / "log", world.places(8)[0])
 
@@ -60,7 +60,7 @@ async def test_segments_that_are_compacted_during_a_scrub_are_no_damage_whatever
 
         pace.happens = compacted
         assert dealt_with(await world.scrubber.scrub_once()) == {}
-        assert len(set(there) - set(segments.numbers(world.bookie.disk))) > 2
+        assert len(set(there) - set(segment_files.numbers(world.bookie.disk))) > 2
         assert await world.read(7, 0, LAST) == (list(range(LAST + 1)), set())
 
 
@@ -84,7 +84,7 @@ async def test_a_segment_that_is_missing_is_made_up_for(formatted: Path, ledgers
     async with mended(formatted, ledgers, peers=peers) as world:
         await world.bookie.fence(404)
         await filled(world, WHOLE, 7)
-        (formatted / "log" / segments.name_of(0)).unlink()
+        (formatted / "log" / segment_files.name_of(0)).unlink()
         assert 0 in (await world.read(7, 0, LAST))[1]
         report = await world.scrubber.scrub_once()
         assert (report.damaged, report.states_rewritten, report.ledgers_unrepaired) == (1, 1, 1)

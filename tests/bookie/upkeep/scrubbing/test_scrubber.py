@@ -11,8 +11,8 @@ from random import Random
 
 import pytest
 
-from bookie.index.ledger_state import Fence, LedgerState
-from bookie.log import segments
+from bookie.index.local_ledger_state import Fence, LocalLedgerState
+from bookie.log import segment_files
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, RecordKind, place_of
 from bookie.log.manifest import newest
 from bookie.offline import rebuild
@@ -67,14 +67,14 @@ async def test_a_whole_log_is_read_to_its_end_once_and_left_as_it_is(tmp_path: P
     async with mended(tmp_path, pace=pace) as world:
         await filled(world, STRIPED, 7, 8)
         await world.bookie.fence(9)
-        numbers = segments.numbers(world.bookie.disk)
+        numbers = segment_files.numbers(world.bookie.disk)
         before = world.places(7)
         report = await world.scrubber.scrub_once()
         assert dealt_with(report) == {}
         assert report.segments == len(numbers) > 2
         assert report.records == 17
         synced = world.bookie.index.checkpoint_position
-        sealed = sum(segments.size_of(world.bookie.disk, n) for n in numbers if n < synced >> 32)
+        sealed = sum(segment_files.size_of(world.bookie.disk, n) for n in numbers if n < synced >> 32)
         assert report.bytes_read == pace.units == sealed + place_of(synced)[1]
         assert world.places(7) == before
         assert world.peers.asked == []
@@ -139,7 +139,7 @@ async def test_each_damage_is_told_once_with_its_place(
     with caplog.at_level(logging.ERROR, "bookie.upkeep"):
         await world.scrubber.scrub_once()
         await world.scrubber.scrub_once()
-    name = segments.name_of(segment)
+    name = segment_files.name_of(segment)
     why, first, last = "checksum mismatch in the record", place.first_entry, place.last_entry
     assert [record.getMessage() for record in caplog.records] == [
         f"damaged: {name} from offset {offset} to {offset + place.size}: {why}",
@@ -195,7 +195,7 @@ async def test_a_fence_that_has_rotted_is_written_anew(tmp_path: Path, world: Me
     assert (report.damaged, report.frames_damaged, report.states_rewritten) == (1, 0, 2)
     assert kinds(world, RecordKind.FENCE) == []
     written = kinds(world, RecordKind.STATE)[before:]
-    states = {one.ledger_id: LedgerState.decode(one.ledger_id, one.content) for one in written}
+    states = {one.ledger_id: LocalLedgerState.decode(one.ledger_id, one.content) for one in written}
     assert states.keys() == {404, 5}
     assert states[404].fence is Fence.DURABLE
     assert states[5].limbo
@@ -212,13 +212,13 @@ async def test_which_segments_there_are_is_written_anew_too(tmp_path: Path, worl
     lost = world.places(7)[0].position >> 32
     damaged = world.places(9)[5]
     assert lost < damaged.position >> 32
-    (tmp_path / "log" / segments.name_of(lost)).unlink()
+    (tmp_path / "log" / segment_files.name_of(lost)).unlink()
     flip_in(tmp_path / "log", damaged)
     world.peers.lost = {7: {0}}
     await world.scrubber.scrub_once()
     found = newest(world.bookie.disk)
     assert found is not None
-    assert found.kept == {lost, *segments.numbers(world.bookie.disk)}
+    assert found.kept == {lost, *segment_files.numbers(world.bookie.disk)}
 
 
 @pytest.mark.parametrize("full", [True, False])
@@ -229,7 +229,7 @@ async def test_states_that_the_disk_does_not_take_are_written_at_a_later_pass(
     async with mended(tmp_path, disk=disk) as world:
         await world.bookie.fence(404)
         await filled(world, WHOLE, 7)
-        disk.overwrite(segments.name_of(0), SEGMENT_HEADER.size + 20, b"rot")
+        disk.overwrite(segment_files.name_of(0), SEGMENT_HEADER.size + 20, b"rot")
         if full:
             disk.capacity_bytes = disk.used_bytes
             while await append(world.bookie, frame_of(8, [0])) == [Status.OK]:
@@ -260,7 +260,7 @@ async def test_blocks_that_the_disk_does_not_give_are_damage(tmp_path: Path) -> 
         await filled(world, WHOLE, 7)
         place = world.places(7)[4]
         segment, offset = place_of(place.position)
-        disk.fail_reads(segments.name_of(segment), offset + 50, offset + 60)
+        disk.fail_reads(segment_files.name_of(segment), offset + 50, offset + 60)
         assert (await world.read(7, 0, LAST))[1] == set(range(20, 25))
         report = await world.scrubber.scrub_once()
         assert (report.damaged, report.frames_damaged, report.entries_repaired) == (1, 1, 5)
@@ -272,7 +272,7 @@ async def test_a_segment_that_cannot_be_opened_is_named_and_the_others_are_read(
 ) -> None:
     await filled(world, WHOLE, 7)
     whole = await world.scrubber.scrub_once()
-    (path,) = tmp_path.rglob(segments.name_of(1))
+    (path,) = tmp_path.rglob(segment_files.name_of(1))
     path.unlink()
     path.symlink_to(path)  # whose opening fails for root, too
     report = await world.scrubber.scrub_once()

@@ -7,10 +7,10 @@ from random import Random
 
 import pytest
 
-from bookie.index.places import place_of_frame
-from bookie.log import segments
+from bookie.index.frame_locations import place_of_frame
+from bookie.log import segment_files
 from bookie.log.format import RECORD_HEADER, SEGMENT_HEADER, aligned, place_of
-from bookie.log.replay import replay
+from bookie.log.log_replay import replay
 from bookie.upkeep.scrubbing import segment_check
 from bookie.upkeep.scrubbing.segment_check import CheckStep, check_segment
 from tests.bookie.logs import INCARNATION, fence_of, record_of, use_small_sizes, write_all
@@ -62,7 +62,7 @@ def test_a_whole_segment_holds_its_frames_and_no_damage(monkeypatch: pytest.Monk
     disk = a_log(monkeypatch)
     found = whole(disk)
     assert (found.records, found.damaged) == (len(RECORDS), [])
-    assert found.bytes == len(disk.contents()[segments.name_of(0)])
+    assert found.bytes == len(disk.contents()[segment_files.name_of(0)])
     frames = [
         (one.record.ledger_id, place_of_frame(one.record.columns, one.position, one.header.record_bytes))
         for one in replay(disk, INCARNATION, 0)
@@ -75,7 +75,7 @@ def test_every_bit_that_is_another_is_found_and_costs_its_own_record_only(
 ) -> None:
     """R6: but for the padding behind a record, which means nothing."""
     disk = a_log(monkeypatch)
-    name = segments.name_of(0)
+    name = segment_files.name_of(0)
     data = disk.contents()[name]
     spans = [(0, SEGMENT_HEADER.size, SEGMENT_HEADER.size), *ends(disk)]
     for begin, covered, end in spans:
@@ -91,7 +91,7 @@ def test_every_bit_that_is_another_is_found_and_costs_its_own_record_only(
 @pytest.mark.parametrize("step_bytes", [1, 100, 300, 1 << 20])
 def test_steps_of_any_size_read_the_same(monkeypatch: pytest.MonkeyPatch, step_bytes: int) -> None:
     disk = a_log(monkeypatch)
-    disk.overwrite(segments.name_of(0), ends(disk)[2][0] + 30, b"rot")
+    disk.overwrite(segment_files.name_of(0), ends(disk)[2][0] + 30, b"rot")
     expected = whole(disk)
     monkeypatch.setattr(segment_check, "STEP_BYTES", step_bytes)
     monkeypatch.setattr(segment_check, "SEARCH_BYTES", 8)
@@ -110,7 +110,7 @@ def test_a_block_that_the_disk_does_not_give_costs_the_records_in_it_only(
     disk = a_log(monkeypatch)
     for begin, covered, end in ends(disk):
         for offset in (begin, begin + RECORD_HEADER.size // 2, covered - 1):
-            disk.fail_reads(segments.name_of(0), offset, offset + 1)
+            disk.fail_reads(segment_files.name_of(0), offset, offset + 1)
             found = whole(disk)
             (damage,) = found.damaged
             assert damage.offset == begin
@@ -118,15 +118,15 @@ def test_a_block_that_the_disk_does_not_give_costs_the_records_in_it_only(
             assert "rror" in damage.why or str(errno.EIO) in damage.why
             assert found.records >= len(RECORDS) - 2
             disk.mend_reads()
-    disk.fail_reads(segments.name_of(0), 0, 8)
+    disk.fail_reads(segment_files.name_of(0), 0, 8)
     assert [one.offset for one in whole(disk).damaged] == [0]
 
 
 def test_a_sealed_segment_that_lost_its_end_is_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
     """R6: the next one says where it ended."""
     disk = a_log(monkeypatch, segment=600)
-    assert len(segments.numbers(disk)) > 1
-    name, end = segments.name_of(0), len(disk.contents()[segments.name_of(0)])
+    assert len(segment_files.numbers(disk)) > 1
+    name, end = segment_files.name_of(0), len(disk.contents()[segment_files.name_of(0)])
     last = max(begin for begin, _, through in ends_of(monkeypatch) if through <= end)
     disk.resize(name, last)
     assert [(one.offset, one.end) for one in whole(disk).damaged] == [(last, end)]
@@ -137,7 +137,7 @@ def test_a_sealed_segment_that_lost_its_end_is_damaged(monkeypatch: pytest.Monke
 def test_what_is_not_synced_yet_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     disk = a_log(monkeypatch)
     _, (begin, *_), *_ = ends(disk)
-    disk.overwrite(segments.name_of(0), begin + 10, b"half of what is being written")
+    disk.overwrite(segment_files.name_of(0), begin + 10, b"half of what is being written")
     found = whole(disk, synced=begin)
     assert (found.records, found.damaged, found.bytes) == (1, [], begin)
     assert [(one.offset, one.end) for one in whole(disk).damaged] == [(begin, ends_of(monkeypatch)[1][2])]
@@ -155,5 +155,5 @@ def test_a_segment_that_is_gone_is_not_there(monkeypatch: pytest.MonkeyPatch) ->
         whole(disk, 9)
     steps = check_segment(disk, 0, INCARNATION)
     next(steps)
-    disk.remove(segments.name_of(0))
+    disk.remove(segment_files.name_of(0))
     assert sum(step.records for step in steps) == len(RECORDS)  # its file is still open

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bookie.log import segments
+from bookie.log import segment_files
 from bookie.log.format import place_of
-from bookie.upkeep.healing.worker import RETRY_SECONDS_MIN
+from bookie.upkeep.healing.replication_worker import RETRY_SECONDS_MIN
 from metadata.records.fragment import Lacking
 from metadata.records.ledger_record import Fragment, Shape
 from tests.bookie.bookies import append
@@ -46,7 +46,7 @@ async def test_a_segment_that_cannot_be_opened_makes_its_copies_not_whole_until_
     tmp_path: Path, only_copy: Healing
 ) -> None:
     one = only_copy
-    (path,) = tmp_path.rglob(segments.name_of(1))
+    (path,) = tmp_path.rglob(segment_files.name_of(1))
     moved = path.rename(tmp_path / "moved")
     path.symlink_to(path)  # whose opening fails for root, too
     report = await one.world.scrubber.scrub_once()
@@ -74,7 +74,7 @@ async def test_damage_that_no_other_bookie_repairs_makes_a_copy_not_whole(
 async def test_a_segment_that_is_opened_when_it_is_read_again_leaves_its_copies_whole(
     tmp_path: Path, only_copy: Healing
 ) -> None:
-    (path,) = tmp_path.rglob(segments.name_of(1))
+    (path,) = tmp_path.rglob(segment_files.name_of(1))
     await only_copy.world.read(7, 0, LAST)  # its files are open from now on
     moved = path.rename(tmp_path / "moved")
     path.symlink_to(path)

@@ -11,10 +11,10 @@ from typing import cast
 
 import pytest
 
-from bookie.serving.data.session import UNTAKEN_BYTES_MAX
-from bookie.wire.data import connection as module
+from bookie.serving.data.data_session import UNTAKEN_BYTES_MAX
+from bookie.wire.data import data_connection as module
 from bookie.wire.data import in_process, sockets
-from bookie.wire.data.connection import WRITE_BUFFER_BYTES_MAX, Connection
+from bookie.wire.data.data_connection import WRITE_BUFFER_BYTES_MAX, Connection
 from bookie.wire.data.framing import FRAMES_AT_ONCE_MAX, Body, FrameKind, framed
 from bookie.wire.trust.certificates import Certificates
 from bookie.wire.trust.roles import Role

@@ -19,7 +19,7 @@ from bookie.wire.data.framing import (
     Received,
     framed,
 )
-from bookie.wire.rpc import MESSAGE_BYTES_MAX
+from bookie.wire.grpc_methods import MESSAGE_BYTES_MAX
 
 FRAMES = st.lists(
     st.builds(

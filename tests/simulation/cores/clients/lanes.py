@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from bookie.wire import NO_ENTRIES, NO_NOTE, Columns, Frame, Status, join
 from ledgers.bookies.lane_notes import LaneNotes
 from ledgers.errors import LedgerError, LedgerFenced, Unauthorized
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.recovery import Recovery
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_recovery import Recovery
 from metadata.records.ledger_record import BookieRef
 from tests.simulation.cores.probes import Probe
 
@@ -235,7 +235,7 @@ def tell(client: Client, ref: BookieRef, ledger_id: int, note: bytes, *, recover
     bookie = client.site.bookies[ref.bookie_id]
     frame = Frame(ledger_id, recovery=recovery, note=note)
     for delay in client.site.network.deliveries("end", client.name, ref.bookie_id):
-        arrive = partial(bookie.told, ref.incarnation, frame)
+        arrive = partial(bookie.append_note, ref.incarnation, frame)
         client.world.after(delay, partial(bookie.deliver, arrive))
 
 

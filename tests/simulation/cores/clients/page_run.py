@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bookie.wire import ReadReply, ReadRequest
-from ledgers.protocol.page_read import Ask, PageDone, PageEffect, PageFailed, PageRead
+from ledgers.protocol.page_read import PageDone, PageEffect, PageFailed, PageRead, ReadReplica
 from metadata.records.ledger_record import Fragment
 from tests.simulation.cores.probes import Probe
 
@@ -49,7 +49,7 @@ class PageRun:
     def _perform(self, effects: Sequence[PageEffect]) -> None:
         for effect in effects:
             match effect:
-                case Ask():
+                case ReadReplica():
                     self._ask(effect)
                 case PageDone() | PageFailed():
                     assert not self._is_over
@@ -58,7 +58,7 @@ class PageRun:
                         self._reader.world.reached(Probe.SECOND_REPLICA)
                     self._then(effect)
 
-    def _ask(self, ask: Ask) -> None:
+    def _ask(self, ask: ReadReplica) -> None:
         self._asked += 1
         size = len(self._fragment.ensemble)
         self._reader.site.checker.bounded(f"{self._reader.name}, bookies asked", self._asked, size)

@@ -9,8 +9,8 @@ from typing import TypeVar
 from bookie.wire import LacStatement
 from ledgers.errors import LedgerError, MetadataUnavailable
 from ledgers.integrity.digest import Digester
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import (
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import (
     AppendEffect,
     CloseLane,
     FindReplacements,
@@ -20,7 +20,7 @@ from ledgers.protocol.effects import (
     RetryLater,
     Send,
 )
-from ledgers.protocol.recovery import Recovery
+from ledgers.protocol.ledger_recovery import Recovery
 from metadata.records.ledger_record import BookieRef, LedgerRecord, LedgerState
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import Figures

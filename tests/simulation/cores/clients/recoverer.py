@@ -1,4 +1,4 @@
-"""A recoverer of a simulated cluster: a shell over the real recovery, as ledgers/recovering/recover.py is."""
+"""A recoverer of a simulated cluster: a shell over the real recovery, as ledgers/recovering/recovery_run.py is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from bookie.wire import LacReply, LacRequest, LacStatement, ReadReply, ReadRequest
 from ledgers.errors import LedgerError, LedgerRecoveryFailed
-from ledgers.protocol.effects import (
+from ledgers.protocol.ledger_effects import (
     ChangeRecord,
     Confirm,
     FenceLac,
@@ -18,7 +18,7 @@ from ledgers.protocol.effects import (
     RecoveryEffect,
     StartOver,
 )
-from ledgers.protocol.recovery import Recovery
+from ledgers.protocol.ledger_recovery import Recovery
 from metadata.records.ledger_record import LedgerRecord, LedgerState
 from tests.simulation.cores.probes import Probe
 from tests.simulation.cores.site.metadata import Committed, Lost, Outcome, Read
@@ -188,7 +188,7 @@ class Recoverer(Client):
     def _recovered(self, record: LedgerRecord) -> None:
         self.world.note("%s has recovered to %s", self.name, record.last_entry)
         self.world.reached(Probe.RECOVERY_ADOPTED if self._met_a_close else Probe.RECOVERED)
-        for bookie, note in self.machine().ends_told(record):
+        for bookie, note in self.machine().end_notes(record):
             tell(self, bookie, record.ledger_id, note, recovery=True)
         self._end(record)
 

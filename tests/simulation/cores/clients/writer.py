@@ -8,8 +8,8 @@ from zlib import crc32
 
 from bookie.wire import LacStatement, of_payloads
 from ledgers.errors import AppendTimeout, LedgerError, NoSuchLedger, NotEnoughBookies
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import (
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import (
     Accept,
     ChangeRecord,
     Confirm,

@@ -9,11 +9,11 @@ import pytest
 
 from bookie.wire import NO_NOTE
 from ledgers.bookies.lane_notes import LaneNotes
-from ledgers.protocol import append
-from ledgers.protocol.recovery import Recovery
+from ledgers.protocol import append_pipeline
+from ledgers.protocol.ledger_recovery import Recovery
 from metadata.records.ledger_record import Fragment, LedgerRecord
-from metadata.records.notes import fragment_note, reconciling
-from metadata.records.notes.reconciling import NotedBy
+from metadata.records.notes import fragment_note, record_reconstruction
+from metadata.records.notes.record_reconstruction import NotedBy
 from tests.simulation.cores.site.metadata import SimulatedMetadata
 from tests.simulation.cores.site.servers import SimulatedBookie
 from tests.simulation.engine.planted import Real, around, bug, instead_of
@@ -33,19 +33,19 @@ def tells_nothing(_: LaneNotes) -> Any:
     return NO_NOTE
 
 
-@instead_of(reconciling, "_newest", within=1000, known=67)
+@instead_of(record_reconstruction, "_newest", within=1000, known=67)
 def takes_the_oldest_note_of_a_fragment(noted: Sequence[NotedBy]) -> Fragment:
     """W8: of two changes that begin at one entry the later one stands."""
     return min((one.note.fragment for one in noted), key=lambda fragment: fragment.number)
 
 
-@instead_of(reconciling, "_with_doubt", within=1500, known=175)
+@instead_of(record_reconstruction, "_with_doubt", within=1500, known=175)
 def takes_what_copies_lack_from_nowhere(record: Any, *_: Any) -> Any:
     """W6: a record that is made again says of no copy that it may lack entries."""
     return record
 
 
-@instead_of(append, "is_as_left", within=5000, known=823)
+@instead_of(append_pipeline, "is_as_left", within=5000, known=823)
 def closes_by_an_older_record(found: Any, mine: Any) -> Any:
     """W4: a writer that meets another last fragment than its own closes the ledger with that."""
     return True
@@ -65,11 +65,11 @@ def closes_through_a_hold(patch: Patch) -> None:
     patch.setattr(SimulatedMetadata, "is_held", never, raising=False)
 
 
-@around(Recovery, "ends_told")
-def tells_the_last_fragment_only(ends_told: Real, self: Recovery, closed: LedgerRecord) -> Any:
+@around(Recovery, "end_notes")
+def tells_the_last_fragment_only(end_notes: Real, self: Recovery, closed: LedgerRecord) -> Any:
     """R5, W8: who was put in by a recovery hears of no end."""
     last = fragment_note.encode_of(closed, closed.fragments[-1])
-    return (one for one in ends_told(self, closed) if one[1] == last and one[0] in self.fencing.fenced)
+    return (one for one in end_notes(self, closed) if one[1] == last and one[0] in self.fencing.fenced)
 
 
 @instead_of(SimulatedBookie, "_is_ahead")

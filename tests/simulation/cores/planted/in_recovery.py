@@ -10,11 +10,11 @@ import pytest
 
 from bookie.wire import Columns, ReadReply, Status
 from ledgers.integrity.digest import Crc32cDigester
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import AppendEffect, ChangeRecord, Recovered, RecoveryEffect
+from ledgers.protocol.append_pipeline import AppendPipeline
 from ledgers.protocol.fenced_reads import FencedReads, Replica
+from ledgers.protocol.ledger_effects import AppendEffect, ChangeRecord, Recovered, RecoveryEffect
+from ledgers.protocol.ledger_recovery import Recovery, Stage
 from ledgers.protocol.page_read import PageRead
-from ledgers.protocol.recovery import Recovery, Stage
 from ledgers.protocol.striping import Striping
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from tests.simulation.cores.clients.readers import Reader

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ledgers.errors import LedgerError
-from ledgers.protocol.append import AppendPipeline
-from ledgers.protocol.effects import AppendEffect, ChangeRecord
+from ledgers.protocol.append_pipeline import AppendPipeline
+from ledgers.protocol.ledger_effects import AppendEffect, ChangeRecord
 from ledgers.protocol.phase import Phase
 from ledgers.protocol.positions import Positions
 from ledgers.protocol.shortfall import Shortfall

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bookie.index.ledger_state import Fence
+from bookie.index.local_ledger_state import Fence
 from bookie.storage.core import Answer, BookieCore, Effect, Write
 from bookie.wire import Frame, Status
 from tests.simulation.cores.checks import Checker

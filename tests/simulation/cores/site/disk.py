@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bookie.log.format import Record
+from bookie.log.format import BookieLogRecord
 from tests.simulation.cores.plans.plan import DiskFault, FailSync, Full, ReadErrors, ReadOnly, SlowDisk
 from tests.simulation.cores.probes import Probe
 from tests.simulation.engine.world import World
@@ -24,7 +24,7 @@ class SimulatedDisk:
         self._reads = world.stream("disk read", name)
         self._sync_seconds = sync_seconds
         self._slowness = 1.0
-        self.records: list[Record] = []
+        self.records: list[BookieLogRecord] = []
         self.rotten: dict[int, str] = {}
         self.is_foreign = False
         self._fails_sync: FailSync | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from metadata.records.ledger_record import LedgerRecord, LedgerState
-from metadata.records.notes.reconciling import NotedBy, reconciled
+from metadata.records.notes.record_reconstruction import NotedBy, reconcile
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import METADATA
 from tests.simulation.cores.probes import Probe
@@ -103,7 +103,7 @@ class SimulatedMetadata:
         noted = list(noted)
         if not any(one.note.ledger.is_closed for one in noted):
             self._checker.nobody_knows_an_end()
-        if self.stands is not None and (better := reconciled(self.stands.record, noted)) is not None:
+        if self.stands is not None and (better := reconcile(self.stands.record, noted)) is not None:
             self._world.reached(Probe.BROUGHT_UP)
             self._stand(better, self._checker.brought_up)
         self.is_held = False

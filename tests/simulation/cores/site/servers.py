@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bookie.index.ledger_state import Fence
-from bookie.index.ledger_state import LedgerState as BookiesView
-from bookie.log.format import Record, RecordKind
+from bookie.index.local_ledger_state import Fence
+from bookie.index.local_ledger_state import LocalLedgerState as BookiesView
+from bookie.log.format import BookieLogRecord, RecordKind
 from bookie.storage.core import Answer, BookieCore, Effect, Write, remember
 from bookie.wire import (
     NO_ENTRIES,
@@ -26,7 +26,7 @@ from bookie.wire import (
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.notes import fragment_note
 from metadata.records.notes.fragment_note import FragmentNote, Headline
-from metadata.records.notes.reconciling import NotedBy
+from metadata.records.notes.record_reconstruction import NotedBy
 from tests.simulation.cores.checks import Checker
 from tests.simulation.cores.plans.plan import DiskFault, FailSync, Figures, ReadOnly, Rot, Wipe
 from tests.simulation.cores.probes import Probe
@@ -52,7 +52,7 @@ WAITING_FOR_FENCE_MAX = 64
 class Unsynced:
     """A record on its way to the disk. No ticket: it was answered when it was written."""
 
-    record: Record
+    record: BookieLogRecord
     ticket: object | None
     is_deferred: bool
 
@@ -109,7 +109,7 @@ class SimulatedBookie(Node):
         return [fragment_note.decode(it.record.note) for it in self._unsynced if it.record.note]
 
     def keep_notes(self, record: LedgerRecord | None) -> None:
-        """A round of upkeep, as `bookie.upkeep.collecting.keeping_notes`: it notes what the metadata says."""
+        """A round of upkeep, as `bookie.upkeep.collecting.note_updates`: it notes what the metadata says."""
         if record is None or not self.state_of(record.ledger_id).known:
             return
         for one in record.fragments:
@@ -117,7 +117,7 @@ class SimulatedBookie(Node):
                 self._keep(FragmentNote.of(record, one))
 
     def _keep(self, note: FragmentNote) -> None:
-        """As `bookie.index.notes` does."""
+        """As `bookie.index.notes_table` does."""
         held = self._notes.get(note.fragment.first_entry)
         if held is None or held.headline.is_older_than(note.headline):
             self._notes[note.fragment.first_entry] = note
@@ -202,9 +202,9 @@ class SimulatedBookie(Node):
         is_news = held is None or not told.is_older_than(held.headline)
         return is_news and stands is not None and told.is_ahead_of(stands)
 
-    def told(self, incarnation: str, frame: Frame) -> None:
+    def append_note(self, incarnation: str, frame: Frame) -> None:
         if not self._is_another(incarnation):
-            self._perform(self.core.told(frame))
+            self._perform(self.core.append_note(frame))
 
     def last_add_confirmed(self, request: LacRequest, answer: Callable[[LacReply], None]) -> None:
         def serve(status: Status) -> None:
@@ -354,7 +354,7 @@ class SimulatedBookie(Node):
         self._perform(self.core.refused(refused, "disk full"))
         return [waiting for waiting in group if waiting.ticket is None]
 
-    def _store(self, record: Record) -> None:
+    def _store(self, record: BookieLogRecord) -> None:
         self._disk.records.append(record)
         if record.note:
             self._keep(fragment_note.decode(record.note))

@@ -1,0 +1,57 @@
+"""Detects that files of a running bookie were removed, replaced or mounted over.
+
+A cleaner of /tmp, a wrong `rm` or a mount over the directory can take the files away. The bookie could still write to
+its open files, and would lose all of it when it exits. The log checks its segment with every sync (`disk.OsFile`). This
+module checks the other files, and also checks while no client writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from ..errors import DirectoryLost
+from .disk import Disk
+
+LOOK_SECONDS = 1.0
+
+
+class FileIdentities:
+    """The identities that the files under these paths had when this object was made."""
+
+    def __init__(self, paths: Iterable[Path]) -> None:
+        self._found = {path: os.stat(path) for path in paths}
+
+    def check(self) -> None:
+        """Raises DirectoryLost for the first path that is missing or names another file."""
+        for path, before in self._found.items():
+            try:
+                now = os.stat(path)
+            except OSError:
+                raise DirectoryLost(str(path)) from None
+            if not os.path.samestat(before, now):
+                raise DirectoryLost(str(path))
+
+
+async def watch(
+    intact: FileIdentities,
+    disk: Disk,
+    open_segment: Callable[[], Path],
+    fail: Callable[[DirectoryLost], None],
+    look_seconds: float = LOOK_SECONDS,
+) -> None:
+    """Checks periodically, and calls `fail` if the directory is lost: the bookie then ends as after a failed sync (B1).
+
+    The segment that is the log's last at the time of a check has to exist, too.
+    """
+    while True:
+        try:
+            intact.check()
+            if (segment := open_segment()).name not in disk.names():
+                raise DirectoryLost(str(segment))
+        except DirectoryLost as lost:
+            fail(lost)
+            return
+        await asyncio.sleep(look_seconds)

@@ -1,0 +1,146 @@
+"""A ledger's state on a bookie, besides its entries: fence, last-add-confirmed, verifier, identity, limbo."""
+
+from __future__ import annotations
+
+import hmac
+import struct
+from dataclasses import dataclass, field
+from enum import Enum
+
+from metadata.records.ledger_record import IDENTITY_BYTES
+
+from ..wire.messages import VERIFIER_BYTES, LacStatement
+
+
+class Fence(Enum):
+    """NONE → PENDING when the fence record is submitted → DURABLE when it is on disk (rule R1)."""
+
+    NONE = 0
+    PENDING = 1
+    DURABLE = 2
+
+
+_ROW = struct.Struct("<BBqqH")
+_ROW_VERSION = 1
+_FENCED = 1
+_KNOWN = 2
+_HAS_LAC = 4
+_HAS_VERIFIER = 8
+_VERIFIER_UNKNOWN = 16
+_LIMBO = 32
+_HAS_IDENTITY = 64
+_IDENTITY_UNKNOWN = 128
+
+
+@dataclass(slots=True)
+class LocalLedgerState:
+    """Mutable; belongs to the bookie's event loop.
+
+    `known`: at least one entry of the ledger was ever stored here. `verifier`: the key that writes and fences must
+    prove, b"" if they need no proof, None if not known yet. `limbo`: some of it may have been lost here, so absent
+    entries are UNKNOWN (rule R6). `identity`: distinguishes it from other ledgers of this id, None if not known yet
+    (rule W8).
+    """
+
+    ledger_id: int
+    fence: Fence = Fence.NONE
+    known: bool = False
+    last_add_confirmed: LacStatement | None = None
+    verifier: bytes | None = None
+    limbo: bool = False
+    identity: bytes | None = None
+    writer_address: str = ""
+    """Address from which its writer last sent, for operators: in memory only, "" if unknown."""
+    waiting_for_fence: list[object] = field(default_factory=list)
+    verifier_in_log: bytes | None = None
+    """The verifier that replay found. The ledger may have been forgotten since, so it authorizes no writes."""
+
+    @property
+    def readers_verifier(self) -> bytes:
+        """The verifier that a reader must prove; b"" if every reader may read."""
+        return (self.verifier_in_log if self.verifier is None else self.verifier) or b""
+
+    def note_lac(self, statement: LacStatement | None) -> bool:
+        """Keeps the higher statement; returns whether it rose."""
+        held = self.last_add_confirmed
+        if statement is None or (held is not None and held.last_entry >= statement.last_entry):
+            return False
+        self.last_add_confirmed = statement
+        return True
+
+    def admits(self, verifier: bytes) -> bool:
+        """Whether this is the ledger's verifier; adopts the first one."""
+        if self.verifier is None:
+            self.verifier = verifier
+        return hmac.compare_digest(self.verifier, verifier)
+
+    def learn(self, verifier: bytes, identity: bytes) -> None:
+        """Adopts verifier and identity of the ledger's record if they are not known yet."""
+        self.admits(verifier)
+        if self.identity is None:
+            self.identity = identity
+
+    def is_another(self, identity: bytes) -> bool:
+        """Whether the ledger here has another identity: it is another ledger of the same id (rule W8)."""
+        return self.identity is not None and self.identity != identity
+
+    def identity_mismatch(self, identity: bytes) -> str:
+        """Error for a request that names another identity; "" if it matches."""
+        if not self.is_another(identity):
+            return ""
+        return (
+            f"the ledger {self.ledger_id} here is not the one requested: the metadata was set back to an "
+            "older copy, or is another cluster's; look at it: bookledger metadata check"
+        )
+
+    def encode(self) -> bytes:
+        """Encodes the row kept in the index, which survives a restart. A pending fence counts as none."""
+        lac, verifier = self.last_add_confirmed, self.verifier or b""
+        flags = (_FENCED if self.fence is Fence.DURABLE else 0) | (_KNOWN if self.known else 0)
+        flags |= (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
+        flags |= (_VERIFIER_UNKNOWN if self.verifier is None else 0) | (_LIMBO if self.limbo else 0)
+        flags |= (_IDENTITY_UNKNOWN if self.identity is None else 0) | (_HAS_IDENTITY if self.identity else 0)
+        fixed = _ROW.pack(
+            _ROW_VERSION,
+            flags,
+            lac.last_entry if lac else -1,
+            lac.length_bytes if lac else 0,
+            len(lac.digest) if lac else 0,
+        )
+        return fixed + (lac.digest if lac else b"") + verifier + (self.identity or b"")
+
+    def absorb(self, written: LocalLedgerState) -> None:
+        """Merges a state record of the log: fence and last-add-confirmed only rise, limbo is set to the record's."""
+        if written.fence is Fence.DURABLE:
+            self.fence = Fence.DURABLE
+        if self.verifier is None:
+            self.verifier = written.verifier
+        if self.identity is None:
+            self.identity = written.identity
+        self.known |= written.known
+        self.limbo = written.limbo
+        self.note_lac(written.last_add_confirmed)
+
+    @classmethod
+    def decode(cls, ledger_id: int, row: bytes) -> LocalLedgerState:
+        """Decodes a row. Raises ValueError if it is corrupt."""
+        if len(row) < _ROW.size:
+            raise ValueError(f"the state of ledger {ledger_id} is cut short")
+        version, flags, lac, lac_length, digest_bytes = _ROW.unpack_from(row)
+        verifier_bytes = VERIFIER_BYTES if flags & _HAS_VERIFIER else 0
+        lac_end = _ROW.size + digest_bytes
+        verifier_end = lac_end + verifier_bytes
+        row_end = verifier_end + (IDENTITY_BYTES if flags & _HAS_IDENTITY else 0)
+        if version != _ROW_VERSION or len(row) != row_end:
+            raise ValueError(f"the state of ledger {ledger_id} cannot be read")
+        digest = bytes(row[_ROW.size : lac_end])
+        statement = LacStatement(lac, lac_length, digest) if flags & _HAS_LAC else None
+        return cls(
+            ledger_id=ledger_id,
+            fence=Fence.DURABLE if flags & _FENCED else Fence.NONE,
+            known=bool(flags & _KNOWN),
+            last_add_confirmed=statement,
+            verifier=None if flags & _VERIFIER_UNKNOWN else bytes(row[lac_end:verifier_end]),
+            limbo=bool(flags & _LIMBO),
+            identity=None if flags & _IDENTITY_UNKNOWN else bytes(row[verifier_end:]),
+        )

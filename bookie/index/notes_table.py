@@ -1,0 +1,159 @@
+"""A bookie's notes of the ledgers that it serves, besides entries: one of each fragment (`FragmentNote`).
+
+    notes    (ledger, first entry) → the note, encoded
+
+Notes come from the log, like frames, and move into LMDB with the checkpoint that covers them. The newest note of a
+fragment is kept: an ensemble change may begin at the same entry as the one before it, and a note with the ledger's end
+is newer than one without.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Collection, Iterable, Iterator
+
+import lmdb
+
+from metadata.records.notes import fragment_note
+from metadata.records.notes.fragment_note import Headline
+
+from ..wire.messages import NO_NOTE, HeldNote
+from .local_ledger_state import LocalLedgerState
+from .summed_table import Meta, SummedTable, readable
+
+_KEY = struct.Struct(">QQ")
+_LEDGER = struct.Struct(">Q")
+
+NOTES_PER_PAGE_MAX = 1000
+NOTES_PAGE_BYTES_MAX = 1024 * 1024
+"""Size limit of one page of notes; a single larger note is a page alone."""
+
+
+_Note = tuple[Headline, bytes]
+"""The fragment that a note describes, and the note, encoded."""
+
+
+def _read(note: bytes) -> _Note:
+    return fragment_note.headline(note), note
+
+
+def _newer(held: _Note | None, new: _Note) -> _Note:
+    """The newer of two notes of one fragment; `new` if they are alike."""
+    return new if held is None or held[0].is_older_than(new[0]) else held
+
+
+class NotesTable:
+    """An LMDB table of the index, and the notes that are not in it yet. Additions belong to the event loop's thread."""
+
+    def __init__(self, env: lmdb.Environment, meta: Meta, ledgers: SummedTable) -> None:
+        self._env = env
+        self._ledgers = ledgers
+        self.table = SummedTable(env, b"notes", meta)
+        self._recent: dict[int, dict[int, _Note]] = {}
+        self._moving: dict[int, dict[int, _Note]] = {}
+
+    @property
+    def has_changes(self) -> bool:
+        return bool(self._recent)
+
+    def add(self, ledger_id: int, note: bytes) -> None:
+        """Keeps a note, unless the fragment's known note is newer."""
+        new = _read(note)
+        notes, first_entry = self._recent.setdefault(ledger_id, {}), new[0].first_entry
+        notes[first_entry] = _newer(notes.get(first_entry), new)
+
+    def of(self, ledger_id: int) -> dict[int, bytes]:
+        """The ledger's notes, by first entry."""
+        return {first_entry: note for first_entry, (_, note) in self._of(ledger_id).items()}
+
+    def _of(self, ledger_id: int) -> dict[int, _Note]:
+        with readable(), self._env.begin() as txn:
+            found = {first: _read(note) for first, note in self._rows(txn, ledger_id, 0)}
+        for notes in (self._moving.get(ledger_id, {}), self._recent.get(ledger_id, {})):
+            for first_entry, note in notes.items():
+                found[first_entry] = _newer(found.get(first_entry), note)
+        return found
+
+    def bytes_of(self, ledger_ids: Iterable[int]) -> int:
+        """Size of these ledgers' notes, as of the last checkpoint. On any thread."""
+        with readable(), self._env.begin() as txn:
+            return sum(len(note) for one in ledger_ids for _, note in self._rows(txn, one, 0))
+
+    def latest(self, ledger_id: int) -> Headline | None:
+        """The note of the ledger's last fragment that is known here."""
+        held = self._of(ledger_id)
+        return held[max(held)][0] if held else None
+
+    def page(self, first_ledger: int, first_entry: int) -> tuple[tuple[HeldNote, ...], bool]:
+        """Notes of the last checkpoint from this point on, and whether they are the last. On any thread.
+
+        Every ledger has at least one, which is empty if the bookie has no note of it.
+        """
+        found: list[HeldNote] = []
+        size = 0
+        with readable(), self._env.begin() as txn:
+            for one in self._held(txn, first_ledger, first_entry):
+                size += len(one.note)
+                if found and (size > NOTES_PAGE_BYTES_MAX or len(found) == NOTES_PER_PAGE_MAX):
+                    return tuple(found), False
+                found.append(one)
+        return tuple(found), True
+
+    def _held(self, txn: lmdb.Transaction, first_ledger: int, first_entry: int) -> Iterator[HeldNote]:
+        cursor = txn.cursor(self._ledgers.db)
+        if not cursor.set_range(_LEDGER.pack(first_ledger)):
+            return
+        for key, row in cursor:
+            ledger_id = int(_LEDGER.unpack(key)[0])
+            identity = LocalLedgerState.decode(ledger_id, bytes(row)).identity or b""
+            begin = first_entry if ledger_id == first_ledger else 0
+            has_notes = bool(begin)
+            for first, note in self._rows(txn, ledger_id, begin):
+                has_notes = True
+                yield HeldNote(ledger_id, first, identity, note)
+            if not has_notes:
+                yield HeldNote(ledger_id, 0, identity, NO_NOTE)
+
+    def _rows(self, txn: lmdb.Transaction, ledger_id: int, first_entry: int) -> Iterator[tuple[int, bytes]]:
+        cursor = txn.cursor(self.table.db)
+        if not cursor.set_range(_KEY.pack(ledger_id, first_entry)):
+            return
+        for key, note in cursor:
+            owner, first = _KEY.unpack(key)
+            if owner != ledger_id:
+                return
+            yield first, bytes(note)
+
+    # --- checkpoints, in the caller's transaction -------------------------------------------
+
+    def begin(self) -> None:
+        self._moving, self._recent = self._recent, {}
+
+    def put_all(self, txn: lmdb.Transaction) -> None:
+        """Writes the notes that `begin` has set aside."""
+        for ledger_id, notes in self._moving.items():
+            for first_entry, note in notes.items():
+                key = _KEY.pack(ledger_id, first_entry)
+                held = self.table.get(txn, key)
+                if held is None or _newer(_read(held), note) is note:
+                    self.table.put(txn, key, note[1])
+
+    def end(self) -> None:
+        self._moving = {}
+
+    def abandon(self) -> None:
+        """Takes back the notes that `begin` has set aside."""
+        moving, self._moving = self._moving, {}
+        for ledger_id, notes in moving.items():
+            recent = self._recent.setdefault(ledger_id, {})
+            for first_entry, note in notes.items():
+                recent[first_entry] = _newer(note, recent.get(first_entry, note))
+
+    def forget(self, txn: lmdb.Transaction, ledger_ids: Collection[int]) -> None:
+        """Deletes the rows of these ledgers."""
+        for ledger_id in ledger_ids:
+            for first_entry in [first for first, _ in self._rows(txn, ledger_id, 0)]:
+                self.table.delete(txn, _KEY.pack(ledger_id, first_entry))
+
+    def forget_recent(self, ledger_id: int) -> None:
+        self._recent.pop(ledger_id, None)

@@ -1,0 +1,267 @@
+"""The log writer: a thread with group commit, one `fdatasync` for all waiting records (rule B1).
+
+The thread takes everything that waits (bounded), writes it with as few calls as the kernel allows, syncs once, and only
+then reports it durable, in order. While it syncs, the next group gathers; no timer is involved.
+
+A record whose sync was deferred is reported as written, and again when some later sync has covered it: a sync for
+another record, one after UNSYNCED_BYTES_MAX, or one after DEFERRED_SYNC_SECONDS_MAX. A record without a ticket is
+reported once, durable or written, and no sync is made for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from operator import attrgetter
+from queue import Empty, SimpleQueue
+from typing import NamedTuple
+
+from ..disk.disk import Disk
+from ..disk.reserve import NoReserve, Reserve
+from ..wire.named_tuples import made_of
+from .appender import DISK_FULL, DiskFull, LogAppender
+from .format import SEGMENT_HEADER, BookieLogRecord, record_bytes
+
+log = logging.getLogger(__name__)
+
+GROUP_BYTES_MAX = 8 * 1024 * 1024
+"""Size limit of one group; limits the time of one sync, and therefore the wait of a writer."""
+
+UNSYNCED_BYTES_MAX = 8 * 1024 * 1024
+"""Limit on the bytes of records with deferred sync that wait for a sync."""
+
+DEFERRED_SYNC_SECONDS_MAX = 1.0
+"""How long a record with deferred sync waits if nothing else needs a sync."""
+
+RELEASES_MAX = 8
+"""How often one group may draw on the reserve; more often means that another program takes the space."""
+
+Ticket = object | None
+
+
+class Written(NamedTuple):
+    """A record in the log, its position, and the ticket with which it was submitted."""
+
+    record: BookieLogRecord
+    position: int
+    size: int
+    ticket: Ticket
+
+
+class _QueuedRecord(NamedTuple):
+    record: BookieLogRecord
+    size: int
+    ticket: Ticket
+    deferred_sync: bool
+
+
+_SIZE, _DEFERRED_SYNC = attrgetter("size"), attrgetter("deferred_sync")
+
+_written: Callable[[tuple[BookieLogRecord, int, int, Ticket]], Written] = made_of(Written)
+_waiting: Callable[[tuple[BookieLogRecord, int, Ticket, bool]], _QueuedRecord] = made_of(_QueuedRecord)
+
+
+class BookieLogWriter:
+    """Appends records on one thread. The callbacks are called on that thread, never concurrently.
+
+    `on_sync(seconds, records, bytes)` after each sync; `on_durable(written, next_position)` then, for every record
+    once; before that `on_written(written)` for records whose sync is deferred; `on_refused(tickets_and_records, error)`
+    when the disk is full (nothing of the group stays in the log, later groups may succeed); `on_failure(error)` once,
+    if a write or sync failed or anything else went wrong: the writer has ended and acknowledges nothing after that.
+    """
+
+    def __init__(
+        self,
+        disk: Disk,
+        incarnation: str,
+        first_segment: int,
+        *,
+        on_durable: Callable[[Sequence[Written], int], None],
+        on_refused: Callable[[Sequence[tuple[Ticket, BookieLogRecord]], OSError], None],
+        on_failure: Callable[[Exception], None],
+        on_written: Callable[[Sequence[Written]], None],
+        on_sync: Callable[[float, int, int], None] = lambda *_: None,
+        reserve: Reserve | None = None,
+        segment_bytes_max: int | None = None,
+    ) -> None:
+        self._on_durable = on_durable
+        self._on_refused = on_refused
+        self._on_failure = on_failure
+        self._on_written = on_written
+        self._on_sync = on_sync
+        self._reserve = reserve or NoReserve()
+        self._appender = self._begin(disk, incarnation, first_segment, segment_bytes_max)
+        self._unsynced: list[Written] = []
+        self._unsynced_since = 0.0
+        self._submitted: SimpleQueue[_QueuedRecord | None] = SimpleQueue()  # None: no record follows
+        self._taken: deque[_QueuedRecord] = deque()  # submitted, and in no group yet
+        self._stopping = False
+        self._busy_since: float | None = None
+        self._thread = threading.Thread(
+            target=copy_context().run, args=(self._run,), name="bookie-log", daemon=True
+        )
+
+    def _begin(self, disk: Disk, incarnation: str, first_segment: int, bytes_max: int | None) -> LogAppender:
+        try:
+            return LogAppender(disk, incarnation, first_segment, bytes_max)
+        except OSError as error:
+            if error.errno not in DISK_FULL or not self._reserve.release(SEGMENT_HEADER.size):
+                raise
+            return LogAppender(disk, incarnation, first_segment, bytes_max)
+
+    _now = staticmethod(time.monotonic)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, record: BookieLogRecord, ticket: Ticket, *, deferred_sync: bool = False) -> int:
+        """Queues a record, from any thread; returns its size in the log. The caller bounds the queue."""
+        size = record_bytes(record)
+        self._submitted.put(_waiting((record, size, ticket, deferred_sync)))
+        return size
+
+    def stop(self) -> None:
+        """Writes and syncs the waiting records, then ends the thread. Blocks until it has ended."""
+        self._submitted.put(None)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    @property
+    def waiting(self) -> int:
+        """Number of records that are in no group yet."""
+        return self._submitted.qsize() + len(self._taken)
+
+    @property
+    def position(self) -> int:
+        """The next record's position; meaningful to the writer's thread and after `stop`."""
+        return self._appender.position
+
+    @property
+    def syncs(self) -> int:
+        """Number of syncs of groups."""
+        return self._appender.syncs
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long the log has been writing and syncing the current group; 0 while it waits for one. For any thread."""
+        since = self._busy_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def _run(self) -> None:
+        try:
+            while (group := self._next_group()) is not None:
+                self._busy_since = time.monotonic()
+                self._commit(group)
+                self._busy_since = None
+            self._appender.seal()
+            self._report_durable()
+        except Exception as error:  # any error: no caller may wait for a thread that is gone
+            log.critical("the log cannot be written: %s", error)
+            self._on_failure(error)
+        finally:
+            self._appender.close()
+
+    def _next_group(self) -> list[_QueuedRecord] | None:
+        """Returns all waiting records, up to GROUP_BYTES_MAX; nothing if a deferred sync is due; None at the end."""
+        if not self._taken and not self._stopping:
+            try:
+                self._take(self._submitted.get(timeout=self._seconds_to_sync() if self._unsynced else None))
+            except Empty:
+                return []
+        for _ in range(self._submitted.qsize()):
+            self._take(self._submitted.get())
+        if not self._taken:
+            return None
+        group: list[_QueuedRecord] = []
+        room = GROUP_BYTES_MAX
+        while self._taken and (not group or self._taken[0].size <= room):
+            room -= self._taken[0].size
+            group.append(self._taken.popleft())
+        return group
+
+    def _take(self, submitted: _QueuedRecord | None) -> None:
+        if submitted is None:
+            self._stopping = True
+        else:
+            self._taken.append(submitted)
+
+    def _commit(self, group: Sequence[_QueuedRecord]) -> None:
+        """Group commit: writes the group; syncs if any record of it asks for that, or a deferred sync is due."""
+        if self._reserve.is_touched:
+            group = self._refuse_but_urgent(group, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
+            if not group and not self._unsynced:
+                return
+        group = self._append_what_fits(group)
+        if not group and not self._unsynced:
+            return
+        if not all(map(_DEFERRED_SYNC, group)) or self._sync_is_due():
+            self._sync()
+        written = self._report_durable()
+        if written and group:
+            self._on_written(written[-len(group) :])
+            self._unsynced = [one for one in written if one.ticket is not None]
+
+    def _sync(self) -> None:
+        began = time.perf_counter()
+        self._appender.sync()  # everything in the log is acknowledged only after this line
+        size = sum(map(_SIZE, self._unsynced))
+        self._on_sync(time.perf_counter() - began, len(self._unsynced), size)
+
+    def _append_what_fits(self, group: Sequence[_QueuedRecord]) -> Sequence[_QueuedRecord]:
+        """Appends the group, or the part for which the reserve has room; refuses the rest. Returns the appended
+        records."""
+        releases = 0
+        while group:
+            try:
+                self._append(group)
+                break
+            except DiskFull as full:
+                self._report_durable()  # the rollback of the group has synced everything before it
+                group = self._refuse_but_urgent(group, full.error)
+                if not group:
+                    return []  # the reserve is not for refused records
+                releases += 1
+                if releases > RELEASES_MAX or not self._reserve.release(sum(w.size for w in group)):
+                    self._refuse(group, full.error)
+                    return []
+        return group
+
+    def _refuse_but_urgent(self, group: Sequence[_QueuedRecord], error: OSError) -> list[_QueuedRecord]:
+        """Refuses all but fences, recovery writes and the like, which may use the rest of the disk (rule B4)."""
+        self._refuse([waiting for waiting in group if not waiting.record.is_urgent], error)
+        return [waiting for waiting in group if waiting.record.is_urgent]
+
+    def _refuse(self, group: Sequence[_QueuedRecord], error: OSError) -> None:
+        if group:
+            self._on_refused([(waiting.ticket, waiting.record) for waiting in group], error)
+
+    def _append(self, group: Sequence[_QueuedRecord]) -> None:
+        records, sizes, _, _ = zip(*group, strict=True)
+        position = self._appender.append(records, sizes)
+        if not self._unsynced:
+            self._unsynced_since = self._now()
+        for record, size, ticket, _ in group:
+            self._unsynced.append(_written((record, position, size, ticket)))
+            position += size
+
+    def _sync_is_due(self) -> bool:
+        is_large = sum(map(_SIZE, self._unsynced)) >= UNSYNCED_BYTES_MAX
+        return is_large or self._seconds_to_sync() == 0
+
+    def _seconds_to_sync(self) -> float:
+        return max(0.0, self._unsynced_since + DEFERRED_SYNC_SECONDS_MAX - self._now())
+
+    def _report_durable(self) -> list[Written]:
+        """Reports the records that a sync has covered since the last time; returns the others."""
+        synced = self._appender.synced_position
+        durable = [written for written in self._unsynced if written.position < synced]
+        self._unsynced = self._unsynced[len(durable) :]
+        if durable:
+            self._on_durable(durable, synced)
+        return self._unsynced

@@ -1,0 +1,86 @@
+"""Registers a bookie in the metadata under a lease while it is alive (rule M2).
+
+It never takes a living bookie's name. It takes over the registration of its own last process at once if that process
+has certainly ended: it registered under the very lock that this process now holds. If the same directory is locked on
+another machine, through a file system that does not share locks, that is another lock, and this bookie waits for the
+lease.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from metadata.leases.held_name import HeldName
+from metadata.records.registration import Registration, decode
+from metadata.store import MetadataStore, Versioned
+
+from ..errors import NameTaken
+from .directory import COOKIE
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def lock_identity(data_directory: Path) -> bytes:
+    """Identifies the lock that a bookie of this directory holds: of this running kernel, on this very file.
+
+    Two processes cannot hold the same lock at once. b"" if the kernel has no boot id.
+    """
+    try:
+        boot = BOOT_ID.read_text().strip()
+    except OSError:
+        return b""
+    cookie = os.stat(data_directory / COOKIE)
+    return hashlib.sha256(f"{boot} {cookie.st_dev} {cookie.st_ino}".encode()).digest()
+
+
+class Registrar(HeldName):
+    """Keeps one registration. A caller that passes a `lock_identity` holds that lock from before `take` until after
+    `give_up`."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        registration: Registration,
+        lease_seconds: float,
+        *,
+        lock_identity: bytes = b"",
+    ) -> None:
+        what = f"the registration of {registration.bookie}"
+        super().__init__(store, registration.key, lease_seconds, lock_identity, what)
+        self._registration = registration
+
+    @property
+    def registration(self) -> Registration:
+        """The current registration, or the one about to be published, without its session."""
+        return self._registration
+
+    def set_read_only(self, read_only: bool) -> None:
+        """Has `keep` publish, as soon as it can, whether the bookie takes new entries (rule B4)."""
+        self._set(replace(self._registration, writable=not read_only))
+
+    def set_disk(self, total_bytes: int, free_bytes: int) -> None:
+        """Has `keep` publish the disk's size and free space."""
+        self._set(replace(self._registration, disk_bytes_total=total_bytes, disk_bytes_free=free_bytes))
+
+    def set_problems(self, problems: Mapping[str, str]) -> None:
+        """Has `keep` publish the bookie's problems, by the names of facts, if they have changed."""
+        self._set(replace(self._registration, problems=problems))
+
+    def _set(self, registration: Registration) -> None:
+        if registration != self._registration:
+            self._registration = registration
+            self.held.changed.set()
+
+    def _value(self, session: bytes) -> bytes:
+        return replace(self._registration, session=session).encode()
+
+    def _session_of(self, found: Versioned) -> bytes:
+        return decode(found.key, found.value).session
+
+    def _taken(self) -> NameTaken:
+        name = self._registration.bookie
+        return NameTaken(f"another bookie is registered as {name}; stop it or use another name")

@@ -1,0 +1,92 @@
+"""The health findings of a bookie, one for each fact: they decide whether clients should use it, and its registration
+publishes some of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+
+from metadata.counting import facts
+from metadata.counting.counting_store import CountingStore
+from metadata.counting.facts import Finding, Verdict
+
+from ...storage.bookie import Bookie
+from ...upkeep.scrubbing.scrubber import Scrubber
+from ..bookie_registration import Registrar
+
+LOOK_SECONDS = 5.0
+"""Interval between updates of the registration."""
+
+WHY_CHARACTERS_MAX = 500
+"""Length limit of one reason in a registration, which every client reads."""
+
+NOT_SCRUBBED = "it has not been scrubbed since it started"
+
+
+class BookieFindings:
+    """Belongs to the bookie's event loop. `why_distrusted`: why new connections to it will fail in a given number of
+    days; "" if they will not."""
+
+    def __init__(
+        self,
+        bookie: Bookie,
+        registrar: Registrar,
+        store: CountingStore,
+        scrubber: Scrubber,
+        why_distrusted: Callable[[int], str],
+    ) -> None:
+        self._bookie = bookie
+        self._registrar = registrar
+        self._store = store
+        self._scrubber = scrubber
+        self._why_distrusted = why_distrusted
+
+    def findings(self) -> list[Finding]:
+        """Returns a finding for each fact of a bookie, in order."""
+        failed, read_only = self._bookie.failed, self._bookie.space.why_read_only
+        held = self._registrar.held
+        why_unregistered = f"it is not registered: {held.why_lost}" if held.why_lost else ""
+        return [
+            facts.LOG.found(str(failed.result()) if failed.done() else ""),
+            facts.REGISTERED.found(why_unregistered, age_seconds=held.age_seconds),
+            *self._certificate(),
+            self._store.finding(),
+            facts.WRITABLE.found(read_only and f"read-only: {read_only}"),
+            self._readable(),
+        ]
+
+    def why_not_ready(self) -> str:
+        """Why clients should not use it for now; "" if they should."""
+        return facts.why_not_ready(self.findings())
+
+    async def publish(self) -> None:
+        """Keeps the findings that only the bookie can measure in its registration, until cancelled."""
+        while True:
+            self._registrar.set_problems(
+                {
+                    one.fact.name: one.why[:WHY_CHARACTERS_MAX]
+                    for one in self.findings()
+                    if one.fact in facts.PUBLISHED and one.verdict is Verdict.AMISS
+                }
+            )
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def _certificate(self) -> Iterator[Finding]:
+        """Returns a finding for each certificate fact; only the most urgent one reports a problem."""
+        why = ""
+        for fact, days in facts.CERTIFICATE_DAYS.items():
+            yield fact.found("" if why else (why := self._why_distrusted(days)))
+
+    def _readable(self) -> Finding:
+        last, ended_at = self._scrubber.last, self._scrubber.ended_at
+        if last is None:
+            return facts.READABLE.unknown(NOT_SCRUBBED)
+        wrong = []
+        if last.unread:
+            wrong.append(f"segments of its log could not be read: {'; '.join(last.unread)}")
+        if last.ledgers_unrepaired:
+            wrong.append(
+                f"it could not repair {last.ledgers_unrepaired} ledgers: bookledger bookie scrub NAME"
+            )
+        return facts.READABLE.found("; ".join(wrong), age_seconds=time.monotonic() - ended_at)

@@ -1,0 +1,43 @@
+"""After an order was cancelled, waits until its bookie takes entries again; bookies check their orders periodically."""
+
+from __future__ import annotations
+
+import asyncio
+
+from metadata.records.cluster import find_bookie
+from metadata.store import MetadataStore
+
+from ..messages.interruption import advise_when_stopped
+from ..output import print_record
+from ..terminal import say
+from .cluster_survey import with_store
+
+TAKES_ENTRIES_SECONDS_MAX = 15.0
+"""Three times the interval between two checks of a bookie."""
+
+LOOK_SECONDS = 0.2
+
+
+def print_order_cancelled(metadata_uri: str, name: str, *, as_json: bool) -> None:
+    """Prints that there is no order, once a live bookie takes entries; says so if it does not within the limit."""
+    with advise_when_stopped(lambda: f"the order is cancelled; {name} takes entries when it has seen that"):
+        takes_entries = with_store(metadata_uri, lambda store: _takes_entries(store, name))
+    print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
+    if not takes_entries:
+        say(f"{name} takes no entries yet; `bookledger cluster status` says why", err=True)
+
+
+async def _takes_entries(store: MetadataStore, name: str) -> bool:
+    """Whether the bookie takes entries in time, or is absent."""
+    try:
+        async with asyncio.timeout(TAKES_ENTRIES_SECONDS_MAX):
+            while not await _is_writable(store, name):  # noqa: ASYNC110 — a key is polled
+                await asyncio.sleep(LOOK_SECONDS)
+    except TimeoutError:
+        return False
+    return True
+
+
+async def _is_writable(store: MetadataStore, name: str) -> bool:
+    found = await find_bookie(store, name)
+    return found is None or found.writable

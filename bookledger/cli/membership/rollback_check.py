@@ -1,0 +1,45 @@
+"""Detects metadata that went back or is missing, for commands that need it or would wait forever."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+
+from ledgers.errors import LedgerError, NoSuchLedger, NoSuchLog, NotEnoughBookies
+from metadata import opened_store
+from metadata.backup import hold
+from metadata.errors import MetadataError, MetadataRestored
+
+from .cluster_survey import check_is_cluster
+
+
+async def check_not_rolled_back(metadata_uris: Iterable[str], how_to_go_on: str) -> None:
+    """Raises LedgerError if one of these is held back. A store that does not answer is left to the caller, which waits
+    for it."""
+    for uri in sorted(set(metadata_uris)):
+        try:
+            async with opened_store(uri) as store:
+                await hold.check_accepted(store)
+        except MetadataRestored as error:
+            raise LedgerError(f"{error}; {how_to_go_on}") from error
+        except MetadataError:  # an outage, which says nothing of the sort
+            continue
+
+
+def rollback_check(metadata_uri: str) -> Callable[[str], None]:
+    """`check_not_rolled_back` for one store, for commands without an event loop."""
+    return lambda how_to_go_on: asyncio.run(check_not_rolled_back([metadata_uri], how_to_go_on))
+
+
+@contextmanager
+def explain_missing_cluster(metadata_uri: str) -> Iterator[None]:
+    """Replaces the error of a missing ledger, log or bookie inside the block if there is no cluster at all."""
+    try:
+        yield
+    except (NoSuchLedger, NoSuchLog, NotEnoughBookies) as error:
+        try:
+            check_is_cluster(metadata_uri)
+        except MetadataError:
+            raise error from None
+        raise

@@ -1,0 +1,35 @@
+"""Finds ledgers by their custom metadata."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from metadata.records.ledger_record import LedgerRecord
+
+
+@dataclass(frozen=True, slots=True)
+class CustomMetadataFilter:
+    """A key of custom metadata, with this value, with a value that contains this part, or with any value."""
+
+    key: str
+    value: bytes | None = None
+    is_part: bool = False
+
+    @classmethod
+    def of(cls, text: str) -> CustomMetadataFilter:
+        """Reads `KEY`, `KEY=VALUE` or `KEY~PART`."""
+        sign = next((one for one in text if one in "=~"), "")
+        key, _, value = text.partition(sign) if sign else (text, "", "")
+        return cls(key, os.fsencode(value) if sign else None, sign == "~")
+
+    def is_of(self, record: LedgerRecord) -> bool:
+        """Whether the record matches."""
+        found = record.custom_metadata.get(self.key)
+        if found is None or self.value is None:
+            return found is not None
+        return self.value in found if self.is_part else self.value == found
+
+    def may_be_in(self, encoded: bytes) -> bool:
+        """False only if no record of these bytes matches; quick, so that most records need not be decoded."""
+        return os.fsencode(self.key) in encoded and (self.value or b"") in encoded

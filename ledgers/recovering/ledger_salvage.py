@@ -1,0 +1,125 @@
+"""Salvages a ledger: reads all available entries from any live bookie, without fencing or changing anything.
+
+It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries past the last one
+that the record or a bookie's last-add-confirmed proves are included, and may not be part of the ledger. Entries that no
+bookie has, or that cannot be read, are reported as gaps, and bookies that could not be asked in `silent`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Collection
+from contextlib import aclosing
+
+from bookie.wire import Columns
+from metadata.healing.presence import Presence, whereabouts
+from metadata.records.cluster import list_bookies
+from metadata.records.ledger_record import BookieRef
+from metadata.records.ledger_store import VersionedRecord
+
+from ..cluster import Cluster
+from ..errors import EntryUnreadable, LedgerError
+from ..integrity.encryption import cipher_of
+from ..ledger_access import Keys
+from ..protocol.fenced_reads import Replica
+from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
+from .ledger_calls import Holders
+
+Part = Columns | Gap
+"""Verified entries without a gap between them, or entries that no bookie returned."""
+
+ASKED_AT_ONCE_MAX = 64
+"""Limit of bookies asked at a time how far the ledger is confirmed."""
+
+UNDECIPHERED = ("decryption",)
+"""Named instead of bookies if an entry's digest is right, but it was not encrypted with the ledger's key."""
+
+
+class Salvage(Holders):
+    """The available entries of a ledger at live bookies.
+
+    Created by `LedgerClient.salvage_ledger`; belongs to its event loop. Each entry is verified by its digest. Entries
+    past `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of the
+    ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
+    `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
+    with the reason.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        found: VersionedRecord,
+        keys: Keys,
+        encryption_key: bytes | None,
+        *,
+        past_the_end: bool,
+    ) -> None:
+        super().__init__(cluster, found.record, keys, fence=False)
+        self._cipher = cipher_of(found.record, encryption_key)
+        self._copies: HeldCopies | None = None
+        is_bounded = found.record.is_closed and not past_the_end
+        self._last = self.proven_through if is_bounded else ENTRY_ID_MAX
+
+    @property
+    def unsure(self) -> list[str]:
+        """Once all parts were yielded: bookies that answered and do not know whether there were further entries."""
+        return [] if self._copies is None else self._copies.unsure
+
+    async def find_holders(self, bookies: Collection[str]) -> None:
+        """Asks every live bookie, or those of these names, how far the ledger is confirmed.
+
+        Raises LedgerError for a name without a live bookie, and MetadataError.
+        """
+        living = {one.bookie.bookie_id: one.bookie for one in await list_bookies(self._cluster.store)}
+        if strange := sorted(set(bookies) - living.keys()):
+            there = ", ".join(living) or "none"
+            raise LedgerError(f"no live bookie is named {', '.join(strange)}; live bookies: {there}")
+        placed = [ref for fragment in self.record.fragments for ref in fragment.ensemble]
+        # Bookies that should have it are asked first.
+        wanted = [
+            one
+            for one in dict.fromkeys([*placed, *living.values()])
+            if not bookies or one.bookie_id in bookies
+        ]
+        refs = [one for one in wanted if living.get(one.bookie_id) == one]
+        for ref in wanted:
+            if ref not in refs:
+                found = await whereabouts(self._cluster.store, ref)
+                if found.presence is not Presence.LIVING:
+                    self.silent.setdefault(ref.bookie_id, found.why)
+        turns = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
+
+        async def ask(ref: BookieRef) -> None:
+            async with turns:
+                await self._ask_lac(ref)
+
+        await asyncio.gather(*map(ask, refs))
+        replicas = self._unless_silent([Replica(one.bookie_id) for one in refs])
+        self._copies = HeldCopies(replicas, through=self.proven_through, last_entry=self._last)
+
+    async def parts(self) -> AsyncGenerator[Part, None]:
+        """Yields all available entries, in order, once, and the gaps between them."""
+        assert self._copies is not None
+        self._cluster.check_process()
+        async with aclosing(self._walk(self._copies)) as found:
+            async for part in found:
+                for one in [part] if isinstance(part, Gap) else self._opened(part):
+                    yield one
+
+    # --- decryption -----------------------------------------------------------------------------
+
+    def _opened(self, columns: Columns) -> list[Part]:
+        """The entries as they were appended. An entry that the ledger's key does not decrypt is a gap."""
+        if self._cipher is None:
+            return [columns]
+        parts: list[Part] = []
+        while len(columns):
+            try:
+                return [*parts, self._cipher.open(columns)]
+            except EntryUnreadable as error:
+                bad = error.entry_id
+                before = columns.between(columns.first_entry, bad - 1)
+                parts += [self._cipher.open(before)] if len(before) else []
+                parts.append(Gap(bad, bad, UNDECIPHERED))
+                columns = columns.between(bad + 1, columns.last_entry)
+        return parts

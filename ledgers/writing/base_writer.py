@@ -1,0 +1,139 @@
+"""The common part of the writers of ledgers and of logs: their end, their limit, their waiters, and how their client
+closes them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+from ..cluster import Cluster
+from ..errors import LedgerError
+from ..tasks import end_tasks
+from .append_futures import AppendFutures, Complete
+
+log = logging.getLogger(__name__)
+
+CLOSE_SECONDS_MAX = 5.0
+"""How long a closing client waits for its writers if bookies or the metadata do not answer."""
+
+
+class Writer(ABC):
+    """A writer on its client's event loop.
+
+    `on_progress` is called after entries were confirmed, a bookie fell behind or the writer ended, for wrappers in
+    other threads.
+    """
+
+    def __init__(self, cluster: Cluster, answers: AppendFutures) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._cluster = cluster
+        self.check_process = cluster.home.check
+        self.pending_bytes_max = cluster.config.pending_bytes_max
+        self._answers = answers
+        self._finished: asyncio.Future[LedgerError | None] = self._loop.create_future()
+        self._closing = False
+        self.on_progress: Callable[[], None] = lambda: None
+
+    @property
+    @abstractmethod
+    def pending_bytes(self) -> int:
+        """Bytes appended and not confirmed, plus ENTRY_OVERHEAD_BYTES for each such entry or record."""
+
+    @property
+    @abstractmethod
+    def is_behind(self) -> bool:
+        """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
+
+    @property
+    @abstractmethod
+    def what(self) -> str:
+        """The name of its ledger or log, for people."""
+
+    @abstractmethod
+    def send_lac(self) -> None:
+        """Sends the bookies the last-add-confirmed, even while the writer is not idle."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Flushes, and closes the ledger or log."""
+
+    @abstractmethod
+    async def abandon(self) -> None:
+        """Ends the writer without closing the ledger or log, as a crash would."""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether this writer takes no more entries: closed, or ended by an error."""
+        return self._finished.done()
+
+    @property
+    def state(self) -> str:
+        """Open, closing, closed, or the reason why this writer ended, in words."""
+        if self.failure is not None:
+            return f"ended by {type(self.failure).__name__}"
+        return "closed" if self.has_ended else "closing" if self._closing else "open"
+
+    @property
+    def failure(self) -> LedgerError | None:
+        """The error that ended this writer; None while it is usable, and after a close."""
+        return self._finished.result() if self._finished.done() else None
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an append has to wait."""
+        is_full = self.pending_bytes >= self.pending_bytes_max or self.is_behind
+        return is_full and not self.has_ended
+
+    def complete_with(self, complete: Complete) -> None:
+        """Passes answered appends to `complete` in bulk, instead of completing their futures one by one."""
+        self._answers.complete = complete
+
+    async def flush(self) -> None:
+        """Waits until every append so far is confirmed; raises the error that ended the writer, if there is one.
+
+        An `Unconfirmed` error names the first entry, or position of a log, that is not confirmed.
+        """
+        self.check_process()
+        if self._answers.appends_wait:
+            flushed: asyncio.Future[int] = self._loop.create_future()
+            self._answers.flush(flushed)
+            await flushed
+        else:
+            self._raise_if_failed()
+
+    def _raise_if_failed(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+
+async def close_writers(writers: Iterable[Writer]) -> None:
+    """Closes writers in order: appends are flushed, and readers see the end.
+
+    A writer that cannot be closed in time is abandoned, with a warning; bookies that answer know its
+    last-add-confirmed.
+    """
+    left = list(writers)
+    closing = {asyncio.create_task(_close(writer)): writer for writer in left if not writer.has_ended}
+    try:
+        if closing:
+            await asyncio.wait(closing, timeout=CLOSE_SECONDS_MAX)
+        for task, writer in closing.items():
+            why = task.exception() if task.done() else f"it took longer than {CLOSE_SECONDS_MAX:g} s"
+            if why is not None:
+                line = "%s was not closed with its client; a recovery will settle its end: %s"
+                log.warning(line, writer.what, why)
+    finally:
+        await end_tasks(closing)
+        for writer in left:
+            await writer.abandon()
+
+
+async def _close(writer: Writer) -> None:
+    writer.send_lac()  # first, because the metadata may be away
+    with suppress(LedgerError):  # `close` raises the error that ended the writer
+        await writer.flush()
+    writer.send_lac()
+    await writer.close()

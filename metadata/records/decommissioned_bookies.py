@@ -1,0 +1,81 @@
+"""Decommissioned incarnations of bookies, so that a removed cookie is distinguished from a missing one.
+
+The record is made before the cookie is deleted, and stays: a few bytes for each bookie that ever left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from .. import keys, settled_writes
+from ..store import MetadataStore, Versioned, list_all
+from . import records_pb2 as pb
+from .cluster import PREDECESSORS_MAX
+from .record_decoding import parse_record
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decommissioned:
+    """When a bookie of this name was decommissioned, by the clock of the process that did it, and its cookie's
+    predecessors."""
+
+    bookie_id: str
+    incarnation: str
+    at_ms: int
+    predecessors: tuple[str, ...] = ()
+
+    @property
+    def at(self) -> str:
+        """The time, for people."""
+        return (
+            datetime.fromtimestamp(self.at_ms / 1000, UTC)
+            .isoformat(timespec="seconds")
+            .replace("+00:00", "Z")
+        )
+
+
+async def note(store: MetadataStore, one: Decommissioned) -> None:
+    """Records that this incarnation is decommissioned, which is in force once its cookie is deleted. Can be
+    repeated."""
+    message = pb.Decommissioned(
+        format_version=FORMAT_VERSION,
+        bookie_id=one.bookie_id,
+        at_ms=one.at_ms,
+        nonce=settled_writes.new_nonce(),
+        predecessors=one.predecessors,
+    )
+    key = keys.decommissioned(one.incarnation)
+    await settled_writes.create_unless_there(store, key, message.SerializeToString())
+
+
+async def take_back(store: MetadataStore, incarnation: str) -> None:
+    """Removes the record, because the bookie stays after all."""
+    await settled_writes.delete(store, keys.decommissioned(incarnation))
+
+
+async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:
+    """Reads the record; None if there is none. Programs before this one kept no record. Raises MetadataError."""
+    key = keys.decommissioned(incarnation)
+    found = await store.get(key)
+    if found is None:
+        return None
+    return _decode(found)
+
+
+async def line_of(store: MetadataStore, bookie_id: str) -> tuple[str, ...]:
+    """The incarnations that had this name and were decommissioned, with their predecessors. Raises MetadataError."""
+    listed = [_decode(item) async for item in list_all(store, keys.DECOMMISSIONED)]
+    found = sorted(
+        (one for one in listed if one.bookie_id == bookie_id), key=lambda one: len(one.predecessors)
+    )
+    line = dict.fromkeys(name for one in found for name in (*one.predecessors, one.incarnation))
+    return tuple(line)[-PREDECESSORS_MAX:]
+
+
+def _decode(found: Versioned) -> Decommissioned:
+    message = parse_record(pb.Decommissioned, found.key, found.value, FORMAT_VERSION)
+    incarnation = found.key.removeprefix(keys.DECOMMISSIONED)
+    return Decommissioned(message.bookie_id, incarnation, message.at_ms, tuple(message.predecessors))

@@ -1,0 +1,205 @@
+"""Rebuilds a ledger's record from the notes that bookies keep of it, if the metadata is older or has no record."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+from ..ledger_record import ENTRY_ID_MAX, BookieRef, Ensemble, Fragment, Lacking, LedgerRecord, LedgerState
+from .fragment_note import FragmentNote, Headline
+
+
+class NotedBy(NamedTuple):
+    """A note, and the bookie that keeps it."""
+
+    bookie: BookieRef
+    note: FragmentNote
+
+
+def reconcile(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRecord | None:
+    """The record that the metadata should have; None if `found` may stay, or nothing is known of the ledger.
+
+    `noted`: notes of one ledger id. Notes of another ledger than the metadata's under that id do not count; if the
+    metadata has none, the ledger that was made last counts. The end of a closed ledger never changes. A fragment that
+    the record lacks before its last one, by the numbers, is inserted. Raises ValueError for notes that fit no record.
+    """
+    ours = of_one_ledger(found, [*noted])
+    if not ours:
+        return None
+    if found is None:
+        return _made_again(ours)
+    later = [one for one in ours if not found.is_closed and one.note.headline.is_ahead_of(found)]
+    if not later and not any(_is_lacking(found, one.note.headline) for one in ours):
+        copied = _called_back(found, ours) if found.has_no_ensembles else _with_copy(found, ours)
+        return None if copied == found else copied
+    brought_up = _brought_up(found, ours)
+    if found.is_closed:
+        return _with_copy(_with_doubt(brought_up, found.fragments), ours)
+    return _with_copy(_with_doubt(_ended(brought_up, ours), found.fragments[:-1]), ours)
+
+
+def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The record from nothing but the notes of one ledger. It stays open if no bookie was notified of the ledger's
+    end."""
+    latest = max((one.note for one in noted), key=lambda note: note.headline[1:]).ledger
+    fragments = _placed(_from_entry_0(_fragments(noted)))
+    if not any(one.ensemble for one in fragments):  # all bookies that noted it have dropped it since
+        copied = next(one.note.ledger for one in noted if one.note.ledger.is_in_object_store)
+        return replace(copied, fragments=fragments)
+    opened = replace(
+        latest,
+        state=LedgerState.OPEN,
+        last_entry=None,
+        length_bytes=None,
+        closed_ms=0,
+        accepted_loss=None,
+        cold=None,
+        fragments=fragments,
+    )
+    return _with_copy(_with_doubt(_ended(opened, noted)), noted)
+
+
+def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
+    """Names the bookies whose notes place a ledger of the object store on them: the ledger may have been recalled
+    since, and its objects may be gone. Each bookie may lack everything, until it has checked."""
+    ensembles = {one.first_entry: one.ensemble for one in _fragments(noted)}
+    known = next((one for one in ensembles.values() if one), ())
+    placed = (replace(one, ensemble=ensembles.get(one.first_entry) or known) for one in found.fragments)
+    return _with_doubt(replace(found, fragments=tuple(placed)))
+
+
+def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The record with the copy in an object store that a bookie noted before it dropped its own (rule O2)."""
+    copies = [one.note.ledger.cold for one in noted if one.note.ledger.is_in_object_store]
+    if not record.is_closed or record.is_in_object_store or not copies:
+        return record
+    return replace(record, cold=max((one for one in copies if one is not None), key=lambda copy: copy.at_ms))
+
+
+def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
+    """Whether the record lacks this fragment before one that it has, because no bookie that was asked before reported
+    it."""
+    return any(
+        one.number < noted.number < following.number
+        and one.first_entry <= noted.first_entry < following.first_entry
+        for one, following in pairwise(found.fragments)
+    )
+
+
+def of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[NotedBy]:
+    """From notes of one ledger id, those of the ledger that the metadata has, or should have, under it."""
+    if not noted:
+        return []
+    if found is not None:
+        identity = found.identity
+    else:
+        identity = max(
+            (one.note.ledger for one in noted), key=lambda it: (it.created_ms, it.identity)
+        ).identity
+    return [one for one in noted if one.note.identity == identity]
+
+
+def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The record with the fragments that it lacks. Bookies that reported need no longer be in `also_at`."""
+    by_first = {one.first_entry: one for one in _fragments(noted)}
+    for one in found.fragments:
+        known = by_first.get(one.first_entry)
+        if known is None or known.number <= one.number:
+            by_first[one.first_entry] = one
+    end = found.confirmed_through if found.is_closed else ENTRY_ID_MAX
+    turns = _in_turn(by_first.values())
+    fragments = _placed(tuple(one for one in turns if one.first_entry <= max(end, 0)))
+    heard = {one.bookie for one in noted}
+    also_at = tuple(one for one in found.also_at if one not in heard and one not in fragments[-1].ensemble)
+    parted = replace(found, fragments=fragments, also_at=also_at, written_at=0)
+    whole = tuple(one if last is None else one.lacking_through(last) for one, last in parted.spans())
+    return replace(parted, fragments=whole)
+
+
+def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
+    """The record, closed if a bookie was notified of the ledger's end."""
+    ends = [one.note for one in noted if one.note.ledger.is_closed]
+    if not ends:
+        return record
+    end = max(ends, key=lambda note: note.fragment.number).ledger
+    assert end.last_entry is not None and end.length_bytes is not None
+    closed = record.closed(end.last_entry, end.length_bytes)
+    return replace(closed, closed_ms=end.closed_ms, accepted_loss=end.accepted_loss)
+
+
+def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> LedgerRecord:
+    """Marks every copy as possibly lacking in fragments that have no writer, except those that the metadata knew
+    completely: the lacking ranges were in the lost records. A bookie that heals checks its copy, and fetches missing
+    entries."""
+    fragments = []
+    for one, last in record.spans():
+        if last is not None and last >= one.first_entry and one not in settled:
+            for n in range(len(one.ensemble)):
+                one = one.with_lacking(n, one.first_entry, last)
+        fragments.append(one)
+    return replace(record, fragments=tuple(fragments))
+
+
+def _fragments(noted: Sequence[NotedBy]) -> list[Fragment]:
+    """Each fragment by its newest notes, in order."""
+    of_first: defaultdict[int, list[NotedBy]] = defaultdict(list)
+    for one in noted:
+        of_first[one.note.fragment.first_entry].append(one)
+    return _in_turn([_newest(of_one) for of_one in of_first.values()])
+
+
+def _in_turn(fragments: Iterable[Fragment]) -> list[Fragment]:
+    """Sorts fragments by first entry; leaves out fragments that a later change has taken back."""
+    kept: list[Fragment] = []
+    for one in sorted(fragments, key=lambda fragment: fragment.first_entry):
+        if not kept or not one.number or one.number > kept[-1].number:
+            kept.append(one)
+    return kept
+
+
+def _newest(noted: Sequence[NotedBy]) -> Fragment:
+    """The fragment by the notes of its last change, which differ in copies that were moved since."""
+    number = max(one.note.fragment.number for one in noted)
+    last = [one for one in noted if one.note.fragment.number == number]
+    last = [one for one in last if one.note.fragment.ensemble] or last[
+        :1
+    ]  # a bookie that dropped it names no bookies
+    return replace(last[0].note.fragment, ensemble=_ensemble(last))
+
+
+def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
+    """For each position the bookie that names itself there, else the one that most notes name."""
+    itself = {one.bookie for one in noted}
+    named = [
+        Counter(position) for position in zip(*(one.note.fragment.ensemble for one in noted), strict=True)
+    ]
+    chosen: list[BookieRef] = []
+    for counts in named:
+        best = sorted(counts, key=lambda bookie: (bookie not in itself, -counts[bookie], bookie))
+        chosen += _first_but(best, chosen)
+    return tuple(chosen) if len(chosen) == len(named) else noted[0].note.fragment.ensemble
+
+
+def _placed(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
+    """Places a fragment that all its noting bookies have dropped on other fragments' bookies, which lack it: a record
+    names bookies in all fragments or in none."""
+    known = next((one.ensemble for one in fragments if one.ensemble), ())
+    return tuple(one if one.ensemble else replace(one, ensemble=known) for one in fragments)
+
+
+def _first_but(best: Iterable[BookieRef], taken: Collection[BookieRef]) -> list[BookieRef]:
+    names = {bookie.bookie_id for bookie in taken}
+    return [bookie for bookie in best if bookie.bookie_id not in names][:1]
+
+
+def _from_entry_0(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
+    """No note describes the entries before the first known fragment. They get a fragment without a number, whose copies
+    lack everything."""
+    first = fragments[0]
+    if first.first_entry == 0:
+        return tuple(fragments)
+    lacking = tuple(Lacking(n, 0, first.first_entry - 1) for n in range(len(first.ensemble)))
+    return (Fragment(0, first.ensemble, lacking=lacking), *fragments)

@@ -1,0 +1,127 @@
+"""The effects that an acceptor's programs yield, and their outcomes.
+
+A program is a generator: `yield from` an effect returns its outcome, and the program returns the answer of its call. If
+an effect fails, a JournalError is thrown into the program. So a complete call reads from top to bottom, does no I/O of
+its own, and may stop for ever at any effect, which is a crash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from metadata.records.journal_record import FinalizedSegment, JournalState
+from metadata.records.journal_store import VersionedSegment, VersionedState
+
+R = TypeVar("R")
+
+
+class EffectOf(Generic[R]):
+    """A program's request to its shell; its outcome is an R."""
+
+    __slots__ = ()
+
+    def __iter__(self) -> Program[R]:
+        outcome: R = yield self
+        return outcome
+
+
+Effect: TypeAlias = EffectOf[Any]
+Program: TypeAlias = Generator[Effect, Any, R]
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEnd:
+    """The end of a segment's ledger: its last txid (None: it has no batch), and the latest committed txid in it."""
+
+    end_txid: int | None
+    committed_txid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadState(EffectOf[VersionedState | None]):
+    """The current state."""
+
+
+@dataclass(frozen=True, slots=True)
+class SwapState(EffectOf[VersionedState | None]):
+    """Replaces the state of `version` by compare-and-swap; None on a conflict."""
+
+    state: JournalState
+    version: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFinalized(EffectOf[VersionedSegment | None]):
+    """The record of a finalized segment."""
+
+    start_txid: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutFinalized(EffectOf[bool]):
+    """Stores the record if there is none, or replaces the one of `version`. Returns whether it did."""
+
+    segment: FinalizedSegment
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListFinalized(EffectOf[tuple[VersionedSegment, ...]]):
+    """All records, in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteFinalized(EffectOf[None]):
+    """Deletes the record."""
+
+    found: VersionedSegment
+
+
+@dataclass(frozen=True, slots=True)
+class CreateLedger(EffectOf[int]):
+    """Creates a ledger for the segment. This acceptor may append to it."""
+
+    start_txid: int
+    writer_epoch: int
+    layout_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class EndLedger(EffectOf[LedgerEnd]):
+    """Fences, recovers and closes the ledger. No writer can append to it after this."""
+
+    ledger_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtLedger(EffectOf[LedgerEnd]):
+    """How far a ledger is confirmed. Does not disturb its writer."""
+
+    ledger_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """A segment copied here: its new closed ledger, and the layout of its edits."""
+
+    ledger_id: int
+    layout_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class CopySegment(EffectOf[Copied]):
+    """Copies exactly these txids from another acceptor, and verifies them."""
+
+    source: str
+    start_txid: int
+    end_txid: int
+    writer_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class DropLedger(EffectOf[None]):
+    """Deletes the ledger. It is no error if the ledger is already gone."""
+
+    ledger_id: int

@@ -1,0 +1,179 @@
+"""The volatile state of a running acceptor, and the checks that need only this state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from metadata.errors import CONFLICTS_MAX
+from metadata.records.journal_record import JournalState, SegmentRecord
+from metadata.records.journal_store import VersionedState
+
+from ...errors import BadRequest, JournalNotFormatted, JournalOutOfSync, JournalUnavailable, StaleEpoch
+from ...requests import RequestInfo, SegmentState, SendEdits
+from .acceptor_effects import LedgerEnd, Program, R, ReadState, SwapState
+
+
+@dataclass(slots=True)
+class CurrentSegment:
+    """The segment that this acceptor appends to. While batches are in flight, `next_txid` is ahead of the disk."""
+
+    start_txid: int
+    ledger_id: int
+    layout_version: int
+    writer_epoch: int
+    next_txid: int
+    durable_txid: int
+
+
+@dataclass(slots=True)
+class Memory:
+    """One acceptor's volatile state. Losing it is a restart: the open segment is then closed for writing.
+
+    `state` may be stale: another process may have promised the journal to another writer since. It may be used to
+    refuse a writer. It may be used to admit one only for appends, which the ledger itself fences.
+    """
+
+    journal_id: str
+    stored: VersionedState | None = None
+    serial: int = -1
+    serial_epoch: int = 0
+    committed_txid: int | None = None
+    open: CurrentSegment | None = None
+    generation: int = 0
+    archived: set[int] = field(default_factory=set)
+
+    @property
+    def state(self) -> JournalState | None:
+        return None if self.stored is None else self.stored.state
+
+    # --- the metadata ----------------------------------------------------------------------------
+
+    def fresh(self) -> Program[JournalState]:
+        """Reads the current state of a formatted journal (check 1)."""
+        self.stored = yield from ReadState()
+        state = self.state
+        if state is None or state.storage is None:
+            raise JournalNotFormatted(self.journal_id)
+        if state.generation != self.generation:  # formatted, discarded or rolled back, here or elsewhere
+            self.generation = state.generation
+            self.committed_txid = None
+            self.archived.clear()
+        self.note_committed(state.committed_txid)
+        return state
+
+    def look(self) -> Program[JournalState | None]:
+        """Reads the current state for read-only calls, which run beside one that is about to swap."""
+        found = yield from ReadState()
+        return found.state if found is not None else None
+
+    def look_formatted(self) -> Program[JournalState]:
+        """`look` for a formatted journal (check 1)."""
+        state = yield from self.look()
+        if state is None or state.storage is None:
+            raise JournalNotFormatted(self.journal_id)
+        self.note_committed(state.committed_txid)
+        return state
+
+    def look_readable(self) -> Program[JournalState]:
+        """`look` for a journal that is formatted or in the middle of an upgrade, because a NameNode also reads the
+        latter."""
+        state = yield from self.look()
+        if state is None or (state.storage is None and state.previous is None):
+            raise JournalNotFormatted(self.journal_id)
+        self.note_committed(state.committed_txid)
+        return state
+
+    def fresh_or_none(self) -> Program[JournalState | None]:
+        """Reads the current state, formatted or not."""
+        self.stored = yield from ReadState()
+        return self.stored.state if self.stored is not None else None
+
+    def swap(self, state: JournalState) -> Program[JournalState | None]:
+        """Compare-and-swaps the state read last. Returns the state after the swap, None on a conflict."""
+        version = self.stored.version if self.stored is not None else None
+        stored = yield from SwapState(state, version)
+        if stored is None:
+            return None
+        self.stored = stored
+        return state
+
+    def until_swapped(self, attempt: Callable[[], Program[R | None]]) -> Program[R]:
+        """Retries a change that begins with reading the state, as long as it returns None, which means a conflict."""
+        for _ in range(CONFLICTS_MAX):
+            if (done := (yield from attempt())) is not None:
+                return done
+        raise JournalUnavailable(
+            f"the state of journal {self.journal_id} was changed by others {CONFLICTS_MAX} times; try again"
+        )
+
+    # --- the committed txid ---------------------------------------------------------------------------
+
+    def note_committed(self, txid: int | None) -> None:
+        """Raises the committed txid. Writers, ledgers and the state report it."""
+        if txid is not None and (self.committed_txid is None or txid > self.committed_txid):
+            self.committed_txid = txid
+
+    def note_end(self, end: LedgerEnd) -> None:
+        self.note_committed(end.committed_txid)
+
+    # --- checks ----------------------------------------------------------------------------------------
+
+    def refuse_stale(self, epoch: int, promised: int) -> None:
+        """Does check 2a: refuses an epoch before the promised one."""
+        if epoch < promised:
+            raise StaleEpoch(
+                f"IPC's epoch {epoch} is less than the last promised epoch {promised} ; "
+                f"journal id: {self.journal_id}"
+            )
+
+    def take_number(self, info: RequestInfo) -> None:
+        """Checks 2c and 2d: the serial number rises within its epoch, and the committed txid never goes back."""
+        if info.epoch != self.serial_epoch:  # it may have been promised in another process
+            self.serial, self.serial_epoch = -1, info.epoch
+        if info.serial <= self.serial:
+            raise JournalOutOfSync(
+                f"IPC serial {info.serial} from client was not higher than "
+                f"prior highest IPC serial {self.serial} ; journal id: {self.journal_id}"
+            )
+        self.serial = info.serial
+        if info.committed_txid is None:
+            return
+        if self.committed_txid is not None and info.committed_txid < self.committed_txid:
+            raise BadRequest(
+                f"Client trying to move committed txid backward from {self.committed_txid} "
+                f"to {info.committed_txid} ; journal id: {self.journal_id}"
+            )
+        self.committed_txid = info.committed_txid
+
+    def check_writer(self, epoch: int, state: JournalState) -> None:
+        """Does check 3: the epoch is the current writer's."""
+        if epoch != state.last_writer_epoch:
+            raise StaleEpoch(
+                f"IPC's epoch {epoch} is not the current writer epoch  {state.last_writer_epoch} ; "
+                f"journal id: {self.journal_id}"
+            )
+
+    def segment_for(self, request: SendEdits) -> CurrentSegment:
+        """The open segment, if the batch continues it."""
+        segment = self.open
+        if segment is None:
+            raise JournalOutOfSync(f"Can't write, no segment open ; journal id: {self.journal_id}")
+        if segment.start_txid != request.segment_txid:
+            self.open = None
+            raise JournalOutOfSync(
+                f"Writer out of sync: it thinks it is writing segment {request.segment_txid} "
+                f"but current segment is {segment.start_txid} ; journal id: {self.journal_id}"
+            )
+        if segment.next_txid != request.first_txid:
+            raise JournalOutOfSync(
+                f"Can't write txid {request.first_txid} expecting nextTxId={segment.next_txid} ; "
+                f"journal id: {self.journal_id}"
+            )
+        return segment
+
+
+def state_of(segment: SegmentRecord) -> SegmentState:
+    """A sealed segment in the form that recoveries exchange."""
+    assert segment.end_txid is not None
+    return SegmentState(segment.start_txid, segment.end_txid, not segment.finalized, segment.writer_epoch)

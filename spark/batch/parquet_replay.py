@@ -1,0 +1,53 @@
+"""Replays ledgers or edits to Parquet, for `bookledger replay`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+
+from ..task_progress import Progress, task_progress
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayResult:
+    """The result of a replay."""
+
+    rows: int
+    payload_bytes: int
+    seconds: float
+
+
+def frame_of(session: SparkSession, source: str, options: Mapping[str, str]) -> DataFrame:
+    """The DataFrame that the options select."""
+    return session.read.format(source).options(**options).load()
+
+
+def replay(
+    session: SparkSession, source: str, options: Mapping[str, str], output: str, progress: Progress
+) -> ReplayResult:
+    """Writes the selected rows to Parquet files in `output`, which must not exist.
+
+    Raises Spark's error, which contains the ledger, the entry and each replica's answer; in that case the output is not
+    marked complete (it has no _SUCCESS file). To abort it, call `session.sparkContext.cancelAllJobs()` in another
+    thread.
+    """
+    seen = Observation("replayed")
+    frame = frame_of(session, source, options)
+    frame = frame.observe(seen, f.count(f.lit(1)).alias("rows"), f.sum(_sizes(frame)).alias("bytes"))
+    began = time.monotonic()
+    with task_progress(session, progress):
+        frame.write.parquet(output)
+    found = seen.get
+    return ReplayResult(int(found["rows"]), int(found["bytes"] or 0), time.monotonic() - began)
+
+
+def _sizes(frame: DataFrame) -> Column:
+    """The payload bytes of each row, whichever columns are selected."""
+    if "bytes" in frame.columns:
+        return f.col("bytes")
+    of_payload = [name for name in ("payload", "body") if name in frame.columns]
+    return f.length(of_payload[0]) if of_payload else f.lit(0)

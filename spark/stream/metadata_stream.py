@@ -1,0 +1,205 @@
+"""`spark.readStream.format("ledger")`: ledgers as they close, or the segments of a journal as they are finalized.
+
+Each micro-batch is whole ledgers, each delivered once, in order of ids if they close in that order. A batch is
+reproduced from its offsets alone, so a restart from the checkpoint repeats exactly the required batches.
+"""
+
+from __future__ import annotations
+
+import logging
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
+from pyspark.sql.types import StructType
+
+from ledgers import LedgerError
+
+from ..planning.ledger_records import records_of
+from ..planning.options import LedgerOptions, StreamOptions
+from ..planning.partition import TaskPartition
+from ..planning.ranges import LedgerRange
+from .losses import GO_ON, describe_lost
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+
+from tenacity import Retrying, retry_if_exception, stop_after_delay, wait_random_exponential
+
+from ledgers import MetadataUnavailable, NotEnoughAnswers
+from metadata.errors import BadMetadataUri, StoreRefused, StoreUnavailable
+
+from ..executor_access import ExecutorAccess
+
+log = logging.getLogger(__name__)
+
+RETRY_SECONDS_MAX = 30.0
+"""How long a query is retried if it must be answered now."""
+
+AWAY_SECONDS_MAX = 600.0
+"""How long an idle stream waits for a metadata store that it has reached before."""
+
+T = TypeVar("T")
+Work = Callable[[str], Coroutine[Any, Any, T]]
+"""A query, given the metadata's URI. It is read-only, and may be repeated."""
+
+AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri, NotEnoughAnswers)
+"""Errors of an unavailable store, of bookies that do not report how far a log is confirmed, and of some mistakes too.
+"""
+
+
+class StreamMetadata:
+    """The store as one process sees it, and when it was last reached."""
+
+    def __init__(self, access: ExecutorAccess) -> None:
+        self._access = access
+        self._reached_at: float | None = None
+        self._is_away = False
+
+    def ask(self, work: Work[T]) -> T:
+        """Runs a query. Raises MetadataUnavailable after RETRY_SECONDS_MAX without an answer."""
+        retrying = Retrying(
+            retry=retry_if_exception(self._may_come_back),
+            stop=stop_after_delay(RETRY_SECONDS_MAX),
+            wait=wait_random_exponential(multiplier=0.1, max=2),
+            reraise=True,
+        )
+        began_at = time.monotonic()
+        try:
+            found: T = retrying(self._ask, work)
+            return found
+        except AWAY as error:
+            if not self._may_come_back(error):
+                raise
+            raise _given_up(error, time.monotonic() - began_at) from error
+
+    def ask_or_wait(self, work: Work[T]) -> T | None:
+        """Runs a query. Returns None if the store is unavailable: retry later.
+
+        Raises MetadataUnavailable once that has lasted AWAY_SECONDS_MAX, or RETRY_SECONDS_MAX if the store was never
+        reached.
+        """
+        if self._reached_at is None:
+            return self.ask(work)
+        try:
+            return self._ask(work)
+        except AWAY as error:
+            if not self._may_come_back(error):
+                raise
+            self._wait(error, time.monotonic() - self._reached_at)
+            return None
+
+    def _ask(self, work: Work[T]) -> T:
+        with self._access.uri() as uri:
+            found = asyncio.run(work(uri))
+        self._reached_at, self._is_away = time.monotonic(), False
+        return found
+
+    def _may_come_back(self, error: BaseException) -> bool:
+        """Whether a retry may help. A file that cannot be opened is a mistake in the URI, unless it could be opened
+        before."""
+        if isinstance(error, BadMetadataUri):
+            return self._reached_at is not None
+        return isinstance(error, AWAY) and not isinstance(error.__cause__ or error, StoreRefused)
+
+    def _wait(self, error: Exception, seconds: float) -> None:
+        if seconds > AWAY_SECONDS_MAX:
+            raise _given_up(error, seconds) from error
+        if not self._is_away:
+            log.warning("the stream waits up to %d s for its metadata store: %s", AWAY_SECONDS_MAX, error)
+        self._is_away = True
+
+
+def _given_up(error: Exception, seconds: float) -> LedgerError:
+    is_bookies = isinstance(error, NotEnoughAnswers)
+    who = "bookies have" if is_bookies else "the metadata has"
+    return (LedgerError if is_bookies else MetadataUnavailable)(
+        f"{who} been unavailable for {seconds:.0f} s: {error}; start the stream again with the same checkpoint "
+        "after that, and it continues where it was"
+    )
+
+
+class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Base of all streams: access to the metadata, waiting while it is unavailable, and handling of data loss.
+
+    One object serves a query from start to end, and caches to save work. The offsets contain all necessary state.
+    """
+
+    def __init__(self, options: StreamOptions) -> None:
+        self._access = options.access()
+        self._fails_on_data_loss = options.fails_on_data_loss
+        self._metadata = StreamMetadata(self._access)
+        self._available_now = False
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Limits the stream to the data that the next `latestOffset` finds, in as many batches as the rate limit
+        requires."""
+        self._available_now = True
+
+    @abstractmethod
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The offset after the next batch; `start` if there is nothing to read.
+
+        Also returns `start` while the metadata is unavailable, for up to AWAY_SECONDS_MAX; then raises
+        MetadataUnavailable.
+        """
+
+    def _look(self, work: Work[T]) -> T | None:
+        """Queries the metadata. Returns None if it is unavailable and can be queried again later."""
+        return self._metadata.ask(work) if self._available_now else self._metadata.ask_or_wait(work)
+
+    def _go_on_without(self, loss: str) -> None:
+        """Warns of a loss if failOnDataLoss is false; otherwise raises LedgerError."""
+        if self._fails_on_data_loss is not False:
+            raise LedgerError(f"{loss}; {GO_ON}")
+        log.warning("the stream goes on without the lost data: %s", loss)
+
+
+class LedgerStream(MetadataStream):
+    """Base of the streams of whole ledgers: tasks, reading, and the rate limit `max_bytes_per_trigger`."""
+
+    def __init__(self, options: LedgerOptions, schema: StructType) -> None:
+        super().__init__(options)
+        self._options = options
+        self._names = options.columns_of(schema)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        limit = self._options.max_bytes_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxBytes(limit)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        from ..executors.range_reader import record_batches
+
+        assert isinstance(partition, TaskPartition)
+        return record_batches(self._access, partition.ranges, self._names)
+
+    def _tasks(self, ledger_ids: Iterable[int]) -> list[TaskPartition[LedgerRange]]:
+        """Plans tasks for these ledgers, in this order. Raises LedgerError if one is gone, unless failOnDataLoss is
+        false."""
+        wanted = list(ledger_ids)
+        found = self._metadata.ask(partial(records_of, ledger_ids=wanted))
+        if gone := [i for i in wanted if i not in found]:
+            self._go_on_without(describe_lost(gone))
+        extents = [one for i in wanted if i in found for one in self._options.selection.extents(found[i])]
+        tasks = self._metadata.ask(partial(self._options.tasks, extents=extents))
+        return [TaskPartition(ranges) for ranges in tasks]
+
+
+def how_many_fit(lengths: Sequence[int], limit: ReadLimit) -> int:
+    """How many of these, in order, fit the limit; at least one."""
+    if not isinstance(limit, ReadMaxBytes):
+        return len(lengths)
+    fitting = sum(1 for total in accumulate(lengths) if total <= limit.max_bytes)
+    return min(len(lengths), max(1, fitting))
