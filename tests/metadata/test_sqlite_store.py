@@ -50,7 +50,7 @@ asyncio.run(main())
 DIE_IN_A_TRANSACTION = """
 import asyncio, os, sys
 from metadata.sqlite.store import SqliteStore
-from metadata.sqlite import file as sqlite_file
+from metadata.sqlite import sqlite_file
 
 async def main() -> None:
     store = SqliteStore(sys.argv[1])

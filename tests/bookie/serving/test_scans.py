@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bookie.serving.data import scan as module
+from bookie.serving.data import call_handler as module
 from bookie.serving.data.call_handler import NOT_TAKEN, UNTAKEN_SECONDS_MAX
 from bookie.wire import codec
 from bookie.wire.data.framing import FrameKind

@@ -207,7 +207,7 @@ def watched(seen: Seen, host: Callable[[], Host]) -> Iterator[None]:
         return reply
 
     with ExitStack() as stack:
-        stack.enter_context(patch.object(bookie_module, "LogWriter", WatchedWriter))
+        stack.enter_context(patch.object(bookie_module, "BookieLogWriter", WatchedWriter))
         stack.enter_context(patch.object(Bookie, "_begin_log", begins_log))
         stack.enter_context(patch.object(Bookie, "append", appends))
         stack.enter_context(patch.object(Bookie, "fence", fences))

@@ -20,7 +20,7 @@ from ledgers import LedgerError, LogFenced, NoSuchLog, NoSuchPosition
 from ledgers.blocking.log import Log
 from spark.logs.options import LogOptions
 from spark.logs.stream import LogStream
-from spark.stream import metadata as stream_metadata
+from spark.stream import metadata_stream as stream_metadata
 from spark.stream.offsets import BadOffset
 from tests.spark.conftest import Cluster
 from tests.support.waiting import until

@@ -18,7 +18,7 @@ from spark.executor_access import ExecutorAccess
 from spark.planning.ledger_records import records_of
 from spark.planning.options import LedgerOptions
 from spark.planning.selection import LOOKED_UP_MAX
-from spark.stream import metadata as stream_metadata
+from spark.stream import metadata_stream as stream_metadata
 from spark.stream.ledgers import ClosedLedgersStream
 from spark.stream.metadata_stream import StreamMetadata
 from tests.spark.made import closed

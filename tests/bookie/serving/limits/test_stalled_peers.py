@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bookie.serving.limits import stalled_peers as module
+from bookie.serving.limits import admission as module
 from bookie.serving.limits.admission import StalledPeers
 from bookie.serving.limits.shared_quota import Account, Budget
 from tests.support.aio import until_true

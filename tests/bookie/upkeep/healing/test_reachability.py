@@ -111,7 +111,7 @@ async def test_nothing_is_said_while_a_cluster_starts(one: Healing, caplog: pyte
 async def test_whoever_stays_absent_is_named_once_until_it_is_back(
     one: Healing, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(auditor, "BRAKE_TOLD_SECONDS", 0.0)
+    monkeypatch.setattr(auditor, "BRAKE_LOG_SECONDS", 0.0)
     for told in (1, 2):
         await one.dies(BK1)
         await one.dies(BK2)
