@@ -21,7 +21,7 @@ from .rendering import HEADERS, static
 from .sources import Sources
 
 STREAMS_MAX = 16
-"""Pages that are told when to look again, each a connection; more look by themselves, more seldom."""
+"""Pages that are notified when to refresh, each over one connection. Further pages refresh on a slower timer."""
 
 
 class Streams:
@@ -81,7 +81,7 @@ PAGES = {
 
 
 class Console:
-    """Made before the server, entered inside it, so that open pages end before it does."""
+    """Created before the HTTP server, and entered while it runs, so that open pages end before the server does."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Console:
         shows_entries: bool = False,
         config: ClientConfig | None = None,
     ) -> None:
-        """Opens nothing before the first request. `config`: of the client for bookies; by default the environment's."""
+        """Connects with the first request. `config`: for the client of the bookies; by default from the environment."""
         self._sight = MetadataView(metadata_uri, lost_after_seconds=lost_after_seconds)
         self._live = Live(self._sight, metadata_uri, config)
         self._sight.ask_bookies = self._live.ask_bookies
@@ -108,7 +108,7 @@ class Console:
         *,
         lost_after_seconds: float = LOST_AFTER_SECONDS,
     ) -> Console:
-        """For the console of a daemon. Asks bookies with the daemon's certificates, in plain text without."""
+        """Returns the console of a daemon, which uses the daemon's certificates, or plain text if it has none."""
         own = ClientConfig(certificates=str(certificates) if certificates else PLAIN_TEXT)
         return cls(metadata_uri, lost_after_seconds=lost_after_seconds, config=own)
 

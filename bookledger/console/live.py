@@ -22,19 +22,19 @@ from metadata.records.logs.log_record import LogRecord
 from .rates import Rates, between, together
 
 LOOK_SECONDS = 2.0
-"""Between two looks at the bookies while somebody looks on, and two refreshes of a page."""
+"""Interval between polls of the bookies while a page is open, and between refreshes of that page."""
 
 IDLE_SECONDS = 30.0
-"""So long after somebody has looked on the bookies are asked no more."""
+"""Polling stops this long after the last request for a page."""
 
 BOOKIES_ASKED_MAX = 200
-"""At each look, by name: each costs a call, and nobody reads more lines. Of the rest nothing live is shown."""
+"""Bookies that one poll asks, the first by name. The others are shown without live values."""
 
 BOOKIE_ANSWER_SECONDS_MAX = LOOK_SECONDS
-"""A bookie that has not answered before the next look is due is shown as silent."""
+"""A bookie that has not answered when the next poll is due is shown as silent."""
 
 SILENT_SECONDS_MAX = 10.0
-"""How old a look may be by which bookies are said to be silent."""
+"""Maximum age of the poll that decides which bookies are silent."""
 
 MOMENTS_MAX = 90
 """Polls kept: three minutes."""
@@ -44,8 +44,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """The result of one poll. `silent`: why live bookies did not answer; `at`: monotonic seconds. `whole` is the sum
-    of `rates`, which has the bookies that two polls have heard: None while there are none."""
+    """The result of one poll.
+
+    `rates`: of bookies that answered this poll and the one before. `silent`: why registered bookies did not answer.
+    `at`: monotonic seconds.
+    """
 
     rates: dict[str, Rates] = field(default_factory=dict)
     silent: dict[str, str] = field(default_factory=dict)
@@ -53,6 +56,7 @@ class PollResult:
 
     @property
     def whole(self) -> Rates | None:
+        """The sum of all rates; None if there are none."""
         return together(self.rates.values()) if self.rates else None
 
 
@@ -70,7 +74,7 @@ class Live:
         self.moments: deque[PollResult] = deque(maxlen=MOMENTS_MAX)
 
     def look_on(self) -> PollResult:
-        """The newest result; keeps the polling going."""
+        """Returns the newest result, and keeps polling for another IDLE_SECONDS."""
         self._wanted = time.monotonic()
         if self._asking is None or self._asking.done():
             self.moments.clear()  # lines must not span a gap
@@ -86,7 +90,7 @@ class Live:
         return self._client
 
     async def ask_bookies(self, records: Sequence[LedgerRecord]) -> Open:
-        """What bookies tell of those of these ledgers that are not closed."""
+        """Asks the bookies about those of these ledgers that are not closed."""
         if all(record.is_closed for record in records):
             return {}
         try:
@@ -96,16 +100,16 @@ class Live:
         return await ask_bookies(client, records)
 
     def silent(self) -> dict[str, str] | None:
-        """Why live bookies did not answer; None where nobody has looked on lately."""
+        """Returns why registered bookies did not answer; None if there was no recent poll."""
         newest = self.moments[-1] if self.moments else PollResult()
         return newest.silent if time.monotonic() - newest.at < SILENT_SECONDS_MAX else None
 
     async def ask_lag(self, record: LogRecord, position: int) -> tuple[int, float] | None:
-        """How far a reader of the log is behind at this position; see `lag_of`."""
+        """Returns the lag of a reader at this position of the log; see `lag_of`."""
         try:
             return await lag_of(await self.client(), record, position)
         except LedgerError:
-            return None  # a page says already that bookies cannot be asked
+            return None  # the page already reports that the bookies cannot be asked
 
     async def stop(self) -> None:
         """Stops polling."""

@@ -47,7 +47,7 @@ from .stripes import drawn
 ENTRIES_A_PAGE = 50
 
 READ_SECONDS_MAX = 10.0
-"""How long a page may take: bookies may be away, and somebody waits before a browser."""
+"""Time limit for reading the entries of a page, because bookies may be unavailable."""
 
 BYTES_SHOWN_MAX = 512
 """Bytes shown of a payload; the rest is only counted."""
@@ -55,7 +55,7 @@ BYTES_SHOWN_MAX = 512
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An entry as shown. `text` has replacement characters for invalid UTF-8."""
+    """An entry on the page. `text` has replacement characters for invalid UTF-8."""
 
     entry_id: int
     size_bytes: int
@@ -64,7 +64,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class EntriesPage:
-    """`problem`: why there are no entries, if so. `last`: the last confirmed one."""
+    """`problem`: why there are no entries, or empty. `last`: the last confirmed entry."""
 
     entries: tuple[Shown, ...] = ()
     last: int = -1
@@ -116,7 +116,7 @@ _LEDGER = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
 
 
 def handler(draw: Page, sources: Sources) -> Handler:
-    """Renders the page. Raises Problem for what goes wrong, which becomes a page or a problem document."""
+    """Returns a handler that renders a page. It raises Problem, which becomes an error page or a problem document."""
 
     async def handle(request: web.Request) -> web.Response:
         try:
@@ -125,7 +125,7 @@ def handler(draw: Page, sources: Sources) -> Handler:
             return _out_of_sight(str(error), sources.last.of(request.path_qs))
         except ValueError as error:
             raise Problem(HTTPStatus.BAD_REQUEST, str(error), title="Invalid request") from None
-        if drawn.name != ENTRIES:  # users' data is shown to whoever asks for it, and audited each time
+        if drawn.name != ENTRIES:  # users' data is never cached: each view of it is audited
             sources.last.keep(request.path_qs, drawn)
         return page(drawn.name, **drawn.values)
 
@@ -133,7 +133,7 @@ def handler(draw: Page, sources: Sources) -> Handler:
 
 
 def _out_of_sight(why: str, last: Drawn | None) -> web.Response:
-    """The page as it was last, with a word about that. Raises Problem where it has not been drawn before."""
+    """Returns the last state of the page, marked as such. Raises Problem if there is none."""
     if last is None:
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, why, title="Metadata unavailable")
     away = {"why": why, "at": time.time() * 1000, "last_ms": last.at_ms}
@@ -141,7 +141,7 @@ def _out_of_sight(why: str, last: Drawn | None) -> web.Response:
 
 
 def error_page(status: HTTPStatus, title: str, why: str) -> web.Response:
-    """What a browser is shown. A page of metadata that is away looks again by itself."""
+    """Returns the page of an error. The page of a metadata outage refreshes itself."""
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         away = {"why": why, "at": time.time() * 1000, "last_ms": None}
         return page("away", status, title=title, away=away)
@@ -180,7 +180,7 @@ async def bookies(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def ledgers(request: web.Request, sources: Sources) -> Drawn:
-    """The newest first, unless a search or an id to begin with is given."""
+    """Newest ledgers first, unless the request has a search or a first id."""
     query = {name: text for name, text in request.query.items() if text}  # a form sends empty fields, too
     first, step = _FIRST.read(query), LEDGERS_A_PAGE
     given = {one.name: one.read(query) for one in (STATE, CUSTOM, BOOKIE)}
@@ -201,7 +201,7 @@ async def ledgers(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def one_bookie(request: web.Request, sources: Sources) -> Drawn:
-    """A bookie, and the ledgers of which it holds something."""
+    """A bookie, and the ledgers that it stores entries of."""
     sources.live.look_on()
     bookie_id, first = request.match_info["bookie_id"], _FIRST.read(request.query)
     everybody = await cluster_state.bookies(sources.sight, bookie_id, 1)
@@ -275,7 +275,7 @@ async def logs(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def one_log(request: web.Request, sources: Sources) -> Drawn:
-    """A log, from its oldest segment on, or from one that the request names."""
+    """A log from its oldest segment on, or from the segment that the request names."""
     name, first = request.match_info["log"], FIRST_SEGMENT.read(request.query)
     found = await log_state.one_log(sources.sight, name, first)
     if found is None:
@@ -309,7 +309,7 @@ def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
 
 
 def _charts(live: Live) -> dict[str, Chart]:
-    """Of the polls that are kept and measured something; one without appends has no latency, and is drawn as 0."""
+    """Charts of the kept polls that have rates. The latency of a poll without appends is drawn as 0."""
     measured = [(moment.at, moment.whole) for moment in live.moments if moment.whole is not None]
     wholes = [whole for _, whole in measured]
     seconds = measured[-1][0] - measured[0][0] if measured else 0.0

@@ -38,7 +38,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A line of values, the oldest first, over so many seconds; from 0 at the bottom to `top`."""
+    """A line of values over a period in `seconds`, oldest first, scaled from 0 at the bottom to `top`."""
 
     values: tuple[float, ...] = ()
     seconds: float = 0.0

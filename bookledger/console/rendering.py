@@ -54,7 +54,7 @@ def _environment() -> Environment:
 
 
 def page(name: str, status: int = 200, *, away: dict[str, Any] | None = None, **values: Any) -> web.Response:
-    """Renders a template with these values. `away`: why the metadata cannot be asked, and of when the values are."""
+    """Renders a template with these values. `away`: why the metadata is unavailable, and how old the values are."""
     text = ENVIRONMENT.get_template(f"{name}.html").render(page=name, away=away, **values)
     return web.Response(text=text, status=status, content_type="text/html", headers=HEADERS)
 
@@ -69,8 +69,8 @@ async def static(request: web.Request) -> web.Response:
 
 
 def count(number: float | None) -> str:
-    """1234567 as 1 234 567, with narrow no-break spaces."""
-    return "–" if number is None else f"{number:,.0f}".replace(",", "\u202f")
+    """1234567 as 1,234,567."""
+    return "–" if number is None else f"{number:,.0f}"
 
 
 def rate(number: float) -> str:

@@ -11,11 +11,11 @@ from bookledger.admin.api.metadata_view import MetadataView
 from .live import Live
 
 PAGES_KEPT_MAX = 32
-"""Pages of which the last state is kept, for as long as the metadata is away: those that were looked at last."""
+"""Recently viewed pages whose last state is kept, to be shown while the metadata is unavailable."""
 
 
 class Drawn(NamedTuple):
-    """What a page was drawn from, and when, in milliseconds since 1970."""
+    """The values that a page was rendered from, and when, in milliseconds since 1970."""
 
     name: str
     values: dict[str, Any]
@@ -40,7 +40,7 @@ class LastDrawn:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`shows_entries`: whether payloads may be shown. `last`: what pages showed before the metadata was away."""
+    """`shows_entries`: whether payloads may be shown. `last`: the last state of each page, for metadata outages."""
 
     sight: MetadataView
     live: Live

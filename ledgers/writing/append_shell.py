@@ -85,7 +85,7 @@ class PipelineShell(Writer):
         self._answers.complete = complete_and(cluster.turn.expect)
         self._will_take = False
         self._room = asyncio.Event()
-        self._room_bytes = 0  # may be taken in before pending bytes are counted again
+        self._room_bytes = 0  # bytes to accept before the pending bytes are counted again
         self._is_close_audited = False
         self._idle_lac = IdleLac(
             cluster.idle_lacs,

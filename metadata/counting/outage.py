@@ -48,7 +48,7 @@ class Outage:
         self._calls += 1
         if self._began is None:
             self._began = self._logged_at = now
-            log.warning("the metadata does not answer, and is asked again until it does: %s", error)
+            log.warning("the metadata store does not answer, will keep trying: %s", error)
         elif now - self._logged_at >= AGAIN_SECONDS:
             self._logged_at = now
             log.warning(

@@ -120,7 +120,7 @@ class ClosedLedgersStream(LedgerStream):
         self._has_looked = False
         self._seen = Seen()
         self._settled = 0
-        """No more ledgers come below it: each is delivered, deleted or not selected, unused ids were given up."""
+        """Every ledger below it was delivered, deleted, or is not selected; no other id below it will be used."""
 
     def initialOffset(self) -> dict[str, Any]:
         return LedgersOffset(self._options.selection.lowest, chosen=self._chosen).to_json()

@@ -89,7 +89,7 @@ def test_an_outage_of_the_metadata_is_told_once_by_each_bookie_and_its_end(tmp_p
             until(lambda: all("answers again" in bookie.log.read_text() for bookie in bookies))
             for bookie, known in zip(bookies, before, strict=True):
                 new = bookie.log.read_text().splitlines()[known:]
-                assert "the metadata does not answer, and is asked again until it does: " in new[0], new
+                assert "the metadata store does not answer, will keep trying: " in new[0], new
                 assert len([line for line in new if "does not answer" in line]) == 1, new
                 assert len(new) <= 5, new
 

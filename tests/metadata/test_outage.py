@@ -32,7 +32,7 @@ def test_it_is_told_once_and_again_each_minute_and_at_its_end(
     one.answered()
     one.answered()
     assert [record.getMessage() for record in caplog.records] == [
-        "the metadata does not answer, and is asked again until it does: nobody there",
+        "the metadata store does not answer, will keep trying: nobody there",
         "the metadata has not answered for 60 s, in 61 calls: nobody there",
         "the metadata has not answered for 120 s, in 121 calls: nobody there",
         "the metadata has not answered for 180 s, in 181 calls: nobody there",
@@ -79,6 +79,6 @@ def test_a_call_that_was_made_before_the_store_answered_another_begins_no_outage
     one.answered()
     one.failed(StoreUnavailable("it was asked meanwhile"), asked_at=now[0] - 5)
     assert [record.getMessage() for record in caplog.records] == [
-        "the metadata does not answer, and is asked again until it does: away",
+        "the metadata store does not answer, will keep trying: away",
         "the metadata answers again, after 10.0 s",
     ]

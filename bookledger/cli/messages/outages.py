@@ -12,7 +12,7 @@ PAUSE_SECONDS = 0.5
 """Pause between two attempts."""
 
 LOOK_SECONDS = 10.0
-"""After this time without news the command checks whether nobody answers or the metadata went back."""
+"""After this time without news the command checks whether the bookies are unavailable or the metadata went back."""
 
 ATTEMPT_SECONDS_MAX = 120.0
 """No attempt takes longer to fail without an answer: a longer one had answers before, and another outage begins."""

@@ -90,7 +90,7 @@ class WriterShell(WriterState):
         self._clock = clock
         self._time_us = self._cut_us = self._next_us = last.begun_us
         self._room = asyncio.Event()
-        self._room_bytes = 0  # may be taken in before pending bytes are counted again
+        self._room_bytes = 0  # bytes to accept before the pending bytes are counted again
         self._tasks = Tasks(self._background_failed)
         self._schedule = RollSchedule(chain.record.settings, self._roll)
         self._adopt(0, begun)

@@ -11,7 +11,7 @@ from bookledger.console.rendering import ENVIRONMENT, count, duration, moment, r
 
 
 def test_numbers_are_shown_in_the_unit_that_fits() -> None:
-    assert count(1234567) == "1\u202f234\u202f567"
+    assert count(1234567) == "1,234,567"
     assert [count(None), size(None), took(None), duration(None)] == ["–"] * 4
     assert [size(0), size(1536), size(200 * 1024), size(2**70)] == [
         "0 B",
