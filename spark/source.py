@@ -14,7 +14,7 @@ from __future__ import annotations
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader
 from pyspark.sql.types import StructType
 
-from .batch.reader import LedgerReader
+from .batch_reader import LedgerReader
 from .planning.options import LedgerOptions
 from .stream.old_pyspark import NoStreams, has_no_streams
 

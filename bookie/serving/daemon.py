@@ -45,11 +45,11 @@ from ..wire.data.in_process import OwnBookie
 from ..wire.trust.identity import Identity
 from ..wire.trust.roles import Role
 from . import directory
+from .bookie_findings import BookieFindings
 from .bookie_registration import Registrar, lock_identity
 from .cookie_check import check_cookie
 from .directory import LockedDirectory
 from .grpc_tools import GrpcTools
-from .health.bookie_findings import BookieFindings
 from .history import directory_generation
 from .history.directory_generation import Lives
 from .history.metadata_watch import MetadataWatch, StoreComparison

@@ -1,10 +1,10 @@
 """The blocking client: the calls of `ledgers.aio`; the calling thread waits for each result."""
 
 from .client import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, WriteHandle
-from .coordination.cursor import Cursor
-from .coordination.election import Election, Term
+from .cursor import Cursor
+from .election import Election, Term
 from .log import Log, LogWriter
-from .sets.log_set import LogSet
+from .log_set import LogSet
 
 __all__ = [
     "AdvancedWriteHandle",

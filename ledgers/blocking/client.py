@@ -19,10 +19,10 @@ from ..writing.checked_batch import CheckedBatch, checked
 from .back_pressure import BackPressure, bytes_of
 from .base_client import BlockingClient
 from .bulk_writer import BulkWriter
-from .coordination.election import Election
+from .election import Election
 from .handle import BlockingHandle, closed_once
 from .log import Log
-from .sets.log_set import LogSet
+from .log_set import LogSet
 from .twin_calls import (
     BlockingFacade,
     asking,

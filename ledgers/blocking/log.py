@@ -29,8 +29,8 @@ from ..logs.writing.checked_records import (
 from ..logs.writing.log_writer import LogWriter as AsyncLogWriter
 from ..loop_thread import LoopThread
 from .bulk_writer import BulkWriter
-from .coordination.cursor import Cursor, consume
-from .coordination.election import Term
+from .cursor import Cursor, consume
+from .election import Term
 from .handle import closed_once
 from .twin_calls import BlockingFacade, copy_docstring, in_items, iterating, listing, opening, waiting_for
 

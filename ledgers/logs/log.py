@@ -33,8 +33,8 @@ from .forks.log_restoration import Restoration, former_name, planned
 from .known_end import KnownEnd
 from .log_access import check_may_change, check_may_give_up, check_no_member
 from .log_chain import LogChain
+from .log_reader import LogReader
 from .log_segment_ledgers import LogSegmentLedgers
-from .reading.log_reader import LogReader
 from .record_batch import Record, RecordBatch
 from .writing.log_writer import LogWriter
 from .writing.takeover import take_over

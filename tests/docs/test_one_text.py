@@ -12,7 +12,7 @@ import pytest
 import ledgers
 import qjm_compat
 from ledgers import aio
-from ledgers.blocking.sets.log_set import LogSetWriter
+from ledgers.blocking.log_set import LogSetWriter
 from ledgers.blocking.twin_calls import BlockingFacade, PagedIterator
 from ledgers.logs.sets import log_set, set_writer
 from qjm_compat import aio as journals

@@ -75,8 +75,8 @@ async def test_a_read_that_was_given_up_and_begun_again_sees_each_record_once(cl
 async def test_a_tail_that_finds_no_segment_for_long_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("ledgers.logs.reading.log_reader.LOOK_SECONDS", 0.02)
-    monkeypatch.setattr("ledgers.logs.reading.log_reader.LATE_SECONDS", 0.05)
+    monkeypatch.setattr("ledgers.logs.log_reader.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("ledgers.logs.log_reader.LATE_SECONDS", 0.05)
 
     async def told() -> bool:
         return "log 'orders' has had no segment from position 10 on" in caplog.text

@@ -96,7 +96,7 @@ async def test_a_tail_whose_watch_tells_nothing_goes_on_all_the_same(
         yield
 
     monkeypatch.setattr(LogStore, "watch", silent)
-    monkeypatch.setattr("ledgers.logs.reading.log_reader.LOOK_SECONDS", 0.02)
+    monkeypatch.setattr("ledgers.logs.log_reader.LOOK_SECONDS", 0.02)
     async with on_bookies(tmp_path, 3) as (_, client):
         log = await client.log("orders", create=True)
         async with await log.writer() as writer:

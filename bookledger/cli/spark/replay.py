@@ -18,7 +18,7 @@ from .spark_job import OnSpark, run_on_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark.batch.parquet_replay import ReplayResult
+    from spark.parquet_replay import ReplayResult
 
 
 def _place_given(_context: click.Context, _option: click.Parameter, value: str) -> str:
@@ -157,7 +157,7 @@ def _run(where: OnSpark, source: str, options: dict[str, str], output: str) -> R
     new = NewOutput(output)
 
     def work(session: SparkSession) -> ReplayResult:
-        from spark.batch.parquet_replay import replay as run
+        from spark.parquet_replay import replay as run
 
         done = run(session, source, options, new.claim(session), progress)
         new.complete()

@@ -24,8 +24,8 @@ from ...errors import LedgerError, LogFenced
 from ...record_change import metadata_errors
 from ..known_end import KnownEnd
 from ..log_chain import LogChain, under
+from ..log_reader import LogReader
 from ..log_segment_ledgers import LogSegmentLedgers
-from ..reading.log_reader import LogReader
 from ..record_batch import decode
 from .producer_memory import ProducerMemory
 from .waiting_calls import WaitingCalls

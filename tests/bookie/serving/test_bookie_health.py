@@ -12,7 +12,7 @@ import pytest
 
 from bookie.errors import LogFailed
 from bookie.log import segment_files
-from bookie.serving.health.bookie_findings import NOT_SCRUBBED
+from bookie.serving.bookie_findings import NOT_SCRUBBED
 from bookie.wire.trust.certificates import CERTIFICATE as CERTIFICATE_FILE
 from bookie.wire.trust.certificates import KEY
 from bookie.wire.trust.roles import Role

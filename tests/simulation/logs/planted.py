@@ -11,15 +11,14 @@ from typing import Any
 import pytest
 
 from ledgers.errors import NoSuchEntry, NoSuchLedger
-from ledgers.logs import log_chain, segment_pages
+from ledgers.logs import log_chain, log_reader, segment_pages
 from ledgers.logs.log import Log
 from ledgers.logs.log_chain import LogChain
+from ledgers.logs.log_reader import LogReader, LogSegmentReader
 from ledgers.logs.log_segment_ledgers import LogSegmentLedgers
 from ledgers.logs.producers import producer_state_manager
 from ledgers.logs.producers.producer_memory import ProducerMemory
 from ledgers.logs.producers.producer_state_manager import ProducerStateManager
-from ledgers.logs.reading import log_reader
-from ledgers.logs.reading.log_reader import LogReader, LogSegmentReader
 from ledgers.logs.writing import takeover, writer_shell
 from ledgers.logs.writing.log_pipeline import ConfirmRecords, LogEffect, LogPipeline, Tail
 from ledgers.logs.writing.log_writer import LogWriter

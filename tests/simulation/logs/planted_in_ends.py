@@ -10,8 +10,8 @@ from ledgers.logs import log_calls
 from ledgers.logs.cursors.cursor import Cursor
 from ledgers.logs.errors import NoSuchPosition
 from ledgers.logs.known_end import KnownEnd
+from ledgers.logs.log_reader import LogReader
 from ledgers.logs.producers.producer_memory import ProducerMemory
-from ledgers.logs.reading.log_reader import LogReader
 from ledgers.logs.writing.writer_shell import WriterShell
 from tests.simulation.engine.planted import Real, around, bug, instead_of
 

@@ -11,7 +11,7 @@ import pytest
 from bookledger.cluster.rebuilding import record_repair
 from ledgers.logs import log_calls
 from ledgers.logs.forks.forking import Forking
-from ledgers.logs.reading.log_reader import LogSegmentReader
+from ledgers.logs.log_reader import LogSegmentReader
 from metadata.records.ledger_store import VersionedRecord
 from metadata.records.logs.log_ledgers import SegmentOf
 from metadata.records.logs.log_record import LogRecord

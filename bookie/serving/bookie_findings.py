@@ -11,9 +11,9 @@ from metadata.counting import facts
 from metadata.counting.counting_store import CountingStore
 from metadata.counting.facts import Finding, Verdict
 
-from ...storage.bookie import Bookie
-from ...upkeep.scrubbing.scrubber import Scrubber
-from ..bookie_registration import Registrar
+from ..storage.bookie import Bookie
+from ..upkeep.scrubbing.scrubber import Scrubber
+from .bookie_registration import Registrar
 
 LOOK_SECONDS = 5.0
 """Interval between updates of the registration."""

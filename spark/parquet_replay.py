@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 
-from ..task_progress import Progress, task_progress
+from .task_progress import Progress, task_progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 
-from ...elections import election as aio
-from ...elections import term as aio_term
-from ...elections.campaign import LEASE_SECONDS
-from ...errors import ClientClosed
-from ...loop_thread import LoopThread
-from ..twin_calls import BlockingFacade, asking, copy_docstring, waiting_for
+from ..elections import election as aio
+from ..elections import term as aio_term
+from ..elections.campaign import LEASE_SECONDS
+from ..errors import ClientClosed
+from ..loop_thread import LoopThread
+from .twin_calls import BlockingFacade, asking, copy_docstring, waiting_for
 
 
 class Term(BlockingFacade[aio_term.Term]):

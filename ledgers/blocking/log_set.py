@@ -11,17 +11,17 @@ from typing import Self, Unpack
 from metadata.records.logs.log_set_record import LogSetRecord
 from metadata.records.logs.retention import Retention
 
-from ...entry import Payload
-from ...logs.sets import log_set as aio
-from ...logs.sets.set_consumption import GroupOptions, SetConsumption, SetRecord
-from ...logs.sets.set_writer import KeyedWriters, SetPosition
-from ...logs.sets.set_writer import LogSetWriter as AsyncLogSetWriter
-from ...logs.writing.checked_records import KeyedFields
-from ...loop_thread import LoopThread, iterate
-from ..coordination.cursor import note
-from ..coordination.election import Term
-from ..log import Log, LogWriter
-from ..twin_calls import BlockingFacade, copy_docstring, opening, waiting_for
+from ..entry import Payload
+from ..logs.sets import log_set as aio
+from ..logs.sets.set_consumption import GroupOptions, SetConsumption, SetRecord
+from ..logs.sets.set_writer import KeyedWriters, SetPosition
+from ..logs.sets.set_writer import LogSetWriter as AsyncLogSetWriter
+from ..logs.writing.checked_records import KeyedFields
+from ..loop_thread import LoopThread, iterate
+from .cursor import note
+from .election import Term
+from .log import Log, LogWriter
+from .twin_calls import BlockingFacade, copy_docstring, opening, waiting_for
 
 
 class LogSetWriter(KeyedWriters[LogWriter]):

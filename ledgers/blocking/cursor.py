@@ -8,13 +8,13 @@ from typing import Self
 
 from metadata.records.coordination.cursor_record import CursorRecord
 
-from ...entry import check_int
-from ...errors import ClientClosed
-from ...logs.cursors import cursor as aio
-from ...logs.cursors.consumption import Consumption
-from ...logs.record_batch import Record
-from ...loop_thread import LoopThread, iterate
-from ..twin_calls import BlockingFacade, copy_docstring, waiting_for
+from ..entry import check_int
+from ..errors import ClientClosed
+from ..logs.cursors import cursor as aio
+from ..logs.cursors.consumption import Consumption
+from ..logs.record_batch import Record
+from ..loop_thread import LoopThread, iterate
+from .twin_calls import BlockingFacade, copy_docstring, waiting_for
 
 
 class Cursor(BlockingFacade[aio.Cursor]):

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from ledgers import LedgerClient
 
-from ..planning.journal_segments import finalized_segments
-from ..planning.options import LedgerOptions
-from ..planning.partition import PlannedReader
-from ..planning.ranges import LedgerRange
+from .planning.journal_segments import finalized_segments
+from .planning.options import LedgerOptions
+from .planning.partition import PlannedReader
+from .planning.ranges import LedgerRange
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +29,6 @@ class LedgerReader(PlannedReader[LedgerOptions, LedgerRange]):
         return asyncio.run(options.tasks(uri, extents))
 
     def _record_batches(self, ranges: Sequence[LedgerRange]) -> Iterator[pa.RecordBatch]:
-        from ..executors.range_reader import record_batches
+        from .executors.range_reader import record_batches
 
         return record_batches(self._access, ranges, self._names)

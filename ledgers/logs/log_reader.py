@@ -11,16 +11,16 @@ from contextlib import aclosing
 from metadata.errors import MetadataError
 from metadata.records.logs.segment import Segment
 
-from ...entry import check_timeout
-from ...errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
-from ...reading.read_handle import ReadHandle
-from ...tasks import end_tasks
-from ..errors import NoSuchPosition
-from ..known_end import CATCH_UP_SECONDS_MAX, KnownEnd
-from ..log_chain import LogChain, check_not_restored
-from ..log_segment_ledgers import LogSegmentLedgers, missing_ledger_error, time_of
-from ..record_batch import RecordBatch, decode
-from ..segment_pages import segment_at, segment_at_time
+from ..entry import check_timeout
+from ..errors import LedgerError, LogTruncated, NoSuchEntry, NoSuchLedger
+from ..reading.read_handle import ReadHandle
+from ..tasks import end_tasks
+from .errors import NoSuchPosition
+from .known_end import CATCH_UP_SECONDS_MAX, KnownEnd
+from .log_chain import LogChain, check_not_restored
+from .log_segment_ledgers import LogSegmentLedgers, missing_ledger_error, time_of
+from .record_batch import RecordBatch, decode
+from .segment_pages import segment_at, segment_at_time
 
 log = logging.getLogger(__name__)
 

@@ -1,1 +1,0 @@
-"""Checks a bookie's own health."""

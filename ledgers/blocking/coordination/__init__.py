@@ -1,1 +1,0 @@
-"""Blocking cursors and elections: what programs coordinate through besides ledgers and logs."""

@@ -1,1 +1,0 @@
-"""Blocking sets of logs."""

@@ -1,1 +1,0 @@
-"""Reading a log, segment after segment, without disturbing its writer."""

@@ -1,1 +1,0 @@
-"""Batch replay: the reader that plans on the driver, and the job that `bookledger replay` runs."""
