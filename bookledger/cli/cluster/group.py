@@ -13,6 +13,7 @@ from bookie.upkeep.healing.ledger_counts import Condition, LedgerCounts
 from bookie.upkeep.repair_client import NoPeers
 from bookie.upkeep_config import UpkeepConfig
 from bookledger.cluster.survey import seconds_since
+from metadata.records.cold import offloader_state, removals
 from metadata.records.ledger_record import BookieRef
 from metadata.store import MetadataStore
 
@@ -25,13 +26,43 @@ from ..membership.cluster_survey import (
     with_store,
 )
 from ..membership.decommission import decommission, maintenance
-from ..messages.help import group
+from ..messages.help import command, group
 from ..messages.interruption import advise_when_stopped, again, nothing_changed
+from ..messages.offloader_fields import state_fields
 from ..options import json_option, metadata_option
 from ..output import print_record, print_records
-from .cold import cold
+from ..terminal import say
 from .rebalance import rebalance
 from .status import bookie_rows, status
+
+NOBODY = "there has been no offloader: start one with `bookledger offloader --cold URL`"
+
+
+@command()
+@metadata_option
+@json_option
+def cold(metadata_uri: str, as_json: bool) -> None:
+    """Show the offloader's last round: ledgers in the object store, ledgers that are next, and failures.
+
+    Examples:
+        bookledger cluster cold
+        bookledger cluster cold --json
+    """
+
+    async def work(store: MetadataStore) -> dict[str, Any]:
+        await cluster_there(store)
+        state = await offloader_state.read(store)
+        to_delete = [one.key async for one in removals.list_removals(store)]
+        if state is None:
+            return {"offloader": None, "copies_to_delete": len(to_delete)}
+        ago = round(time.time() - state.at_ms / 1000, 1)
+        return {**state_fields(state), "copies_to_delete": len(to_delete), "round_seconds_ago": ago}
+
+    fields = with_store(metadata_uri, work)
+    print_record(fields, as_json=as_json)
+    if fields["offloader"] is None:
+        say(NOBODY, err=True)
+
 
 COPIES_NAMED_MAX = 3
 """Copies of one ledger shown in a row; `ledger check` shows all."""
