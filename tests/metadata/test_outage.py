@@ -64,7 +64,7 @@ async def test_a_counting_store_tells_of_its_outage_which_what_it_tells_of_its_m
     inner.heal()
     await store.get("a")
     assert [record.getMessage().split(",")[0] for record in caplog.records] == [
-        "the metadata does not answer",
+        "the metadata store does not answer",
         "the metadata answers again",
     ]
 

@@ -126,7 +126,7 @@ def test_every_fact_of_a_bookie_has_a_situation() -> None:
 async def test_what_is_amiss_with_a_bookie_is_told_by_every_face(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fact: Fact, situation: Situation, why: str
 ) -> None:
-    for module in ("health.bookie_findings", "operator_request_polling"):
+    for module in ("bookie_findings", "operator_request_polling"):
         monkeypatch.setattr(f"bookie.serving.{module}.LOOK_SECONDS", 0.05)
     authority, store = TestAuthority(tmp_path), StoreThatTells()
     certificates = authority.bookie("b1") if fact in facts.CERTIFICATE_DAYS else None
