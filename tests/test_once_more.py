@@ -16,11 +16,13 @@ ALONE = "import os\nBESIDE = 'PYTEST_XDIST_WORKER' in os.environ\n"
 
 
 def ran(where: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.support.once_more"]
+    """With no other plugins: they take longer to import than all that is run."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "xdist.plugin", "-p", "tests.support.once_more"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         [*command, "--rootdir", str(where), *options, str(where)],
         cwd=TOP,
-        env={name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")},
+        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,19 +23,21 @@ FIELDS = {
 """Words of a line that is about one, and the field it has then."""
 
 
-def calls() -> Iterator[tuple[str, ast.Call]]:
+@cache
+def calls() -> list[tuple[str, ast.Call]]:
     """Every call that logs, with its place."""
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    whose = node.func.value
-                    if (
-                        isinstance(whose, ast.Name)
-                        and whose.id in ("log", "LIFE")
-                        and node.func.attr in LEVELS
-                    ):
-                        yield f"{path.relative_to(ROOT)}:{node.lineno}", node
+    return [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", node)
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_log(node.func)
+    ]
+
+
+def is_log(method: ast.Attribute) -> bool:
+    whose = method.value
+    return isinstance(whose, ast.Name) and whose.id in ("log", "LIFE") and method.attr in LEVELS
 
 
 def words_of(call: ast.Call) -> str:
