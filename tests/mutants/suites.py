@@ -63,6 +63,17 @@ TABLE = (
     Suite("bookie/wire", ("tests/bookie/wire",), ("cluster",)),
     Suite("bookie/upkeep", ("tests/bookie/upkeep",), ("upkeep",)),
     Suite("bookie", ("tests/bookie",)),
+    Suite(
+        "metadata/leases",
+        (
+            "tests/metadata/test_held_key.py",
+            "tests/metadata/test_lease_holders.py",
+            "tests/metadata/test_elections.py",
+            "tests/ledgers/elections",
+            "tests/scenarios/test_lease_outages.py",
+            "tests/bookie/serving/test_daemon.py",
+        ),
+    ),
     Suite("metadata", ("tests/metadata",)),
     Suite("qjm_compat/acceptor", ("tests/qjm_compat/acceptor",), ("journals",)),
     Suite("qjm_compat/manager", ("tests/qjm_compat/manager",), ("journals",)),
