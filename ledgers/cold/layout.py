@@ -10,6 +10,7 @@ footer  where the index begins (u64), its bytes (u32), its CRC32C (u32), the for
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 from crc32c import crc32c
@@ -40,12 +41,12 @@ SAMPLES, SAMPLE_BYTES = 8, 64 * 1024
 """Samples of a block that are compressed first, to decide whether to compress the block."""
 
 
-def add_block(index: ColdIndex, columns: Columns, block: bytes, *, is_compressed: bool) -> None:
+def add_block(index: ColdIndex, pages: Sequence[Columns], block: bytes, *, is_compressed: bool) -> None:
     """Adds the next block of an object to its index."""
     if not index.first_entries:
-        index.first_entries.append(columns.first_entry)
+        index.first_entries.append(pages[0].first_entry)
         index.offsets.append(len(MAGIC))
-    index.first_entries.append(columns.last_entry + 1)
+    index.first_entries.append(pages[-1].last_entry + 1)
     index.offsets.append(index.offsets[-1] + len(block))
     index.crcs.append(crc32c(block))
     index.compressed.append(is_compressed)
@@ -81,9 +82,15 @@ def read_index(index: bytes | memoryview, crc: int) -> ColdIndex:
         raise BadObject(f"its index cannot be decoded: {error}") from error
 
 
-def encode_block(columns: Columns) -> tuple[bytes, bool]:
+def encode_block(pages: Sequence[Columns]) -> tuple[bytes, bool]:
     """Returns a block of consecutive entries, and whether it is compressed. Run it in a thread: it releases the GIL."""
-    raw = b"".join((columns.lengths, columns.digests, columns.payload))
+    raw = b"".join(
+        [
+            *(page.lengths for page in pages),
+            *(page.digests for page in pages),
+            *(page.payload for page in pages),
+        ]
+    )
     compress = _zstd().ZstdCompressor(level=ZSTD_LEVEL).compress
     step = max(1, len(raw) // SAMPLES)
     sample = b"".join(raw[start : start + SAMPLE_BYTES] for start in range(0, len(raw), step))

@@ -8,7 +8,6 @@ from contextlib import aclosing
 from typing import TypeVar
 
 from bookie.wire import Columns
-from bookie.wire.columnar_entries import join
 from metadata.rate_limit import RateLimit
 from metadata.records.cold.cold_copy import ColdCopy
 from metadata.records.ledger_record import LedgerRecord
@@ -48,12 +47,12 @@ async def upload(
     async with aclosing(source) as pages, aclosing(_one_ahead(_encoded(pages))) as blocks:
         encoded = await anext(blocks, None)
         while encoded is not None:
-            index = ColdIndex(record, len(indexes), encoded[0].digest_width)
+            index = ColdIndex(record, len(indexes), encoded[0][0].digest_width)
             async with objects.writing(copy.name_of(index.part)) as file:
                 await file.write(MAGIC)
                 while encoded is not None and (not index.crcs or index.offsets[-1] < part_bytes_max):
-                    block, stored, is_compressed = encoded
-                    add_block(index, block, stored, is_compressed=is_compressed)
+                    entries, stored, is_compressed = encoded
+                    add_block(index, entries, stored, is_compressed=is_compressed)
                     if pace is not None:
                         await pace.keep(len(stored))
                     await file.write(stored)
@@ -78,22 +77,23 @@ async def _one_ahead(source: AsyncIterator[T]) -> AsyncGenerator[T, None]:
         await end_tasks([coming])
 
 
-async def _encoded(pages: AsyncIterator[Columns]) -> AsyncIterator[tuple[Columns, bytes, bool]]:
-    async for block in _blocks(pages):
-        yield block, *await asyncio.to_thread(encode_block, block)
+async def _encoded(pages: AsyncIterator[Columns]) -> AsyncIterator[tuple[list[Columns], bytes, bool]]:
+    async for entries in _blocks(pages):
+        yield entries, *await asyncio.to_thread(encode_block, entries)
 
 
-async def _blocks(pages: AsyncIterator[Columns]) -> AsyncIterator[Columns]:
+async def _blocks(pages: AsyncIterator[Columns]) -> AsyncIterator[list[Columns]]:
+    """Yields the pages of one block after the other."""
     waiting: list[Columns] = []
     size = 0
     async for page in pages:
         waiting.append(page)
         size += page.size_bytes
         if size >= BLOCK_BYTES:
-            yield join(waiting)
+            yield waiting
             waiting, size = [], 0
     if waiting:
-        yield join(waiting)
+        yield waiting
 
 
 async def check_uploaded(

@@ -155,8 +155,8 @@ async def test_O1_an_object_that_is_not_what_was_read_from_bookies_is_not_named(
     ledger_id = await closed(client)
     real = encode_block
 
-    def with_wrong_payload(columns: Any) -> tuple[bytes, bool]:
-        return real(replace(columns, payload=b"?" + bytes(columns.payload)[1:]))
+    def with_wrong_payload(pages: Any) -> tuple[bytes, bool]:
+        return real([replace(pages[0], payload=b"?" + bytes(pages[0].payload)[1:]), *pages[1:]])
 
     monkeypatch.setattr(uploading, "encode_block", with_wrong_payload)
     with pytest.raises(NotOffloaded, match="differ from the ledger"):

@@ -37,8 +37,8 @@ def entries(first: int, payloads: list[bytes]) -> Columns:
 def an_object(*blocks: Columns) -> bytes:
     index, data = ColdIndex(CLOSED, 0, 4), MAGIC
     for columns in blocks:
-        block, is_compressed = encode_block(columns)
-        add_block(index, columns, block, is_compressed=is_compressed)
+        block, is_compressed = encode_block([columns])
+        add_block(index, [columns], block, is_compressed=is_compressed)
         data += block
     return data + end_of(index)
 
@@ -69,11 +69,19 @@ def test_every_entry_comes_back_with_its_digest(blocks: list[list[bytes]]) -> No
         assert all(index.block_of(entry) == number for entry in expected.ids)
 
 
+def test_a_block_has_the_entries_of_all_its_pages() -> None:
+    pages = [entries(0, [b"one", b"two"]), entries(2, [b"three"])]
+    index = ColdIndex(CLOSED, 0, 4)
+    block, is_compressed = encode_block(pages)
+    add_block(index, pages, block, is_compressed=is_compressed)
+    assert decode_block(index, 0, block) == entries(0, [b"one", b"two", b"three"])
+
+
 def test_what_does_not_compress_is_stored_as_it_is() -> None:
     import random
 
-    assert encode_block(entries(0, [random.Random(1).randbytes(10_000)]))[1] is False
-    assert encode_block(entries(0, [b"a" * 10_000]))[1] is True
+    assert encode_block([entries(0, [random.Random(1).randbytes(10_000)])])[1] is False
+    assert encode_block([entries(0, [b"a" * 10_000])])[1] is True
 
 
 @pytest.mark.parametrize("place", range(0, 400, 7))
