@@ -282,7 +282,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         """Opens a ledger for salvage: reads its entries from any living bookie, or from the named ones; see `Salvage`.
 
         Fences and changes nothing. For a ledger that has lost a quorum: it also returns entries that are not proven to
-        be confirmed and, with `past_the_end`, entries behind the end of a closed ledger. Raises NoSuchLedger,
+        be confirmed and, with `past_the_end`, entries past the end of a closed ledger. Raises NoSuchLedger,
         Unauthorized, BadEncryptionKey, LedgerError for a name that no living bookie has, MetadataUnavailable.
         """
         cluster = await self._connected()
@@ -325,10 +325,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         """Estimates how the bytes of a closed ledger are distributed over its entries, for splitting it into equal
         parts.
 
-        Returns rising pairs (entry, bytes before it), from (first_entry, 0) to behind `last_entry` (by default the
-        ledger's), about `step_bytes` apart if bookies report their holdings. Unreported bytes count as spread evenly,
-        so a failed bookie does not make this call fail. Raises ValueError for a ledger that is not closed, or a range
-        outside it.
+        Returns ascending pairs (entry, bytes before it), from (first_entry, 0) to the entry after `last_entry`
+        (by default the ledger's), about `step_bytes` apart if bookies report their holdings. Unreported bytes
+        count as spread evenly, so a failed bookie does not make this call fail. Raises ValueError for a ledger
+        that is not closed, or a range outside it.
         """
         first, last = measured_entries(record, first_entry, last_entry, step_bytes)
         cluster = await self._connected()

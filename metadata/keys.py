@@ -25,7 +25,7 @@ journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its fi
 journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
 logs/<identity>            one record per log: its writer's epoch, its latest segments, its first position
 lognames/<name>            the identity of the log of this name, if its record confirms it
-logpages/<identity>/<position>   earlier segments of a log, by the position behind the last of them
+logpages/<identity>/<position>   earlier segments of a log, by the position after the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
 logproducers/<identity>/<position>   the known producers of a log's records before it
 elections/<name>           the latest term of an election

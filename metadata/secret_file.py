@@ -96,7 +96,7 @@ _holders: WeakSet[Rereads] = WeakSet()
 
 
 def reload_at_hangup(holder: Rereads) -> None:
-    """Notifies the holder from now on, for as long as it lives."""
+    """Registers the holder: each SIGHUP calls its `read_again`, until the holder is garbage-collected."""
     _holders.add(holder)
 
 

@@ -1,9 +1,9 @@
 """Finds the losses of a log: every place that was on disk once and can no longer be read. Changes nothing.
 
-`replay` checks the log behind the checkpoint and stops at the first damage. This module reads the entire log, compares
-it with the claims of the index, and determines what has to replace the lost bytes of each segment so that `replay`
-accepts it again (`log_salvage.py`). Only the tail of the newest segment may be unreadable without being damage: a start
-cuts it, unless the index knows that it was on disk.
+`replay` checks the log after the checkpoint and stops at the first damage. This module reads the entire log,
+compares it with the claims of the index, and determines what has to replace the lost bytes of each segment so
+that `replay` accepts it again (`log_salvage.py`). Only the tail of the newest segment may be unreadable without
+being damage: a start cuts it, unless the index knows that it was on disk.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ MISSING = "this segment is missing: no record shows that it was dropped, or the 
 
 @dataclass(frozen=True, slots=True)
 class LostRange:
-    """Lost bytes [offset, end) of a segment. `end` may lie behind the end of the file."""
+    """Lost bytes [offset, end) of a segment. `end` may lie past the end of the file."""
 
     offset: int
     end: int
     why: str
 
     def can_be_parted_at(self, offset: int) -> bool:
-        """Whether LOST records fit before and behind this place; also true if the place lies outside the stretch."""
+        """Whether LOST records fit before and after this place; also true for a place outside the stretch."""
         if not self.offset < offset < self.end:
             return True
         before, behind = offset - self.offset, self.end - offset
@@ -235,7 +235,7 @@ class LogScan:
         return _lost_tail(seen, end, f"it was cut: the next segment says that it ended at {end}")
 
     def _padded(self, seen: _Seen) -> int:
-        """The file's size, with the padding of the last record if the index claims bytes behind that record."""
+        """The file's size, including the last record's padding if the index claims bytes beyond that record."""
         return max(seen.size, min(seen.end, self._claimed(seen)))
 
     def _ends_badly(self, seen: _Seen) -> bool:

@@ -1,9 +1,9 @@
 """Checks that a bookie's directory and the metadata name the same cookie; otherwise the bookie does not serve (rule
 W7).
 
-A cookie is missing in the metadata for one of two reasons. `cluster decommission` removed it, and left a record of
-that. Or it was lost: an operator deleted the key by hand, or repaired the store with other tools. `restore_cookie`
-writes a lost cookie again from the directory.
+A cookie is missing from the metadata for one of two reasons. `cluster decommission` removed it, and left a
+record of that. Or it was lost: an operator deleted the key by hand, or repaired the store with other tools.
+`restore_cookie` writes a lost cookie again from the directory.
 """
 
 from __future__ import annotations

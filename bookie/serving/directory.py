@@ -241,7 +241,9 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
         if left is None:
             break
         log.warning(
-            "bookie %s is registered for another %.0f s, unless it is alive: waiting", bookie_id, left
+            "bookie %s stays registered for another %.0f s, or longer if it is alive: waiting",
+            bookie_id,
+            left,
         )
         await _until_gone(store, key, left + LEASE_GRACE_SECONDS)
     if await store.get(key) is not None:

@@ -92,7 +92,7 @@ class Bookie:
         """Whether the log lost an unknown part, so that every ledger may be affected (rule R6)."""
 
     def _begin_log(self, disk: Disk, is_lacking: Callable[[int], bool]) -> None:
-        """Replays the log behind the checkpoint, and creates its writer. Nothing else uses this bookie yet."""
+        """Replays the log after the checkpoint, and creates its writer. Nothing else uses this bookie yet."""
         check_log(disk, self.index)
         self.replayed = replay_log(disk, self.incarnation, self.index, self.states, self._note)
         self._checkpointer.log_grew(self.replayed.served_through, 0)
@@ -124,8 +124,8 @@ class Bookie:
     ) -> Bookie:
         """Replays the log's tail into the index, and starts the log's thread.
 
-        `is_lacking` gets the log's end, and returns whether something behind it is gone, or raises. Raises DamagedLog
-        if bytes that were once on disk cannot be read.
+        `is_lacking` gets the log's end, and returns whether something after it is gone, or raises. Raises
+        DamagedLog if bytes that were once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
         # Uncancellable: the lease is renewed meanwhile, and must not outlive the directory's lock.
@@ -208,7 +208,7 @@ class Bookie:
         """Deletes everything about these ledgers. A later request for one of them looks its verifier up again."""
         self.states.forget(ledger_ids)  # admits no further frames of them
         await self.intake.settled(self.failed)  # apply the admitted ones first, or they would come back
-        if ledger_ids and self._checkpointer.is_behind:  # a restart would find them behind the checkpoint
+        if ledger_ids and self._checkpointer.is_behind:  # a restart would find them after the checkpoint
             await self.store([state_record(self.states.peek(min(ledger_ids)))])
         await self.checkpoint()
         self.states.forget(ledger_ids)

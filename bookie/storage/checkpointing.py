@@ -69,7 +69,7 @@ class Checkpointer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a record is applied that no sync has covered, which a restart finds behind every checkpoint."""
+        """Whether a record is applied that no sync has covered: a restart finds it after every checkpoint."""
         return self._applied_at >= self._position
 
     def is_dirty(self, ledger_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""Applies log records to states and index: at a start those behind the checkpoint, for an index rebuild all of them."""
+"""Applies log records to states and index: at a start those after the checkpoint, for an index rebuild all."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Note = Callable[[BookieLogRecord, int, int], None]
 
 @dataclass(slots=True)
 class LogReplayResult:
-    """Result of replaying the log behind the checkpoint.
+    """Result of replaying the log after the checkpoint.
 
     `log_end`: the end of the log. `has_lost`: the log has LOST records. `next_segment`: the first to write to.
     `served_through`: everything before this position is applied.
@@ -39,7 +39,7 @@ class LogReplayResult:
 def replay_log(
     disk: Disk, incarnation: str, index: Index, states: LedgerStates, note: Note
 ) -> LogReplayResult:
-    """Replays the log behind the checkpoint. Raises DamagedLog."""
+    """Replays the log after the checkpoint. Raises DamagedLog."""
     done = LogReplayResult(served_through=index.checkpoint_position)
     for found in replay(disk, incarnation, done.served_through):
         done.records += 1

@@ -43,7 +43,7 @@ class BadMessage(ValueError):
 
 
 def sealed(message: Message, columns: Iterable[Columns] = ()) -> Sealed:
-    """Encodes a message with its attachments, after a checksum."""
+    """Encodes a message and its attachments, preceded by a checksum of both."""
     return sealed_bytes(message.SerializeToString(), columns)
 
 

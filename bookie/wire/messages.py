@@ -263,10 +263,10 @@ class HoldingsRequest:
 
 
 class Holding(NamedTuple):
-    """An extent, a run of frames: the range of their entries, their number, and about how many bytes of payload they
-    have.
+    """An extent (a run of frames): the range of its entries, their number, and roughly how many payload bytes
+    they have.
 
-    Entries that were stored twice count twice.
+    An entry that is stored twice counts twice.
     """
 
     first_entry: int

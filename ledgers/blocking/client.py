@@ -210,7 +210,7 @@ class Salvage(BlockingFacade[aio.Salvage]):
 
     @property
     def proven_through(self) -> int:
-        """The last entry that is proven to be confirmed; entries behind it may not be part of the ledger."""
+        """The last entry that is proven to be confirmed; entries after it may not be part of the ledger."""
         return self._twin.proven_through
 
     @property

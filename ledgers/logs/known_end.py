@@ -29,7 +29,7 @@ class KnownEnd:
         return self.position
 
     def advance_past(self, batch: RecordBatch) -> int:
-        """Notes that the log has these records; returns the position behind them."""
+        """Notes that the log has these records; returns the position after them."""
         end = batch.positions[-1] + 1
         self.advance_to(end)
         return end

@@ -121,7 +121,8 @@ class Log:
         return (await self.refresh()).first_position
 
     async def end(self) -> int:
-        """The position behind the last record that is known to be confirmed; a reader of new records starts here.
+        """The position after the last record that is known to be confirmed; a reader of new records starts
+        here.
 
         It never goes back for a client, and covers every record that the client has appended or read. Of other clients'
         records it covers those that the bookies know to be confirmed. Records that a writer confirmed in its last
@@ -335,7 +336,7 @@ class Log:
 
         From then on this is the former log. It keeps all its records under another name: `former`, or the log's name
         with the time. Nobody writes to it again: its writer is fenced before the step, and gets LogFenced. Its tailing
-        readers and consumers get LogRestored at its end. The restored log has the same cursors; those behind the
+        readers and consumers get LogRestored at its end. The restored log has the same cursors; those past the
         position are set to it. With `dry_run` nothing is changed. Open the log again to use it.
 
         Raises the errors of `truncate` except LogHeld, because no record is deleted; LogOfSet for a log of a set,

@@ -90,15 +90,16 @@ class LogSegmentReader:
 
     def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
         """`known_end`: the log's end, as it was known before the ledger's record was read. If the ledger was open then,
-        nothing behind it was confirmed (rule L2)."""
+        nothing past it was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
-        # A fork shares a ledger up to a confirmed position: it may go on behind that, and still be open (rule L13).
+        # A fork shares a ledger up to a confirmed position: it may go on after that, and still be open (rule
+        # L13).
         reader.is_confirmed(self._entry(segment.end_position or known_end) - 1)
 
     @property
     def end(self) -> int:
-        """The position behind the last record that is known to be confirmed."""
+        """The position after the last record that is known to be confirmed."""
         confirmed = self.segment.first_position + self._reader.last_add_confirmed + 1
         return confirmed if self.segment.end_position is None else min(confirmed, self.segment.end_position)
 
@@ -153,7 +154,7 @@ class LogReader:
         self._ledgers = ledgers
 
     async def end(self) -> int:
-        """The position behind the last confirmed record. Never before the end that the client knew already."""
+        """The position after the last confirmed record. Never before the end that the client knew already."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             if record.end_position is not None:
@@ -317,7 +318,7 @@ class LogReader:
         if segment.is_ended:
             raise LedgerError(
                 f"ledger {segment.ledger_id} ends before position {opened.end} of log {self._chain.record.name!r}, "
-                f"whose record has {segment.end_position}"
+                f"although the log's record puts that end at position {segment.end_position}"
             )
         return None  # it was closed just now, and the log's record does not show it yet
 

@@ -35,7 +35,7 @@ class AppendBacklog:
         return FRAME_BYTES_MAX - self.size_bytes - ENTRY_OVERHEAD_BYTES * len(self.payloads)
 
     def add_all(self, payloads: Sequence[bytes], size_bytes: int, head: bytes = b"") -> None:
-        """Adds payloads of `size_bytes` together, each with `head` before it."""
+        """Adds payloads of `size_bytes` in total, each preceded by `head`."""
         if not self.payloads:
             self.head = head
         elif head != self.head:

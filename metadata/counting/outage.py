@@ -52,7 +52,7 @@ class Outage:
         elif now - self._logged_at >= AGAIN_SECONDS:
             self._logged_at = now
             log.warning(
-                "the metadata has not answered for %.0f s, in %d calls: %s",
+                "the metadata store has not answered for %.0f s, in %d calls: %s",
                 now - self._began,
                 self._calls,
                 error,
@@ -62,5 +62,5 @@ class Outage:
         """Ends the outage: a call was answered."""
         self._has_answered, self._answered_at = True, time.monotonic()
         if self._began is not None:
-            log.warning("the metadata answers again, after %.1f s", time.monotonic() - self._began)
+            log.warning("the metadata store answers again, after %.1f s", time.monotonic() - self._began)
             self._began, self._calls = None, 0

@@ -120,7 +120,7 @@ def etcdctl_commands(metadata_uri: str) -> Iterator[str]:
     for role, access in ACCESS.items():
         name = f"{prefix}-{role}"
         yield shlex.join(["etcdctl", "role", "add", name])
-        # the revision is read from the prefix itself, which is no key
+        # the revision is read from the prefix itself, which is not a key
         yield _granted(name, "read", f"{prefix}/", is_prefix=False)
         for key in access.writes:
             yield _granted(name, "readwrite", f"{prefix}/{key}", is_prefix=not key or key.endswith("/"))

@@ -41,9 +41,9 @@ from .watch import resuming_watch
 
 # Learns for each prefix, from earlier pages, how many keys of a listing to request from etcd at once.
 #
-# A page's bytes are bounded by the sizes of values. Also, etcd counts all keys of a range, even those behind the page's
-# last one, so pages of one range would cost it the square of the number of keys. So keys that end in a number, as those
-# of ledgers do, are requested up to a number behind which the page most likely ends.
+# A page's bytes are bounded by the sizes of values. Also, etcd counts all keys of a range, even those after the
+# page's last one, so pages of one range would cost it the square of the number of keys. So keys that end in a
+# number, as those of ledgers do, are requested up to a number at which the page has most likely ended.
 
 PAGE_BYTES = 512 * 1024
 """Size of a page if its values are as large as those of the page before."""
@@ -74,7 +74,7 @@ class Paging:
         return max(1, min(most, int(PAGE_BYTES / self.bytes_each)))
 
     def end(self, after: bytes, limit: int) -> bytes | None:
-        """The last key of the range that most likely holds a page behind this key; None for all keys behind it."""
+        """The last key of the range that most likely holds a page after this key; None for all later keys."""
         numbered = _NUMBERED.fullmatch(after)
         if numbered is None:
             return None

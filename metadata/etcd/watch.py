@@ -101,7 +101,7 @@ async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
         raise TokenRefused(f"watch: {response.cancel_reason}")
     _check_not_cancelled(response, after)
     if not response.created:
-        raise AnswerLost("etcd answered a new watch with something else")
+        raise AnswerLost("etcd did not confirm a new watch in its first answer")
     return response.header.revision
 
 

@@ -12,7 +12,7 @@ import weakref
 from types import ModuleType
 
 EXTENSION = "grpc._cython.cygrpc"
-"""gRPC's compiled module. All of its state for the process is in it; the rest is ordinary Python."""
+"""gRPC's compiled module. It holds all of gRPC's state for the process; the rest of gRPC is ordinary Python."""
 
 _holders: weakref.WeakSet[object] = weakref.WeakSet()
 """Objects that have channels and calls of this process's gRPC."""

@@ -101,7 +101,8 @@ async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabout
     if gone is not None:
         return Whereabouts(bookie, Presence.LOST, f"it was decommissioned at {gone.at}")
     why = (
-        "it is not registered, and its cookie is missing in the metadata (`bookledger bookie restore-cookie`)"
+        "it is not registered, and its cookie is missing from the metadata "
+        "(`bookledger bookie restore-cookie`)"
     )
     return Whereabouts(bookie, Presence.AWAY, why)
 

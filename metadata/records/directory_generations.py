@@ -120,11 +120,10 @@ async def returned(store: MetadataStore, acceptance: int) -> list[BookieRef]:
 
 
 async def time_ms(store: MetadataStore) -> int:
-    """A time that half of the living bookies have seen pass by their own clocks, so that a few clocks ahead do not move
-    it.
+    """A time that half of the living bookies' clocks have passed, so that a few fast clocks do not move it.
 
-    It is the median of the times at which they last renewed their keys, and so some seconds late. 0 if too many of them
-    do not report their time, or none lives. Raises MetadataError.
+    It is the median of the times at which they last renewed their keys, so it lags by some seconds. 0 if too
+    few of them report their time, or if no bookie is alive. Raises MetadataError.
     """
     alive = {one.bookie for one in await list_bookies(store)}
     times = [message.at_ms async for one, message, _ in _lives(store) if one in alive]

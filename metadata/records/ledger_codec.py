@@ -110,8 +110,8 @@ def encode_tombstone(nonce: bytes, identity: bytes = b"", *, is_of_log: bool = F
 
 
 def state_of(value: bytes) -> LedgerState | None:
-    """The state alone of a record, in a twentieth of the time. None for a tombstone or a value that cannot be
-    parsed."""
+    """Only the state of a record, in a twentieth of the time that `decode` takes. None for a tombstone or a
+    value that cannot be parsed."""
     try:
         return _STATE_FROM_PB.get(pb.Ledger.FromString(value).state)
     except DecodeError:

@@ -81,15 +81,17 @@ def convert_value(name: str, one: Tunable, value: Any) -> Any:
     if issubclass(one.kind, Enum):
         known = {each.value: each for each in one.kind}
         if not isinstance(value, str) or value not in known:
-            raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
+            raise ValueError(f"{name} must be one of {', '.join(known)}, not {value!r}")
         return known[value]
     if one.kind is bool:
         if not isinstance(value, bool):
-            raise ValueError(f"{name} is true or false, not {value!r}")
+            raise ValueError(f"{name} must be true or false, not {value!r}")
         return value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not is_number or (one.kind is int and not isinstance(value, int)):
-        raise ValueError(f"{name} is {'a whole number' if one.kind is int else 'a number'}, not {value!r}")
+        raise ValueError(
+            f"{name} must be {'a whole number' if one.kind is int else 'a number'}, not {value!r}"
+        )
     if not one.least <= value <= one.most:
         raise ValueError(f"{name} is {value}; it may be from {format_range(name, one)}")
     return float(value) if one.kind is float else value

@@ -46,7 +46,7 @@ class LoggerSet:
             return cast("R", end.value)
 
     async def ask(self, what: str, request: Request[R], need: Need, seconds_max: float) -> Answers[R]:
-        """Calls all acceptors. Returns with the answers of a quorum, or with too few of them."""
+        """Calls all acceptors. Returns the answers of a quorum, or fewer once no quorum can answer in time."""
         return await wait_for(what, self.calls(request), need, seconds_max)
 
     def calls(self, request: Request[R]) -> list[asyncio.Future[R]]:

@@ -58,12 +58,12 @@ NOTHING: Mapping[str, object] = {"rpc_call_id": NO_CALL, "inode_id": 0, "mtime_m
 
 SILENT: frozenset[tuple[type[EditOp], str]] = frozenset(
     {
-        (ConcatDelete, "target"),  # that is the path: the sources are in `fields`
+        (ConcatDelete, "target"),  # its target is in column `path`, its sources are in `fields`
         (RenewDelegationToken, "timestamp"),  # its token has its own time of issue, not this op's
         (CancelDelegationToken, "timestamp"),
     }
 )
-"""Ops whose field of that name means something else than the column."""
+"""Ops whose field of that name does not mean the same as the column."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)

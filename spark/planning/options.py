@@ -199,7 +199,7 @@ def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ..
     _check_distinct(schema.fieldNames())
     for column in schema.fields:
         if column.name not in types:
-            raise BadSelection(f"there is no column {column.name!r}: there are {', '.join(types)}")
+            raise BadSelection(f"there is no column {column.name!r}: the columns are {', '.join(types)}")
         if column.dataType.simpleString() != types[column.name]:
             raise BadSelection(
                 f"column {column.name} is {types[column.name]}, not {column.dataType.simpleString()}"
@@ -216,7 +216,7 @@ def checked(
     for name in given:
         if name not in lower and not (prefix and name.startswith(prefix) and name != prefix):
             others = f", {prefix}NAME" if prefix else ""
-            raise BadSelection(f"option {name!r} is not known; there are {', '.join(known)}{others}")
+            raise BadSelection(f"option {name!r} is not known; the options are {', '.join(known)}{others}")
     return given
 
 
@@ -268,7 +268,7 @@ def chosen_columns(text: str | None, there: Collection[str], default: tuple[str,
     chosen = tuple(name.strip() for name in text.split(","))
     for name in chosen:
         if name not in there:
-            raise BadSelection(f"there is no column {name!r}: there are {', '.join(there)}")
+            raise BadSelection(f"there is no column {name!r}: the columns are {', '.join(there)}")
     _check_distinct(chosen)
     return chosen
 

@@ -331,7 +331,7 @@ async def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.Mon
         ("/ledgers?first=-1", "first is a whole number from 0"),
         ("/ledgers?first=x", "first is a whole number from 0"),
         (f"/ledgers?first={2**63}", "first is a whole number from 0"),
-        ("/ledgers?state=opened", "state is one of open, in_recovery, closed"),
+        ("/ledgers?state=opened", "state must be one of open, in_recovery, closed"),
         (f"/ledgers?custom={'x' * 1001}", "custom has at most 1000 characters"),
     ],
 )
@@ -368,7 +368,7 @@ async def test_metadata_that_is_away_is_503_with_the_reason(
                 "type": "about:blank",
                 "title": "Service Unavailable",
                 "status": 503,
-                "detail": "the metadata has not answered for 0.2 s",
+                "detail": "the metadata store has not answered for 0.2 s",
             }
             await told(url, one.path, path)
 

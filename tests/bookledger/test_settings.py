@@ -43,7 +43,7 @@ def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> N
     [
         ("metadat = 'x'", ": metadat: unknown name; did you mean metadata?"),
         ("[limits]\npolsmax = 1", "[limits] polsmax: unknown name; did you mean polls_max?"),
-        ("[limits]\npolls_max = true", "[limits] polls_max is a whole number, not True"),
+        ("[limits]\npolls_max = true", "[limits] polls_max must be a whole number, not True"),
         ("limits = 3", "limits is a table of settings, [limits], and not a value"),
         ("metadata = 3", "metadata is text in quotes, not 3"),
         ("[bookie.rum]\nport = 1", "[bookie] rum: unknown name; did you mean run?"),
@@ -123,7 +123,7 @@ FOUND = (
     "[ledger.create] custom: 'novalue' is not KEY=VALUE",
     "[limits] peer_share is 6; it may be from 0.001 to 1",
     "[limits] calls_max is 0; it may be from 1",
-    "[client] pending_bytes_max is a whole number, not 'x'",
+    "[client] pending_bytes_max must be a whole number, not 'x'",
     "[client] metadat: unknown name",
     "nobody: unknown name",
 )

@@ -289,7 +289,7 @@ def test_ledgers_are_searched_by_state_and_custom_metadata_with_the_keyboard(
         driver.get(link_to(driver, "Later"))
         assert next(iter(rows_of(driver))) == "51" and "state=closed" in driver.current_url
         looked_at(driver, f"{url}/ledgers?state=shut", "wrong-state", failing=True)
-        assert "state is one of open, in_recovery, closed" in text_of(driver)
+        assert "state must be one of open, in_recovery, closed" in text_of(driver)
 
 
 @pytest.mark.parametrize("path", ["/", "/ledgers", "/ledgers/1"])

@@ -141,7 +141,7 @@ def test_an_append_takes_no_log_from_its_writer_unless_it_is_told_to(uri: str, m
         assert first.wait(30) == 1, "it notices though its input stays open"
         error = first.communicate()[1]
     assert "another writer has taken log 'taken' over" in error
-    assert "records 1 to 1 of the input are in log taken for certain" in error
+    assert "records 1 to 1 of the input are known to be in log taken" in error
     assert "`bookledger log read taken --first 1`" in error
     assert [record.payload for record in records_of(uri, "taken")] == [b"one", b"two"]
 

@@ -1,4 +1,4 @@
-"""A cookie that is missing in the metadata: who says so, who writes it anew, and when nobody may."""
+"""A cookie that is missing from the metadata: who says so, who writes it anew, and when nobody may."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ def test_it_is_told_once_and_again_each_minute_and_at_its_end(
     one.answered()
     assert [record.getMessage() for record in caplog.records] == [
         "the metadata store does not answer, will keep trying: nobody there",
-        "the metadata has not answered for 60 s, in 61 calls: nobody there",
-        "the metadata has not answered for 120 s, in 121 calls: nobody there",
-        "the metadata has not answered for 180 s, in 181 calls: nobody there",
-        "the metadata answers again, after 200.0 s",
+        "the metadata store has not answered for 60 s, in 61 calls: nobody there",
+        "the metadata store has not answered for 120 s, in 121 calls: nobody there",
+        "the metadata store has not answered for 180 s, in 181 calls: nobody there",
+        "the metadata store answers again, after 200.0 s",
     ]
 
 
@@ -65,7 +65,7 @@ async def test_a_counting_store_tells_of_its_outage_which_what_it_tells_of_its_m
     await store.get("a")
     assert [record.getMessage().split(",")[0] for record in caplog.records] == [
         "the metadata store does not answer",
-        "the metadata answers again",
+        "the metadata store answers again",
     ]
 
 
@@ -80,5 +80,5 @@ def test_a_call_that_was_made_before_the_store_answered_another_begins_no_outage
     one.failed(StoreUnavailable("it was asked meanwhile"), asked_at=now[0] - 5)
     assert [record.getMessage() for record in caplog.records] == [
         "the metadata store does not answer, will keep trying: away",
-        "the metadata answers again, after 10.0 s",
+        "the metadata store answers again, after 10.0 s",
     ]

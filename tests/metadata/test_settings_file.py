@@ -70,14 +70,14 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
             "[client]\nread_ahed_pages = 1",
             "[client] read_ahed_pages: unknown name; did you mean read_ahead_pages?",
         ),
-        ("[client]\nread_ahead_pages = 1.5", "[client] read_ahead_pages is a whole number, not 1.5"),
+        ("[client]\nread_ahead_pages = 1.5", "[client] read_ahead_pages must be a whole number, not 1.5"),
         ("[client]\nread_ahead_pages = 0", "[client] read_ahead_pages is 0; it may be from 1 to 1024"),
         (
             "[client]\nwindow_bytes_max = 1",
             "window_bytes_max is 1; it may be from 1048576 (1 MiB) to 1099511627776 (1 TiB)",
         ),
         ("[client]\nread_seconds_max = nan", "read_seconds_max is nan; it may be from 0.001 to 86400"),
-        ("[client]\ndelay_ensemble_change = 1", "delay_ensemble_change is true or false, not 1"),
+        ("[client]\ndelay_ensemble_change = 1", "delay_ensemble_change must be true or false, not 1"),
         (
             "[client]\nspeculative_read_seconds = 20",
             "[client]: speculative_read_seconds (20) must not be more",

@@ -1,7 +1,7 @@
 """Compaction: copies live frames of mostly dead segments to the log's tail, and deletes the segments.
 
-A segment is deleted in this order, so that a crash at any point leaves every entry where the index, or the log behind
-the checkpoint, finds it:
+A segment is deleted in this order, so that after a crash at any point the index, or a replay of the log after
+the checkpoint, finds every entry:
 
 1. Its live frames are copied to the tail, and synced.
 2. A checkpoint points to the copies, and no longer into the segment; ledgers that have fences or states in the segment
@@ -9,8 +9,8 @@ get new state records, synced.
 3. A SEGMENTS record that no longer names the segment is synced (`log/manifest.py`).
 4. The file is deleted.
 
-Before 2, the originals count; replay finds the copies behind the checkpoint, or the next run moves the frames again.
-Before 4, the index points to nothing in the file, and the next run deletes it.
+Before 2, the originals count; replay finds the copies after the checkpoint, or the next run moves the frames
+again. Before 4, the index points to nothing in the file, and the next run deletes it.
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ def _better(found: VersionedRecord | Tombstone | None, noted: list[NotedBy]) -> 
         return None
     try:
         return reconcile(None if found is None else found.record, noted)
-    except ValueError as error:  # the ledger's writer has sent these notes
+    except ValueError as error:  # the notes come from the ledger's writer, so they can be wrong
         skip(
             BadRecord(
                 keys.ledger(noted[0].note.ledger_id), f"the bookies' notes do not fit together: {error}"

@@ -39,7 +39,7 @@ class PlacedEntries:
         return self._turn(entry_id) < self.shape.write_quorum
 
     def first_from(self, entry_id: int) -> int:
-        """The first entry placed here from this one on; it may lie behind the range."""
+        """The first entry placed here from this one on; it may lie past the range."""
         return entry_id + max(0, self._turn(entry_id) - self.shape.write_quorum + 1)
 
     def last_until(self, entry_id: int) -> int:

@@ -18,7 +18,7 @@ START = LOGS.gauge(
     f"First remaining position, of at most {LOGS_REPORTED_MAX} logs.",
     "log",
 )
-ENDED = LOGS.gauge("ended_position", "Position behind the last ended segment.", "log")
+ENDED = LOGS.gauge("ended_position", "Position after the last ended segment.", "log")
 CURSOR_POSITION = LOGS.gauge("cursor_position", "Position of a cursor.", "log", "cursor")
 LAG_RECORDS = LOGS.gauge(
     "cursor_lag_records",

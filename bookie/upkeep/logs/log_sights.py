@@ -44,7 +44,7 @@ class CursorSight:
 
 @dataclass(frozen=True, slots=True)
 class LogSight:
-    """A log. `ended_position`: the position behind the last ended segment."""
+    """A log. `ended_position`: the position after the last ended segment."""
 
     name: str
     first_position: int

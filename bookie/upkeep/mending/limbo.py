@@ -1,9 +1,9 @@
 """Puts ledgers into limbo on a bookie that lost an unknown part of its log: it vouches for none of them (rule R6).
 
-Before the bookie serves, it puts every ledger that the metadata places on it into limbo, on disk: absent entries are
-then UNKNOWN, never "no such entry". It also fences each of them, because the lost part may have had its fence. This
-includes closed ledgers, or their old writers could still find an ack quorum behind the end. `repair.py` takes ledgers
-out of limbo again; fences stay.
+Before the bookie serves, it puts every ledger that the metadata places on it into limbo, on disk: absent
+entries are then UNKNOWN, never "no such entry". It also fences each of them, because the lost part may have had
+its fence. This includes closed ledgers, or their old writers could still find an ack quorum past the end.
+`repair.py` takes ledgers out of limbo again; fences stay.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Verifies every record of a segment, even behind damage and on a failing disk, in small steps."""
+"""Verifies every record of a segment, even past damage and on a failing disk, in small steps."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _record_at(file: LogFile, position: int) -> Found | str:
 
 
 def _next_record(file: LogFile, segment: int, offset: int, end: int) -> int:
-    """The offset of the next record behind an unreadable place; `end` if there is none."""
+    """The offset of the next record after an unreadable place; `end` if there is none."""
     # The unreadable record had at least a header.
     for at in _magic_offsets(file, offset + RECORD_HEADER.size, end):
         if isinstance(_record_at(file, position_of(segment, at)), Found):

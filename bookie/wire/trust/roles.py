@@ -64,7 +64,7 @@ CALLS: dict[FrameKind, Right] = {
 """The right that each kind of frame requires. A read or a LAC request that fences requires Right.FENCE as well."""
 
 FREE = frozenset({FrameKind.HELLO, FrameKind.CANCEL, FrameKind.TAKEN, FrameKind.PING, FrameKind.PONG})
-"""Kinds of frames from clients that require no right."""
+"""Kinds of frames that a client may send without any right."""
 
 METHODS: dict[str, Right] = {
     grpc_methods.INFO: Right.INFO,

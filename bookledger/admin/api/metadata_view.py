@@ -88,7 +88,7 @@ class MetadataView:
                         self._store = await open_store(self._uri)
                 yield self._store
         except TimeoutError as error:
-            raise Away(f"the metadata has not answered for {ANSWER_SECONDS_MAX:g} s") from error
+            raise Away(f"the metadata store has not answered for {ANSWER_SECONDS_MAX:g} s") from error
         except MetadataError as error:
             raise Away(str(error)) from error
 

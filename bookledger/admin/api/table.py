@@ -73,7 +73,7 @@ class TextParameter:
         """Raises ValueError that explains the fault."""
         text = given.get(self.name, self.default or "")
         if self.choices and text and text not in self.choices:
-            raise ValueError(f"{self.name} is one of {', '.join(self.choices)}")
+            raise ValueError(f"{self.name} must be one of {', '.join(self.choices)}")
         if len(text) > self.characters_max:
             raise ValueError(f"{self.name} has at most {self.characters_max} characters")
         return text

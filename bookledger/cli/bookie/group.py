@@ -124,9 +124,9 @@ async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id:
         return
     if await store.get(keys.life(bookie_id)) is not None:
         raise LedgerError(
-            f"a bookie {bookie_id} has served here, and its cookie is missing in the metadata: if its directory still "
-            "exists, `bookledger bookie restore-cookie --data DIR` writes it again; if its disk is lost for good, "
-            "format with --replace"
+            f"a bookie {bookie_id} has served here, but its cookie is missing from the metadata: if its "
+            "directory still exists, `bookledger bookie restore-cookie --data DIR` writes it again; if its "
+            "disk is lost for good, format with --replace"
         )
 
 

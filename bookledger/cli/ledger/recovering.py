@@ -82,7 +82,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
     elif (closed_at := closed.last_entry) is not None and closed_at < assessment.last_entry:
         say(
             f"{closed.accepted_loss.by} closed it meanwhile, at entry {closed_at} and not at {assessment.last_entry}; "
-            f"`bookledger ledger salvage {ledger_id} --past-the-end --output FILE` saves the entries behind it",
+            f"`bookledger ledger salvage {ledger_id} --past-the-end --output FILE` saves the entries after it",
             err=True,
         )
     return closed
@@ -106,8 +106,8 @@ def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
     for bookie in record.also_at:
         yield (
             f"{bookie} is not in its last ensemble, and holds more of it than its record knows: the metadata is older "
-            "than the ledger. Its entries behind that end are lost, and removed there later; if it has noted more "
-            "than entries, `bookledger metadata check --accept` keeps them"
+            "than the ledger. Its entries after that end are lost, and removed there later; if it has noted "
+            "more than entries, `bookledger metadata check --accept` keeps them"
         )
     if any(not one.is_lost for one in assessment.missing):
         yield (

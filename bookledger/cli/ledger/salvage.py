@@ -41,7 +41,7 @@ STANDARD_OUTPUT = Path("-")
 @click.option(
     "--past-the-end",
     is_flag=True,
-    help="Also save entries that bookies hold behind the end of a closed ledger.",
+    help="Also save entries that bookies hold past the end of a closed ledger.",
 )
 @json_option
 def salvage(
@@ -117,8 +117,8 @@ class _SalvageFindings:
         self.gap = None
 
     def is_all_of(self, ledger: Salvage) -> bool:
-        """Whether the file has the whole ledger, with every entry proven. For a ledger that is not closed all bookies
-        must have answered, because the others may have more entries."""
+        """Whether the file has the whole ledger, with every entry proven. If the ledger is not closed, all
+        bookies must have answered, because one that has not may have more entries."""
         is_whole = not self.missing and not self.unproven
         return is_whole and (ledger.record.is_closed or not (ledger.silent or ledger.unsure))
 

@@ -95,7 +95,7 @@ class _Stored:
         count = end - self._first
         stored = f"records 1 to {count} of the input are" if count else "no record of the input is"
         return (
-            f"{stored} in log {self._name} for certain; if more of them are, they begin at position {end}: "
+            f"{stored} known to be in log {self._name}; if more were stored, they begin at position {end}: "
             f"`bookledger log read {self._name} --first {end}` shows them"
         )
 

@@ -61,7 +61,7 @@ retention_options = all_of(
     click.option(
         "--bytes",
         type=Size(),
-        help="Delete segments with this many bytes of newer records behind them, such as 10GiB.",
+        help="Delete segments that are followed by this many bytes of newer records, such as 10GiB.",
     ),
     click.option(
         "--cursor",

@@ -21,7 +21,7 @@ def advise_when_stopped(how: Callable[[], str]) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         if sys.stderr.isatty():
-            say(err=True)  # behind the ^C that the terminal shows
+            say(err=True)  # after the ^C that the terminal shows
         say(f"bookledger: interrupted; {how()}", err=True)
         raise SystemExit(ExitCode.INTERRUPTED) from None
     except SystemExit as end:

@@ -319,7 +319,7 @@ def _what_is_lost(
         )
     if broken:
         lines.append(
-            "Logs have segments that cannot be read; to continue behind them, truncate the log there."
+            "Logs have segments that cannot be read; to continue after them, truncate the log there."
         )
     return " ".join(lines)
 

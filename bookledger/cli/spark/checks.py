@@ -110,8 +110,9 @@ def _check_file_system(output: str, conf: Mapping[str, str]) -> None:
     elsewhere = any(os.environ.get(name) for name in SPARK_DIRECTORIES)
     if "://" in output and scheme not in FILE_SYSTEMS and not given and not elsewhere:
         raise click.UsageError(
-            f"--output {output}: no file system is called {scheme}; there are {', '.join(FILE_SYSTEMS)}, and "
-            "those that --conf spark.jars or spark.jars.packages adds"
+            f"--output {output}: no file system is called {scheme}; "
+            f"the known ones are {', '.join(FILE_SYSTEMS)}, "
+            "and those that --conf spark.jars or spark.jars.packages adds"
         )
 
 

@@ -14,8 +14,8 @@ from ...errors import LogTruncated
 from ..record_batch import RecordBatch
 
 Where = int | datetime | Literal["beginning", "end"]
-"""A position; a time: the first record appended then or later; "beginning": the oldest record left; "end": behind the
-last record."""
+"""A position; a time: the first record appended then or later; "beginning": the oldest record left; "end":
+after the last record."""
 
 
 class ReadableLog(Protocol):

@@ -18,7 +18,7 @@ class SharedWith:
     start: int
     """The first shared position."""
     stop: int
-    """The position behind the last shared one."""
+    """The position after the last shared one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,11 +28,11 @@ class Restoration:
     position: int
     """The position before which the restored log ends."""
     records_less: int
-    """Records behind that position, which only the former log has."""
+    """Records from that position on, which only the former log has."""
     former: str
     """The name of the former log."""
     cursors: Mapping[str, int]
-    """The cursors that were behind the position, and their former positions."""
+    """The cursors that were past the position, and their former positions."""
 
 
 def former_name(name: str) -> str:
@@ -93,7 +93,7 @@ class Restoring:
         )
 
     async def _copy_cursors(self) -> None:
-        """Copies the cursors; those behind the position are set to it."""
+        """Copies the cursors; those past the position are set to it."""
         store, position = self._chain.logs.store, self._plan.position
         theirs = CursorStore(store, self._fork.identity)
         with metadata_errors():

@@ -6,8 +6,8 @@ the cut is reached the next ledger takes records, and none of them is confirmed 
 one compare-and-swap has ended the tail and begun the next in the log's record. A writer that takes the log over
 recovers the last segment of the record, and so never misses a confirmed record.
 
-A tail that fails is recovered, and the records behind its end are appended to the next segment again. Positions never
-change: a record's position is the first of its segment plus its entry id.
+A tail that fails is recovered, and the records past its end are appended to the next segment again. Positions
+never change: a record's position is the first of its segment plus its entry id.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Tail(Enum):
 
 @dataclass(slots=True)
 class Slot:
-    """A segment of this writer. `end_position`: behind the records that its ledger has confirmed. `failed`: it takes no
-    more records."""
+    """A segment of this writer. `end_position`: after the records that its ledger has confirmed. `failed`: it
+    takes no more records."""
 
     number: int
     first_position: int
@@ -176,7 +176,7 @@ class LogPipeline:
         return self._advance()
 
     def roll(self, ahead: int = 0) -> list[LogEffect]:
-        """Ends the tail after `ahead` more records; records behind these belong to the next segment."""
+        """Ends the tail after `ahead` more records; records after these belong to the next segment."""
         return [*self._discarded(), *self._make(self.next_position + ahead)] if self.may_roll else []
 
     def made(self, number: int) -> list[LogEffect]:
@@ -209,7 +209,7 @@ class LogPipeline:
         return self._confirm() if slot is self._tail else []
 
     def closed(self, number: int) -> list[LogEffect]:
-        """The tail's ledger was closed behind all entries that were appended to it."""
+        """The tail's ledger was closed, with all entries that were appended to it."""
         if number != self._tail.number or self._state is not Tail.CLOSING:
             return []
         self._state = Tail.ENDED
@@ -230,7 +230,7 @@ class LogPipeline:
         return self._advance()
 
     def recovered(self, number: int, end_position: int) -> list[LogEffect]:
-        """The tail's ledger was recovered: it is closed behind this position."""
+        """The tail's ledger was recovered: it is closed, and ends before this position."""
         if number != self._tail.number or self._state is not Tail.RECOVERING:
             return []
         assert self.confirmed_end <= end_position <= self.next_position

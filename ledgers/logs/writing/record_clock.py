@@ -72,7 +72,8 @@ class RecordClock:
         return machine_us if abs(machine_us - bookies_us) <= BOUND_US else bookies_us
 
     def begin_us(self, last_us: int) -> int:
-        """The begin of a segment behind a record of this time: not earlier, unless that time is impossible."""
+        """The start time of a segment that follows a record of this time: not earlier, unless that time is
+        impossible."""
         now_us = self.now_us()
         is_false = self._behind_bookies_us is not None and last_us > now_us + BOUND_US
         return now_us if is_false else max(now_us, last_us)

@@ -60,13 +60,14 @@ class LogRecord:
     """One log's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
     `first_position`: of the oldest remaining record. `segments`: the latest; the first of them begins at
-    `paged_through`, where the last page ends. `obsolete`: unreferenced ledgers, to be deleted. A log has one `name`,
-    from which `lognames/` leads to it; `next_name`: the new name during a rename. `owner`: to whom certificates can be
-    confined, as for ledgers. `election` and `token`: of the latest term under which the log was written. `retention`:
-    its retention settings. `producers_from`: no record before it has a producer; None if none has. `member`: its place
-    in a set; None for a log outside of sets. `forks`: other logs that have ledgers of this one. `makers`: the logs that
-    made its own first ones. `forking`: the log is a fork that does not list all its segments yet. `successor`: the fork
-    that has taken its name; the log has no writer after that.
+    `paged_through`, where the last page ends. `obsolete`: unreferenced ledgers, to be deleted. A log has one
+    `name`, from which `lognames/` leads to it; `next_name`: the new name during a rename. `owner`: to whom
+    certificates can be confined, as for ledgers. `election` and `token`: of the latest term under which the log
+    was written. `retention`: its retention settings. `producers_from`: no record before it has a producer; None
+    if none has. `member`: its place in a set; None for a log outside of sets. `forks`: other logs that have
+    ledgers of this one. `makers`: the other logs that made this log's first ledgers. `forking`: the log is a
+    fork that does not list all its segments yet. `successor`: the fork that has taken its name; the log has no
+    writer after that.
     """
 
     identity: bytes

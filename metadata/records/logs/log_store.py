@@ -51,8 +51,8 @@ class LogStore:
         return None if found is None else await self.led_to(found)
 
     async def led_to(self, item: Versioned) -> VersionedLog | None:
-        """The log that has the name of this key; None for a free name. After a restore of a log, its key may still lead
-        to the former log, whose record names the one that has the name now (rule L14)."""
+        """The log that has this key's name; None if the name is free. After a log is restored, the key may
+        still lead to the former log, whose record points to the log that now has the name (rule L14)."""
         name = item.key.removeprefix(keys.LOG_NAMES)
         log = await self.read(log_codec.decode_name(item.key, item.value))
         for _ in range(RESTORES_FOLLOWED_MAX):

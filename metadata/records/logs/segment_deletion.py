@@ -1,8 +1,9 @@
 """Deletes the ledgers that logs no longer need, then the records that name them.
 
 An interrupted clean-up leaves the names, and the next one deletes the same ledgers again. It deletes only ledgers whose
-own metadata names the log, because in metadata that went back an id may be another ledger's (rule W8). A ledger that
-logs share is deleted by the last of them that releases it, according to the record of the log that made it (rule L13).
+own metadata names the log, because after the metadata has gone back, an id may belong to another ledger
+(rule W8). A ledger that logs share is deleted by the last of them that releases it, according to the record of
+the log that made it (rule L13).
 """
 
 from __future__ import annotations

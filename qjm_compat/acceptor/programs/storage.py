@@ -130,7 +130,8 @@ def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
         return state_transitions.refused(state_transitions.rolled_back(state, state.previous), request.owner)
 
     state = yield from _step(me, step)
-    me.committed_txid = state.committed_txid  # the txid committed since is rolled back with its edits
+    # a txid committed since the upgrade is rolled back with its edits
+    me.committed_txid = state.committed_txid
 
 
 def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:

@@ -83,8 +83,8 @@ def make_room_for_another(me: Memory, epochs_above: int) -> Program[SegmentsHeld
         state = yield from me.fresh()
         if state.last_promised_epoch >= epochs_above:
             raise StaleEpoch(
-                f"epoch {state.last_promised_epoch} was promised meanwhile, and {epochs_above} was to be above all ; "
-                f"journal id: {me.journal_id}"
+                f"epoch {state.last_promised_epoch} was promised in the meantime, and every promised epoch had "
+                f"to be below {epochs_above} ; journal id: {me.journal_id}"
             )
         return (yield from me.swap(replace(state, epochs_above=max(state.epochs_above, epochs_above))))
 

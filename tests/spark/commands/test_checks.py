@@ -55,7 +55,11 @@ def java(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
         (("--set=sales", "--first=1"), 2, "--first goes with --log"),
         (("--since=2026-11-29",), 2, "--since goes with --log or --set"),
         (("--log=orders", "--first=1", "--since=2026-11-29"), 2, "choose startingPosition or startingTime"),
-        (("--log=orders", "--columns=entry_id"), 2, "there is no column 'entry_id': there are log, position"),
+        (
+            ("--log=orders", "--columns=entry_id"),
+            2,
+            "there is no column 'entry_id': the columns are log, position",
+        ),
         (("--log=orders",), 1, "there is no log 'orders'"),
         (("--set=sales",), 1, "there is no set of logs 'sales'"),
         (("--journal=ns1", "--custom=a=b"), 2, "--custom and --journal read two different things"),
