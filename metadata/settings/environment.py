@@ -47,7 +47,9 @@ def _value(name: str, one: Tunable, text: str) -> Any:
     try:
         return read(text)
     except ValueError:
-        raise ValueError(f"{name} is a {'whole ' if one.kind is int else ''}number, not {text!r}") from None
+        raise ValueError(
+            f"{name} must be a {'whole ' if one.kind is int else ''}number, not {text!r}"
+        ) from None
 
 
 def _flag(text: str) -> bool | str:

@@ -135,7 +135,7 @@ def test_every_setting_is_taken_from_its_variable(table: str, monkeypatch: pytes
         ("LIMITS_PEER_SHARE", "nan", "peer_share is nan; it may be from 0.001 to 1"),
         ("LIMITS_PEER_SHARE", "half", "peer_share must be a number, not 'half'"),
         ("CLIENT_DELAY_ENSEMBLE_CHANGE", "maybe", "delay_ensemble_change must be true or false, not 'maybe'"),
-        ("JOURNAL_DIGEST", "md5", "digest is one of"),
+        ("JOURNAL_DIGEST", "md5", "digest must be one of"),
     ],
 )
 def test_a_variable_that_cannot_be_used_is_named(

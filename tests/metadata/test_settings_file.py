@@ -101,7 +101,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, why: s
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("[journal]\ndigest = 'md5'", "[journal] digest is one of"),
+        ("[journal]\ndigest = 'md5'", "[journal] digest must be one of"),
         ("[journal]\npassword = 'x'", "[journal] password: unknown name"),
         ("[journal]\nensemble_size = 2\nwrite_quorum = 3", "[journal]: "),
     ],

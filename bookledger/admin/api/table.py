@@ -47,7 +47,7 @@ class Parameter:
             return self.default
         is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(LEDGER_ID_MAX))
         if not is_number or not self.minimum <= int(text) <= self.maximum:
-            raise ValueError(f"{self.name} is a whole number from {self.minimum} to {self.maximum}")
+            raise ValueError(f"{self.name} must be a whole number from {self.minimum} to {self.maximum}")
         return int(text)
 
 
