@@ -33,7 +33,7 @@ STORE_BYTES = 4 * 1024 * 1024
 """Approximate number of bytes stored at once."""
 
 FAILURES_MAX = 16
-"""Once no replica has returned this many entries, the ledger is postponed, because its bookies may be down."""
+"""After this number of entries that no replica returns, the ledger is postponed, because its bookies may be down."""
 
 HOLDS_ANOTHER = (
     "another ledger is here under this id, and stays: the metadata went back to an older copy; give the position to "

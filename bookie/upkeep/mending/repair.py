@@ -1,6 +1,7 @@
-"""Repair: copies entries that the metadata places on this bookie and its disk lacks from other replicas (rule R6).
+"""Repair: copies from other replicas the entries that the metadata places on this bookie and that its disk lacks (rule
+R6).
 
-A ledger leaves limbo in this order, so that a crash at any point leaves the ledger either in limbo, or complete here:
+A ledger leaves limbo in this order, so that a crash at any point leaves the ledger either in limbo or complete here:
 
 1. It is closed, by recovery if necessary, because only a closed ledger has an end up to which it can be complete.
 2. Every frame of the ledger here is read; missing entries are fetched and stored, synced.
