@@ -1,5 +1,5 @@
-"""The health findings of a bookie, one for each fact: they decide whether clients should use it, and its registration
-publishes some of them."""
+"""The health findings of a bookie, one for each fact. They decide whether clients should use the bookie; its
+registration publishes some of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ NOT_SCRUBBED = "it has not been scrubbed since it started"
 
 
 class BookieFindings:
-    """Belongs to the bookie's event loop. `why_distrusted`: why new connections to it will fail in a given number of
-    days; "" if they will not."""
+    """Belongs to the bookie's event loop. `why_distrusted`: returns why new connections to the bookie will fail in a
+    given number of days; "" if they will not."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class BookieFindings:
         self._why_distrusted = why_distrusted
 
     def findings(self) -> list[Finding]:
-        """Returns a finding for each fact of a bookie, in order."""
+        """Returns one finding for each fact, in order."""
         failed, read_only = self._bookie.failed, self._bookie.space.why_read_only
         held = self._registrar.held
         why_unregistered = f"it is not registered: {held.why_lost}" if held.why_lost else ""
@@ -57,11 +57,11 @@ class BookieFindings:
         ]
 
     def why_not_ready(self) -> str:
-        """Why clients should not use it for now; "" if they should."""
+        """Returns why clients should not use the bookie for now; "" if they should."""
         return facts.why_not_ready(self.findings())
 
     async def publish(self) -> None:
-        """Keeps the findings that only the bookie can measure in its registration, until cancelled."""
+        """Publishes the problems that only the bookie itself can measure in its registration, until cancelled."""
         while True:
             self._registrar.set_problems(
                 {
@@ -73,7 +73,7 @@ class BookieFindings:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _certificate(self) -> Iterator[Finding]:
-        """Returns a finding for each certificate fact; only the most urgent one reports a problem."""
+        """Yields a finding for each certificate fact; only the most urgent one reports a problem."""
         why = ""
         for fact, days in facts.CERTIFICATE_DAYS.items():
             yield fact.found("" if why else (why := self._why_distrusted(days)))

@@ -1,9 +1,9 @@
 """Registers a bookie in the metadata under a lease while it is alive (rule M2).
 
-It never takes a living bookie's name. It takes over the registration of its own last process at once if that process
-has certainly ended: it registered under the very lock that this process now holds. If the same directory is locked on
-another machine, through a file system that does not share locks, that is another lock, and this bookie waits for the
-lease.
+It never takes the name of a live bookie. It takes over the registration of its own previous process at once if that
+process has certainly ended: it registered while holding the same lock that this process now holds. If the same
+directory is locked on another machine, through a file system that does not share locks, the locks differ, and this
+bookie waits for the lease to expire.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def lock_identity(data_directory: Path) -> bytes:
-    """Identifies the lock that a bookie of this directory holds: of this running kernel, on this very file.
+    """Identifies the lock that a bookie holds on this directory: by the running kernel and the locked file.
 
     Two processes cannot hold the same lock at once. b"" if the kernel has no boot id.
     """
@@ -38,7 +38,7 @@ def lock_identity(data_directory: Path) -> bytes:
 
 
 class Registrar(HeldName):
-    """Keeps one registration. A caller that passes a `lock_identity` holds that lock from before `take` until after
+    """Keeps one registration. A caller that passes a `lock_identity` must hold that lock from before `take` until after
     `give_up`."""
 
     def __init__(

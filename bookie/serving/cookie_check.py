@@ -1,8 +1,8 @@
-"""Checks that a bookie's directory and the metadata name the same cookie; otherwise the bookie does not serve (rule
+"""Checks that a bookie's directory and the metadata contain the same cookie; otherwise the bookie does not serve (rule
 W7).
 
-A cookie is missing from the metadata for one of two reasons. `cluster decommission` removed it, and left a
-record of that. Or it was lost: an operator deleted the key by hand, or repaired the store with other tools.
+A cookie is missing from the metadata for one of two reasons. Either `cluster decommission` removed it, and left a
+record of the removal. Or it was lost: an operator deleted the key by hand, or repaired the store with other tools.
 `restore_cookie` writes a lost cookie again from the directory.
 """
 
@@ -73,7 +73,8 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
 
 
 async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: Cookie) -> bool:
-    """Whether this directory replaced the one that the metadata knows: the metadata is then the older of the two."""
+    """Whether this directory replaced the one whose cookie the metadata has, so that the metadata is older than this
+    directory."""
     if known.incarnation not in cookie.predecessors or not await hold.may_be_older(store):
         return False
     return await decommissioned_bookies.read(store, cookie.incarnation) is None
@@ -92,7 +93,7 @@ async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
 
 
 async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
-    """Raises DataDirectoryError if the bookie's user may not write cookies."""
+    """Writes the cookie to the restored metadata. Raises DataDirectoryError if its user may not write cookies."""
     try:
         await take_name(store, cookie, known)
     except StoreRefused as error:
@@ -125,8 +126,8 @@ def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
 
 @dataclass(frozen=True, slots=True)
 class RestoredCookie:
-    """`was_missing`: the cookie was written just now. `must_accept_loss`: the metadata has also lost the record of how
-    far the bookie's log had got. It cannot show then whether this directory is the newest, and the next start requires
+    """`was_missing`: the cookie was written just now. `must_accept_loss`: the metadata has also lost the record of the
+    bookie's log position. It therefore cannot show whether this directory is the newest, and the next start requires
     `--accept-loss`."""
 
     cookie: Cookie
@@ -138,7 +139,7 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
     """Writes the directory's cookie into the metadata if it is missing there and was not removed on purpose.
 
     The bookie may be running. Raises DataDirectoryError, and changes nothing, if the directory is incomplete or belongs
-    to another cluster, if another directory has the name, or if the bookie was or is being decommissioned.
+    to another cluster, if the name belongs to another directory, or if the bookie was or is being decommissioned.
     """
     cookie = read_cookie(path)
     check_parts(path)
@@ -153,7 +154,7 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
     if unsure:
         await _check_is_referred_to(path, store, cookie)
         started = directory_generation.starts_of(path)
-        # One ahead of the directory, which counts as an older copy until limbo has accounted for it.
+        # Higher by one than the directory's, which then counts as an older copy until limbo accounts for the loss.
         await directory_generations.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
     await take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)) if is_replaced else None)
     return RestoredCookie(cookie, was_missing=True, must_accept_loss=unsure)
@@ -185,8 +186,8 @@ async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) 
 
 
 async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -> bool:
-    """Whether the metadata has no record of this bookie's starts although there were some. A live bookie whose starts
-    are not recorded is the newest one."""
+    """Whether the metadata has lost the record of this bookie's starts. A bookie that is running although its starts
+    are not recorded has the newest directory."""
     if directory_generation.starts_of(path) == 0:
         return False
     alive = await find_bookie(store, cookie.bookie_id)
@@ -197,8 +198,9 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """Raises DataDirectoryError if no ledger refers to the bookie: the record of its decommissioning may be lost, too.
-    Does not check metadata that may have gone back, because it may be older than everything the bookie holds."""
+    """Raises DataDirectoryError if no ledger refers to the bookie, because the record of its decommissioning may be
+    lost, too. Does not check metadata that may have gone back, because it may be older than everything the bookie
+    holds."""
     if await hold.may_be_older(store):
         return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)

@@ -1,9 +1,9 @@
 """The bookie daemon: composes its parts, and starts and stops them in order.
 
-Start: lock and check the directory, bind the port, register; only then open the index, replay the log, which may cut
-its tail, and serve. The lock keeps a second process on this machine away from the directory. The registration keeps
-away a process on any machine, even if a shared file system does not share locks (rule M2). Stop (SIGTERM, SIGINT):
-unregister, stop taking requests, answer the accepted ones, sync, checkpoint, exit 0. If the log fails, the process
+Start: lock and check the directory, bind the port, register; only then open the index, replay the log (which may
+truncate its tail), and serve. The lock keeps other processes on this machine out of the directory. The registration
+keeps out processes on any machine, even if a shared file system does not share locks (rule M2). Stop (SIGTERM, SIGINT):
+unregister, stop accepting requests, answer the accepted ones, sync, checkpoint, exit 0. If the log fails, the process
 exits non-zero and acknowledges nothing after the failure.
 """
 
@@ -68,11 +68,11 @@ from .stopping import until_stopped
 log = logging.getLogger(__name__)
 
 PeersOf = Callable[[MetadataStore, BookieKey], Peers]
-"""Makes the client with which a bookie repairs itself from others; the key authenticates its reads."""
+"""Makes the client with which a bookie repairs itself from other bookies; the key authenticates its reads."""
 
 
 def no_peers(store: MetadataStore, key: BookieKey) -> Peers:
-    """Used by a bookie that has no others to repair it from."""
+    """Returns peers for a bookie that has no other bookies to repair it from."""
     del store, key
     return NoPeers()
 
@@ -88,11 +88,11 @@ class RunningBookie:
     registrar: Registrar
     health: BookieFindings
     own: OwnBookie
-    """For clients in the bookie's process."""
+    """The bookie, for clients in its own process."""
 
 
 Work = Callable[[RunningBookie], Coroutine[object, object, None]]
-"""A task that runs beside a bookie while it serves, and ends before the bookie does."""
+"""A task that runs while a bookie serves, and ends before the bookie does."""
 
 
 async def run(
@@ -106,8 +106,8 @@ async def run(
 ) -> None:
     """Serves until SIGTERM or SIGINT, or the end of standard input with `until_stdin_closes`.
 
-    Calls `on_stop` when the bookie begins to end, for any reason. Waits for metadata that does not answer. Raises
-    BookieError or MetadataError if it cannot serve, or cannot go on.
+    Calls `on_stop` when the bookie begins to stop, for any reason. Waits while the metadata does not answer. Raises
+    BookieError or MetadataError if the bookie cannot serve, or cannot continue.
     """
     work = _serve(config, on_ready, peers_of, beside)
     await until_stopped(work, on_stop=on_stop, until_stdin_closes=until_stdin_closes)
@@ -140,9 +140,9 @@ async def until_one_fails(*running: RunningBookie) -> NoReturn:
 async def serving(
     config: BookieConfig, store: MetadataStore, peers_of: PeersOf = no_peers
 ) -> AsyncIterator[RunningBookie]:
-    """A bookie that serves inside the `async with` block and is stopped cleanly after it.
+    """Serves a bookie inside the `async with` block, and stops it cleanly afterwards.
 
-    `peers_of` makes the client with which it repairs itself from others.
+    `peers_of` makes the client with which the bookie repairs itself from other bookies.
     """
     async with AsyncExitStack() as stack:
         with lines_of(directory.name_in(config.data_directory)):
@@ -166,9 +166,11 @@ async def _serving(
             remembered = await directory_generation.look(locked.path, cookie, store)
             await StoreComparison(
                 store, remembered
-            ).check_rollback()  # if it did, nothing happens until an operator accepts that
+            ).check_rollback()  # if it went back, nothing happens until an operator accepts that
             async with _registered(config, store, registration) as registrar:
-                await check_cookie(config.data_directory, store)  # it may have been forgotten meanwhile
+                await check_cookie(
+                    config.data_directory, store
+                )  # the cookie may have been removed in the meantime
                 lived = await directory_generation.look(locked.path, cookie, store)
                 lived.registered_as = lambda: registrar.registration
                 bookie = await _open_bookie(config, locked, cookie, lived)
@@ -184,7 +186,7 @@ async def _serving(
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
-                # First of all, because it fails if the directory is gone: no coroutine must be left unawaited then.
+                # Comes first, because it fails if the directory is gone: no coroutine must be left unawaited then.
                 intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _publish_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
@@ -202,7 +204,7 @@ async def _serving(
 
 @contextmanager
 def _logging_life(running: RunningBookie, config: BookieConfig, seconds: float) -> Iterator[None]:
-    """Logs start and stop."""
+    """Logs the bookie's start and stop."""
     cookie, about = running.cookie, {"bookie": running.cookie.bookie_id}
     bookie = running.bookie
     LIFE.info(
@@ -247,7 +249,7 @@ async def _listening(config: BookieConfig) -> AsyncIterator[Listener]:
 async def _registered(
     config: BookieConfig, store: MetadataStore, registration: Registration
 ) -> AsyncIterator[Registrar]:
-    """Holds the name's registration inside the block, and renews its lease, also during the log's replay."""
+    """Holds the name's registration inside the block, and renews its lease, even during the log's replay."""
     registrar = Registrar(
         store, registration, config.lease_seconds, lock_identity=lock_identity(config.data_directory)
     )
@@ -293,7 +295,8 @@ def _kind_of(config: BookieConfig) -> type[Bookie]:
 
 
 async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
-    """Opens index and log, with directory and name locked. Raises DataDirectoryError if it refuses an older copy."""
+    """Opens the index and the log, with the directory and the name locked. Raises DataDirectoryError for an older copy
+    of the directory."""
 
     def is_lacking(log_end: int) -> bool:
         if not config.accept_loss:
@@ -312,7 +315,8 @@ async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Co
 
 
 async def _close(bookie: Bookie) -> None:
-    """Closes the bookie. Raises LogFailed, also if the very last sync failed or is cancelled meanwhile (B1)."""
+    """Closes the bookie. Raises LogFailed, also if the very last sync failed or if this is cancelled in the meantime
+    (B1)."""
     try:
         await bookie.close()
     finally:
@@ -321,7 +325,7 @@ async def _close(bookie: Bookie) -> None:
 
 
 async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
-    """Puts every ledger of which the bookie may have lost something into limbo."""
+    """Puts every ledger of which the bookie may have lost entries or fences into limbo."""
     if bookie.has_lost:
         me = BookieRef(lived.cookie.bookie_id, lived.cookie.incarnation)
         await enter_limbo(bookie, LedgerStore(lived.store), me)
@@ -354,7 +358,8 @@ def _service(
 
 @asynccontextmanager
 async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Runs coroutines beside the block: cancels the block if one fails, and cancels them when the block ends."""
+    """Runs coroutines concurrently with the block: cancels the block if one fails, and cancels them when the block
+    ends."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]

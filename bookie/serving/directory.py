@@ -4,7 +4,7 @@
     log/          segment files
     index/        LMDB
 
-The cookie is in this directory and in the metadata, under `cookies/<bookie id>`; both must agree (rule W7):
+The cookie is stored both in this directory and in the metadata, under `cookies/<bookie id>`; both must agree (rule W7):
 `cookie_check.py`.
 """
 
@@ -45,14 +45,14 @@ from .preflight import (
 log = logging.getLogger(__name__)
 
 FORMAT_VERSION = 1
-"""Format version of the cookie's file and of the whole directory."""
+"""Format version of the cookie file and of the whole directory."""
 COOKIE = "cookie.json"
 UNFINISHED = COOKIE + ".new"
 LOG = "log"
 INDEX = "index"
 
 LEASES_TO_WAIT = 3
-"""A lease may last this many times longer than stated: if the store was restarted, or still had to renew the lease for
+"""A lease may last this many times longer than stated, if the store was restarted or could still renew the lease for
 the dead bookie."""
 
 LEASE_LOOK_SECONDS = 0.2
@@ -61,7 +61,7 @@ LEASE_GRACE_SECONDS = 1.0
 """A lease may last this much longer than stated, because stores count in whole seconds."""
 
 COOKIE_BYTES_MAX = 4096
-"""Size limit of a cookie file; a longer file is not a cookie, and is not read further."""
+"""Size limit of a cookie file; a longer file is not a cookie, and its rest is not read."""
 
 _ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "decommissioned"}
 _CANCEL = {
@@ -88,7 +88,7 @@ class LockedDirectory:
         return self.path / INDEX
 
     def lasting_paths(self) -> tuple[Path, ...]:
-        """Paths of files and directories that stay the same from the first start on."""
+        """Paths of the files and directories that stay the same from the first start on."""
         life = self.path / directory_generation.NAME
         return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE, life
 
@@ -104,7 +104,7 @@ def lock(path: Path) -> LockedDirectory:
     if not (path / COOKIE).is_file():
         raise _no_cookie(path)
     check_is_writable(path, path / COOKIE, path / LOG, path / INDEX)
-    # The cookie itself is locked: a lock file of its own could be deleted, and a second process let in.
+    # The cookie itself is locked: a separate lock file could be deleted, which would let in a second process.
     fd = os.open(path / COOKIE, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -115,7 +115,7 @@ def lock(path: Path) -> LockedDirectory:
 
 
 def _no_cookie(path: Path) -> DataDirectoryError:
-    """The error for a missing cookie: never formatted, or its cookie is lost."""
+    """Returns the error for a missing cookie: the directory was never formatted, or the cookie was lost."""
     if not (path / LOG).is_dir() or (path / UNFINISHED).exists():
         return not_formatted(path)
     return DataDirectoryError(
@@ -137,7 +137,7 @@ def read_cookie(path: Path) -> Cookie:
 
 
 def name_in(path: Path) -> str:
-    """The bookie id of a directory, for log lines; "" if it cannot be read."""
+    """Returns the bookie id of a directory, for log lines; "" if it cannot be read."""
     try:
         return read_cookie(path).bookie_id
     except (DataDirectoryError, OSError):  # the code that needs the cookie reports it in full
@@ -145,7 +145,7 @@ def name_in(path: Path) -> str:
 
 
 def _cookie_in(file: Path) -> Cookie:
-    """Parses a cookie file. Raises ValueError if it is not a cookie, DataDirectoryError if it has another version."""
+    """Parses a cookie file. Raises ValueError if it is not a cookie, DataDirectoryError for another format version."""
     found = _json_in(file)
     if isinstance(found, dict) and "format_version" in found:
         raise DataDirectoryError(
@@ -186,15 +186,15 @@ async def format_directory(
 ) -> Cookie:
     """Formats an empty directory for a bookie, with a new incarnation, and registers its cookie.
 
-    With `replace` the name may belong to a bookie that is gone for good. From then on its incarnation is refused. Its
-    positions in the metadata stay until a repair has the new bookie take them over (rule W7), and a request to drain or
-    decommission it ends. A killed bookie stays registered until its lease runs out; `wait` waits for that. Raises
-    DataDirectoryError, and changes nothing, if the directory is not empty or the name is taken. To finish a format that
-    a crash interrupted, format again:
+    With `replace`, the name may belong to a bookie that is gone for good. From then on, the old bookie's incarnation is
+    refused. Its positions in the metadata stay until a repair has the new bookie take them over (rule W7); a request to
+    drain or decommission it is withdrawn. A killed bookie stays registered until its lease runs out; `wait` waits for
+    that. Raises DataDirectoryError, and changes nothing, if the directory is not empty or the name is taken. To finish
+    a format that a crash interrupted, format again:
 
-    1. The identity is written to `cookie.json.new`. It is known nowhere else yet.
-    2. The cookie goes into the metadata. From here on the name belongs to this directory.
-    3. Log and index are made, and `cookie.json.new` becomes `cookie.json`.
+    1. The identity is written to `cookie.json.new`. It is not recorded anywhere else yet.
+    2. The cookie is written to the metadata. From here on, the name belongs to this directory.
+    3. Log and index are created, and `cookie.json.new` is renamed to `cookie.json`.
     """
     keys.check_name(bookie_id)
     begun = _interrupted_format(path)
@@ -255,7 +255,8 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
 
 
 async def _end_order(store: MetadataStore, bookie_id: str) -> None:
-    """Withdraws orders to drain or decommission the former bookie's disk; maintenance concerns the host, and stays."""
+    """Withdraws orders to drain or decommission the former bookie. An order for maintenance stays, because it concerns
+    the host, not the disk."""
     order = await operator_requests.read(store, bookie_id)
     if order is None or order.kind is OrderKind.MAINTENANCE:
         return
@@ -281,8 +282,8 @@ async def _until_gone(store: MetadataStore, key: str, seconds_max: float) -> Non
 
 
 async def take_name(store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
-    """Writes this cookie to the metadata; recognises its own earlier write by the incarnation if the answer was lost
-    (rule M1)."""
+    """Writes this cookie to the metadata. If the answer to an earlier write was lost, recognizes that write by the
+    incarnation (rule M1)."""
     key, value = keys.cookie(cookie.bookie_id), cookie.encode()
     if known is not None and known.value == value:
         return
@@ -311,7 +312,7 @@ def _interrupted_format(path: Path) -> Cookie | None:
     try:
         return _cookie_in(path / UNFINISHED)
     except ValueError:
-        return None  # a crash interrupted the write: that identity is known nowhere else
+        return None  # a crash interrupted the write: that identity is not recorded anywhere else
 
 
 def _write_unfinished(path: Path, cookie: Cookie) -> None:
@@ -328,7 +329,7 @@ def _write_unfinished(path: Path, cookie: Cookie) -> None:
 def _finish(path: Path, cookie: Cookie) -> None:
     (path / LOG).mkdir(exist_ok=True)
     (path / INDEX).mkdir(exist_ok=True)
-    # From now on there is always a segment: a log without any has lost them.
+    # From now on there is always a segment: a log without segments has lost them.
     segment_files.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
     # The cookie comes last: a directory without it is not formatted, whatever else it holds.
     os.rename(path / UNFINISHED, path / COOKIE)
@@ -338,7 +339,7 @@ def _finish(path: Path, cookie: Cookie) -> None:
 def check_parts(path: Path) -> None:
     """Raises DataDirectoryError if the log or index directory is gone, or the log has lost all its segments.
 
-    A bookie that has lost its log must not come up empty and answer "no such entry" (rule R6).
+    A bookie that has lost its log must not start empty and answer "no such entry" (rule R6).
     """
     for part in (path / LOG, path / INDEX):
         check_part(part)

@@ -1,7 +1,7 @@
 """Standard gRPC services: health checks (grpc.health.v1) and server reflection.
 
-Both are for probes and people, so calls are short: a health check is one answer, and a reflection is bounded. There is
-no health watch, because each watcher would hold a call for ever; probes check again instead.
+Both serve probes and people, so calls are short: a health check is a single answer, and a reflection is bounded. Health
+watches are not offered, because each watcher would hold a call forever; probes check again instead.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class GrpcTools:
-    """Health and reflection of one bookie. `why_not_ready`: why clients should not use it; "" if they should."""
+    """Health and reflection of one bookie. `why_not_ready` returns why clients should not use it; "" if they should."""
 
     def __init__(self, who_is: Callable[[str], Peer], why_not_ready: Callable[[], str]) -> None:
         self._who_is = who_is
@@ -46,7 +46,7 @@ class GrpcTools:
         self._reflections = 0
 
     def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
-        """Handlers for a gRPC server; each method has a rule in METHODS."""
+        """Returns the handlers for a gRPC server; each method has a rule in METHODS."""
         check = grpc.unary_unary_rpc_method_handler(
             self._check, health_pb2.HealthCheckRequest.FromString, _bytes_of
         )
@@ -103,7 +103,7 @@ async def check_right(who: Peer, method: str, context: Context) -> None:
 
 
 async def _first(requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
-    """Passes on REFLECTION_REQUESTS_MAX requests at most."""
+    """Passes on at most REFLECTION_REQUESTS_MAX requests."""
     asked = 0
     async for request in requests:
         yield request

@@ -1,8 +1,8 @@
 """Listens on a bookie's port for the data protocol and gRPC; refuses calls until the log is replayed.
 
-A bound port and a registered name together keep a second process of the same bookie away, so both come before the
-replay of the log, which can take a minute. Clients that call meanwhile get a refusal at once: a writer that probes the
-bookie takes another one instead of waiting.
+The bound port and the registered name keep a second process of the same bookie away, so the bookie binds and registers
+before it replays the log, which can take a minute. Clients that call in the meantime are refused at once: a writer that
+probes the bookie picks another one instead of waiting.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ STOP_SECONDS_MAX = 10.0
 """Time limit for open calls to end when the bookie stops."""
 
 IN_PROCESS = "in-process"
-"""The address of clients in the bookie's own process; it has a share of the limits like every address."""
+"""The address of clients in the bookie's own process; it has a share of the limits like any other address."""
 
 ABORT_SECONDS_MAX = 1.0
-"""Time limit for cut connections to report that they are lost."""
+"""Time limit for cut connections to report that they are closed."""
 
 
 log = logging.getLogger(__name__)
 
 
 class Listener:
-    """One bookie's port: the data protocol, and gRPC behind it. Serves nothing until `serve`."""
+    """One bookie's port, for the data protocol and gRPC. Serves nothing until `serve` is called."""
 
     def __init__(self, config: BookieConfig) -> None:
         """Binds the port. Raises BookieError if that fails."""
@@ -67,7 +67,7 @@ class Listener:
         self.address = join_host_port(strip_brackets(config.advertised_host or config.host), port)
         """The address that clients connect to."""
         self._inside = (
-            f"bookledger-{secrets.token_hex(16)}"  # an abstract name: nothing of it is left after a kill
+            f"bookledger-{secrets.token_hex(16)}"  # an abstract name: it leaves nothing after a kill
         )
         self._grpc = grpc.aio.server(
             options=grpc_methods.SERVER_OPTIONS, maximum_concurrent_rpcs=grpc_methods.CALLS_OF_ALL_MAX
@@ -101,7 +101,7 @@ class Listener:
         self._gate.handlers = (service.handlers(), *others)
 
     def join(self, identity: Identity, client: asyncio.BufferedProtocol) -> None:
-        """Connects a client of this process, which needs no certificate. Raises ConnectionRefusedError."""
+        """Connects a client in this process, which needs no certificate. Raises ConnectionRefusedError."""
         if self._is_stopping:
             raise ConnectionRefusedError(STOPPING)
         entered = self.guard.table.enter(IN_PROCESS, lambda _: None)
@@ -112,7 +112,7 @@ class Listener:
         in_process.join(client, self._new_session(entered), self.address)
 
     async def stop(self) -> None:
-        """Answers the accepted requests, takes no others, and closes the port."""
+        """Answers the accepted requests, accepts no more, and closes the port."""
         self._is_stopping = True
         if self._service is not None:
             self._service.stop()
@@ -121,7 +121,7 @@ class Listener:
         if self._tls_accept is not None:
             await self._tls_accept.close()
         self._socket.close()
-        # After a failed log nothing that waits will be answered: end at once (B1).
+        # After a log failure, waiting requests are not answered: end at once (B1).
         may_answer = self._bookie is not None and not self._bookie.failed.done()
         await self._end_sessions(STOP_SECONDS_MAX if may_answer else 0)
         await self._grpc.stop(STOP_SECONDS_MAX if may_answer else 0)
@@ -130,7 +130,7 @@ class Listener:
         self.guard.close()
 
     def why_distrusted(self, days: int = 0) -> str:
-        """Why new connections fail, now or in this many days, and what to do; "" if they do not."""
+        """Returns why new connections fail, now or in this many days, and what to do; "" if they do not fail."""
         return "" if self.certificates is None else self.certificates.why_expired(datetime.now(UTC), days)
 
     # ------------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class Listener:
             self._gone(forwarding)
 
         def inner_ends() -> None:
-            self._tools.pop(name, None)  # before the name is free for others
+            self._tools.pop(name, None)  # before the name is free for other connections
 
         self._tools[name] = visitor.who
         forwarding = GrpcProxy(f"\0{self._inside}", f"\0{name}", self.guard.tools, gone, inner_ends)
@@ -221,7 +221,7 @@ async def _is_starting(_: AsyncIterator[bytes], context: grpc.aio.ServicerContex
 
 
 def _certificates(config: BookieConfig) -> Certificates | None:
-    """Loads the certificates; None for plain text, on loopback or with `insecure`. Raises BookieError."""
+    """Loads the certificates; returns None for plain text, on loopback or with `insecure`. Raises BookieError."""
     try:
         if config.certificates is not None:
             certificates = Certificates(config.certificates)

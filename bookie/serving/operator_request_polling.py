@@ -1,4 +1,4 @@
-"""Applies operator requests: a bookie that is drained or decommissioned takes nothing new."""
+"""Applies operator requests: a bookie that is drained or decommissioned accepts no new entries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..disk.space_guard import SpaceGuard
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""Interval between reads of the orders for this bookie."""
+"""Interval between reads of the requests for this bookie."""
 
 WHY_READ_ONLY = {
     OrderKind.DRAIN: "the bookie is being drained",
@@ -26,7 +26,7 @@ WHY_READ_ONLY = {
 
 
 async def obey_operator_requests(store: MetadataStore, bookie_id: str, space: SpaceGuard) -> None:
-    """Polls the requests until cancelled. The last one applies while the metadata does not answer."""
+    """Polls the requests until cancelled. While the metadata does not answer, the last known request applies."""
     stands: OrderKind | None = None
     while True:
         try:

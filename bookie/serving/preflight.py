@@ -19,11 +19,12 @@ from ..log.appender import DISK_FULL
 log = logging.getLogger(__name__)
 
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
-"""This program is newer than this date: a clock that shows an earlier one was never set."""
+"""This program was written after this date: a clock that shows an earlier one was never set."""
 
 
 def check_clock() -> None:
-    """Raises BookieError for a clock that was never set. Leases need none, but records and the auditor's delays do."""
+    """Raises BookieError for a clock that was never set. Leases do not depend on the clock, but records and the
+    auditor's delays do."""
     now = datetime.fromtimestamp(time.time(), UTC)
     if now < EARLIEST:
         raise BookieError(
@@ -33,8 +34,8 @@ def check_clock() -> None:
 
 
 async def check_keeps_writes(store: MetadataStore, *, accept_unsafe: bool) -> None:
-    """Raises StoreTooOld for an etcd that may lose confirmed writes; only logs that if `accept_unsafe`. Always refuses
-    an etcd that lacks a required feature."""
+    """Raises StoreTooOld for an etcd that may lose confirmed writes; only logs a warning if `accept_unsafe`. Always
+    refuses an etcd that lacks a required feature."""
     doubt = (await store.health()).doubt
     if not doubt:
         return
@@ -63,7 +64,7 @@ def check_is_directory(path: Path) -> None:
 
 
 def check_is_writable(*paths: Path) -> None:
-    """Raises DataDirectoryError for the first path that exists and that this user may not write."""
+    """Raises DataDirectoryError for the first path that exists and is not writable by this user."""
     for path in paths:
         if path.exists() and not _may_write(path):
             raise DataDirectoryError(f"{path} cannot be written; {_read_only(path) or _who_needs(path)}")
@@ -81,7 +82,7 @@ def disk_is_not_full(path: Path) -> Iterator[None]:
 
 
 def make_directory(path: Path) -> None:
-    """Creates a directory with its parents, if it does not exist.
+    """Creates a directory and its parents, if it does not exist.
 
     Raises DataDirectoryError if it cannot be created or written, OSError for a full disk.
     """
@@ -96,7 +97,7 @@ def make_directory(path: Path) -> None:
 
 
 def not_formatted(path: Path) -> DataDirectoryError:
-    """The error for a directory without a bookie."""
+    """Returns the error for a directory without a bookie."""
     return DataDirectoryError(f"{path} is not a formatted bookie directory; {_how_to_format(path)}")
 
 
@@ -105,8 +106,8 @@ def _how_to_format(path: Path) -> str:
 
 
 def _why_not_made(path: Path, error: OSError) -> str:
-    """Advice for a directory that cannot be created: its parents are not ours, so the machine's administrator must
-    create it and give it to us."""
+    """Returns advice for a directory that cannot be created: its parents are not ours, so the machine's administrator
+    must create it and give it to us."""
     if not isinstance(error, PermissionError):
         return error.strerror or str(error)
     return f"{error.filename2 or error.filename}: {error.strerror}; {_how_to_own(path)}"
@@ -117,16 +118,17 @@ def _may_write(path: Path) -> bool:
 
 
 def _read_only(path: Path) -> str:
-    """Advice for a file system that is mounted read-only; "" if it is writable."""
+    """Returns advice for a file system that is mounted read-only; "" if it is writable."""
     is_mounted_so = os.statvfs(path).f_flag & os.ST_RDONLY
     return "its file system is mounted read-only: mount it for writing" if is_mounted_so else ""
 
 
 def _how_to_own(path: Path) -> str:
-    """Advice for a directory that holds nothing of ours yet: its other contents keep their owner."""
+    """Returns advice for a directory that holds nothing of ours yet: the owner of its other contents is not changed."""
     return f"as root: install -d -o {os.geteuid()} {path}"
 
 
 def _who_needs(path: Path) -> str:
-    """Advice for a bookie's files: it also changes the owner of files that another user made, such as root."""
+    """Returns advice for a bookie's files: also changes the owner of files that another user, such as root, has
+    created."""
     return f"the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {path}, or run it as the owner"

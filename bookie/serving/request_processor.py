@@ -1,4 +1,4 @@
-"""Authorizes and answers a bookie's requests, independent of the protocol. Refusals are statuses in the reply."""
+"""Authorizes and answers a bookie's requests, independently of the protocol. Refusals are statuses in the reply."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Proofs(Protocol):
         ...
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
-        """Whether the proof fits its verifier; a blank credential claims nothing and holds."""
+        """Whether the proof fits its verifier; a blank credential claims nothing and is always accepted."""
         ...
 
 
@@ -162,7 +162,7 @@ class RequestProcessor:
     async def _refuses_reading(
         self, request: ReadRequest | LacRequest, proofs: Proofs
     ) -> tuple[Status, str] | None:
-        """Authorizes reads of a ledger with a password: by that password, or by the key of a live bookie."""
+        """Authorizes reads of a ledger with a password: by proof of that password, or by the key of a live bookie."""
         ledger_id, credential = request.ledger_id, request.credential
         verifier = self.bookie.readers_verifier(ledger_id) if ledger_id >= 0 else b""
         if not verifier:
@@ -178,7 +178,8 @@ class RequestProcessor:
     async def _refuses_now(
         self, request: ReadRequest | LacRequest, proofs: Proofs, status: Status
     ) -> tuple[Status, str] | None:
-        """Authorizes a read again before the reply, because the first frame may have brought the verifier meanwhile."""
+        """Authorizes a read again before the reply, because the first frame may have brought the verifier in the
+        meantime."""
         if request.fence or status is not Status.OK:
             return None
         return await self._refuses_reading(request, proofs)

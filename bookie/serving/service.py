@@ -31,7 +31,7 @@ from .grpc_tools import Context, check_right
 from .request_processor import RequestProcessor
 
 MAINTENANCE_MAX = 4
-"""Limit on concurrent maintenance calls: operators issue them one after the other, and each reads the whole disk."""
+"""Limit on concurrent maintenance calls: operators issue them one after another, and each reads the whole disk."""
 
 TOO_MUCH_MAINTENANCE = "this bookie already serves {} maintenance calls, which is the limit: try again later"
 NO_MAINTENANCE = "this bookie does no maintenance"
@@ -46,8 +46,8 @@ class BookieService:
     """Serves one bookie. `handlers` is for a gRPC server.
 
     `maintain` does the maintenance that an operator requests. It is cancelled when the operator stops waiting or the
-    bookie stops; its BookieError, MetadataError and OSError are the answer. At most MAINTENANCE_MAX run at a time.
-    `who_is` identifies a connection by its gRPC peer.
+    bookie stops; its BookieError, MetadataError and OSError are returned as the answer. At most MAINTENANCE_MAX calls
+    run at a time. `who_is` identifies a connection by its gRPC peer.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class BookieService:
     def _serving(
         self, method: str, kind: type[Request], serve: Callable[[Peer, Request], Awaitable[object]]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        """Wraps `serve` with authorization and decoding, so that a bad message gets a clear error."""
+        """Wraps `serve` in authorization and decoding, so that a malformed message gets a clear error."""
 
         async def handler(data: bytes, context: Context) -> object:
             who = self._who_is(context.peer())

@@ -20,10 +20,10 @@ START_PAUSE_SECONDS_MAX = 5.0
 
 
 async def started(start: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncExitStack) -> T:
-    """Calls `start` until the metadata answers; the stack closes the resources that it made.
+    """Calls `start` until the metadata answers; the stack closes the resources that `start` made.
 
     Also calls it again if the machine was so busy that a lease ran out before anything was written under it. Raises
-    other errors at once, also those of metadata that answers and refuses.
+    other errors at once, including those of metadata that answers and refuses.
     """
     async for attempt in AsyncRetrying(
         retry=retry_if_exception(_passes),

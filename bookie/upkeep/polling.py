@@ -1,4 +1,4 @@
-"""Repeats work periodically, and continues after errors: the loop of all upkeep that looks for work."""
+"""Repeats work periodically, and continues after errors: the loop of all background work that polls for tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metadata.errors import MetadataError
 from ..errors import BookieError, LogFailed
 
 LOOK_SECONDS = 5.0
-"""Seconds between a bookie's looks for work in the metadata: one listing, which is mostly empty."""
+"""Seconds between a bookie's looks for work in the metadata: each is one listing, which is mostly empty."""
 
 
 async def poll(
@@ -25,9 +25,9 @@ async def poll(
     pause_seconds: float = LOOK_SECONDS,
 ) -> None:
     """Calls `look_once` until cancelled, or until the log has failed: first after `first_seconds`, then `seconds` after
-    each beginning, and no sooner than `pause_seconds` after each end.
+    the start of the previous call, but no sooner than `pause_seconds` after its end.
 
-    Logs an error with the text `failed` in front, and the next look tries again.
+    Logs an error with the prefix `failed`, and tries again at the next look.
     """
     loop = asyncio.get_running_loop()
     next_at = loop.time() + first_seconds

@@ -1,4 +1,4 @@
-"""The client that a bookie needs to repair itself from the rest of the cluster.
+"""The client that a bookie uses to repair itself from the rest of the cluster.
 
 The bookie imports no client: its caller passes an implementation of this protocol, such as
 `ledgers.recovering.cluster_peers.ClusterPeers`.
@@ -27,8 +27,8 @@ class Peers(Protocol):
 
         The pages are never empty, and as large as those of any read: at most 4 MiB from each bookie. `without` is never
         asked for anything; another incarnation of its name is. Every CRC32C digest is verified. The key of an
-        HMAC_SHA256 ledger is not known here: its entries are returned as a replica's checksummed log and sealed message
-        contain them, unverified, and the ledger's readers have to refuse forged ones.
+        HMAC_SHA256 ledger is not known here: its entries are returned unverified, as a replica's checksummed log and
+        sealed message contain them, and the ledger's readers have to reject forged ones.
 
         Raises PeersFailed for the first entry that no other replica can return, after yielding all entries before it,
         and ValueError for a ledger that is not closed or a range outside it.
@@ -36,7 +36,7 @@ class Peers(Protocol):
         ...
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """Fences, recovers and closes a ledger like opening it does; returns its closed record, None if it is deleted.
+        """Fences, recovers and closes a ledger as opening it does; returns its closed record, None if it is deleted.
 
         Does not change a closed ledger. Fences a writer that continues. Raises PeersFailed if the outcome is undecided,
         and the ledger stays in recovery. Also raises it for a ledger with a password, whose bookies let no one else
@@ -45,7 +45,8 @@ class Peers(Protocol):
         ...
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Why the bookie does not answer at the address that it advertises; "" if it answers. Raises MetadataError."""
+        """Returns why the bookie does not answer at the address that it advertises; "" if it answers. Raises
+        MetadataError."""
         ...
 
     async def close(self) -> None:
@@ -67,7 +68,7 @@ class NoPeers:
         raise _alone(ledger_id)
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Empty: without a call no bookie counts as unreachable."""
+        """Returns "": without a call, no bookie counts as unreachable."""
         del bookie
         return ""
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..wire.messages import EntryRange
 
 LISTED_MAX = 1000
-"""Maximum number of ledgers that a report names; others are only counted."""
+"""Maximum number of ledgers that a report names; any more are only counted."""
 
 WHY_CHARS_MAX = 500
 """Maximum length of each reason, so that an entire report fits `wire.messages.REPORT_BYTES_MAX`."""
@@ -20,7 +20,8 @@ SUMMED = ("entries", "bytes", "frames_removed", "fragments_moved")
 
 @dataclass(frozen=True, slots=True)
 class Unrepaired:
-    """A ledger that still lacks entries here, and why. Meanwhile none of its absent entries are denied (rule R6)."""
+    """A ledger that still lacks entries here, and why. Until it is repaired, none of its absent entries are denied
+    (rule R6)."""
 
     ledger_id: int
     why: str
@@ -45,7 +46,7 @@ class Tally:
     lacking: list[EntryRange] = field(default_factory=list)
 
     def fail(self, why: str, *lacking: EntryRange) -> None:
-        """Records that work remains undone; the first reason is reported."""
+        """Records that work remains to be done; only the first reason is reported."""
         self.why_not = self.why_not or why
         self.lacking += lacking
 
@@ -84,11 +85,11 @@ def _values(report: RepairReport) -> list[Any]:
 class ScrubReport:
     """Result of a scrub pass over the log, or its findings so far.
 
-    `damaged`: stretches of the log that held records once and hold none now; they stay until their segments,
+    `damaged`: stretches of the log that once held records and now hold none; they stay until their segments,
     `segments_damaged`, are emptied and deleted. `frames_damaged`: frames that the index points to and that could not be
-    read; `entries_repaired`: entries fetched in their stead. `frames_restored`: frames that were in the log, but not in
-    the index. `states_rewritten`: ledgers that had a fence or state in a damaged segment. `unread`: segments that could
-    not be opened.
+    read; `entries_repaired`: entries fetched to replace theirs. `frames_restored`: frames that were in the log, but not
+    in the index. `states_rewritten`: ledgers that had a fence or state in a damaged segment. `unread`: segments that
+    could not be opened.
     """
 
     segments: int = 0
@@ -107,9 +108,9 @@ class ScrubReport:
 
 @dataclass(slots=True)
 class RoundTotals:
-    """Totals of all rounds of collection and compaction since the start; `unlisted` is from the last one.
+    """Totals of all rounds of collection and compaction since the start; `unlisted` is from the last round.
 
-    `rounds`: number of successful rounds, and of failed ones.
+    `rounds`: numbers of successful and of failed rounds.
     """
 
     rounds: dict[str, int] = field(default_factory=lambda: {"done": 0, "failed": 0})

@@ -12,7 +12,7 @@ LOW_SPACE_SECONDS = 60.0
 
 
 class Depth(Enum):
-    """How thorough a round is; each includes the one before it."""
+    """How thorough a round is; each depth includes the one before it."""
 
     COLLECT = "collect"
     MINOR = "minor"
@@ -21,7 +21,7 @@ class Depth(Enum):
 
 @dataclass(slots=True)
 class Schedule:
-    """Schedule of one bookie. No round is due right after a start."""
+    """Schedule of one bookie. No round is due right after the bookie's start."""
 
     config: UpkeepConfig
     collected: float
@@ -33,7 +33,7 @@ class Schedule:
         return cls(config, now, now, now)
 
     def due(self, now: float, *, space_is_low: bool) -> Depth | None:
-        """The round that is due now, if any."""
+        """Returns the round that is due now, if any."""
         config = self.config
         if now - self.major >= config.major_compaction_seconds:
             return Depth.MAJOR

@@ -56,7 +56,7 @@ Report = dict[str, Any]
 
 
 class Upkeep:
-    """Maintains one bookie. Belongs to the event loop; `run` until cancelled.
+    """Maintains one bookie. Belongs to the event loop; `run` runs until cancelled.
 
     `extra_status` returns further fields of the status report. `returned`: see `Collector`.
     """
@@ -143,7 +143,8 @@ class Upkeep:
             schedule.done(depth, loop.time())
 
     async def round(self, depth: Depth, *, retired: bool = False) -> Report:
-        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; call it again later."""
+        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; the round can then be
+        repeated."""
         if self._suspended:
             raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
         working = asyncio.ensure_future(self._do_alone(depth, retired=retired))
@@ -225,7 +226,7 @@ class Upkeep:
             return asdict(limbo.plus(report))
 
     async def _check_adoptable(self, bookie_id: str) -> None:
-        """Raises BookieError for a bookie that was never formatted, or is registered."""
+        """Raises BookieError for a bookie that was never formatted or that is registered."""
         if await cluster.read_cookie(self._store, bookie_id) is None:
             raise BookieError(f"no bookie was ever formatted as {bookie_id}")
         alive = await find_bookie(self._store, bookie_id)

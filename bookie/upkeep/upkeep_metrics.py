@@ -96,7 +96,7 @@ FRAGMENTS = AUDIT.gauge(
 
 
 def of_upkeep(upkeep: Upkeep) -> Iterator[Metric]:
-    """Metrics of all background work of one bookie."""
+    """Yields the metrics of all background work of one bookie."""
     yield SUSPENDED.of(upkeep.is_suspended)
     yield from _of_scrubs(upkeep)
     yield from _of_rounds(upkeep)
@@ -146,7 +146,7 @@ def _of_healing(upkeep: Upkeep) -> Iterator[Metric]:
 
 
 def of_auditor(auditor: Auditor) -> Iterator[Metric]:
-    """Metrics of the last audit; for a candidate that is not elected, of the last one while it was."""
+    """Yields the metrics of the last audit; for a candidate that is not elected, of the last audit while it was."""
     last = auditor.last
     yield ELECTED.of(auditor.is_elected)
     yield AUDITS.of(auditor.audits)
@@ -170,7 +170,7 @@ class AuditorMetrics(Collector):
         self._counts = counts
 
     def describe(self) -> list[Metric]:
-        """Empty: registration must not collect from an auditor that is not complete yet."""
+        """Returns nothing: registration must not collect from an auditor that is not complete yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

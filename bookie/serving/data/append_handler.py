@@ -1,7 +1,7 @@
 """Serves a connection's appends: takes frames, acknowledges in batches.
 
 Back-pressure: the bookie stops reading from the connection while its log queue is full, or while the client does not
-take its answers; TCP then holds the client back. Until a large message is in the queue, its bytes count against
+read its answers; TCP then slows the client down. Until a large message is in the queue, its bytes count against
 `memory`.
 """
 
@@ -59,7 +59,7 @@ class AppendHandler:
         self._loop = asyncio.get_running_loop()
         self._acks: list[Ack] = []
         self._is_send_due = False
-        # Messages that arrived during an earlier one's look-up, with the memory that they take.
+        # Messages that arrived during the look-up of an earlier one, with the memory that they take.
         self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
         self._sender = who.address, str(who.identity or ""), connection.peer_address
         self._working: asyncio.Task[None] | None = None
@@ -68,7 +68,7 @@ class AppendHandler:
 
     @property
     def are_answered(self) -> bool:
-        """Whether no frame waits for the log or for this connection."""
+        """Whether no frame waits for the log, and no answer for this connection."""
         return not (self._unanswered or self._acks or self._waiting)
 
     def received(self, body: Body) -> None:
@@ -85,7 +85,7 @@ class AppendHandler:
         if self._working is None and self._is_ready_for(request):
             self._take(request, {}, large_bytes, arrival)
             return
-        self._waiting.append((request, large_bytes, arrival))  # as much as one receive may have brought
+        self._waiting.append((request, large_bytes, arrival))  # as much as one receive call may have read
         if self._working is None:
             self._connection.hold(TAKES)
             self._work()
@@ -126,7 +126,7 @@ class AppendHandler:
             self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
-        """Refuses everything from the first false proof on, because that ends the stream."""
+        """Refuses all frames from the first false proof on, because a false proof ends the stream."""
         every = request.every_frame
         for number, frame in enumerate(every):
             if not await self._proofs.may_append(frame.ledger_id, frame.credential):
@@ -144,7 +144,7 @@ class AppendHandler:
                 return {**refused, **others}
 
     async def _of_others(self, ledger_ids: Sequence[int]) -> Refused:
-        """Refuses ledgers of other owners if the client is confined to one owner's."""
+        """Refuses ledgers of other owners if the client is restricted to the ledgers of one owner."""
         if not self._who.owner:
             return {}
         assert self._requests.owners is not None
@@ -203,7 +203,7 @@ class AppendHandler:
         """Sends all acknowledgements that are ready in one message."""
         self._is_send_due = False
         if not self._connection.is_writable and not self._connection.is_lost:
-            return  # the connection is not read from until it is writable
+            return  # the connection is not read from until it is writable again
         acks, self._acks = tuple(self._acks), []
         self._connection.send_message(FrameKind.ACKS, new_reply((acks,)), _size_of, codec.encode)
         self._on_answered()
@@ -215,12 +215,13 @@ class AppendHandler:
 
 
 def _claims(request: AppendRequest) -> tuple[Frame, ...]:
-    """The frames to check against the metadata. A note of a ledger's end is only a notice, and is not checked."""
+    """Returns the frames to check against the metadata. A note of a ledger's end is only informative, and is not
+    checked."""
     if not request.note_frames:
         return request.frames
     return request.frames + tuple([frame._replace(note=NO_NOTE) for frame in request.note_frames])
 
 
 def _size_of(reply: AppendReply) -> int:
-    """Approximate size of the message in bytes."""
+    """Returns the approximate size of the message in bytes."""
     return sum([ACK_BYTES + len(ack.detail) for ack in reply.acks])

@@ -62,7 +62,7 @@ class ScanState:
         return True
 
     def was_read(self, reply: ReadReply) -> None:
-        """Moves on past a page and keeps none of it, so that a scan that waits for its client holds no entries."""
+        """Advances past a page without keeping it, so that a scan that waits for its client holds no entries."""
         self.has_ended = self._ends(reply)
         self.next_entry = reply.covered_through + 1
 
@@ -70,7 +70,8 @@ class ScanState:
         self._sent += size_bytes
 
     def taken(self, through_bytes: int) -> None:
-        """Moves the window to the count that the client reports; ignores more than was sent, or less than before."""
+        """Moves the window to the count that the client reports; ignores a count that exceeds what was sent, or that is
+        lower than the previous one."""
         if self._taken < through_bytes <= self._sent:
             self._taken = through_bytes
             self._changed.set()
@@ -87,10 +88,10 @@ CALL_BYTES_MAX = 2 * 1024
 """Size limit of a call; real ones need less than a tenth of it."""
 
 CALLS_A_CONNECTION_MAX = 4096
-"""Limit on concurrent calls of one connection, most of them long polls: each is a task."""
+"""Limit on concurrent calls of one connection, most of them long polls: each call is a task."""
 
 READS_A_CONNECTION_MAX = 16
-"""Limit on pages of one connection in memory: if the client takes none of them, the bookie reads no further page."""
+"""Limit on pages of one connection in memory: if the client takes none of them, the bookie reads no more pages."""
 
 REQUESTS = {
     FrameKind.READ: RequestKind.READ,
@@ -239,7 +240,7 @@ class CallHandler:
 
     def _taken(self, call: int, body: Body) -> None:
         scan = self._scans.get(call)
-        if scan is None:  # it has ended meanwhile
+        if scan is None:  # it has ended in the meantime
             return
         try:
             scan.taken(codec.decode(BytesTaken, body).bytes)
@@ -291,7 +292,8 @@ class CallHandler:
     async def _fencing(
         self, ledger_id: int, ask: Callable[[], Awaitable[Reply]], refusal: Callable[[str], Reply]
     ) -> Reply:
-        """Fences a ledger, and audits that once: when a recovery reads on, the ledger is already fenced."""
+        """Fences a ledger, and audits the fence only once: the later reads of a recovery find the ledger already
+        fenced."""
         if why := self._may_not(Right.FENCE, ledger_id):
             return refusal(why)
         before = self._requests.bookie.is_fenced(ledger_id)
@@ -317,7 +319,7 @@ class CallHandler:
         return why
 
     async def _of_others(self, ledger_id: int) -> tuple[Status, str] | None:
-        """Refuses other owners' ledgers to a client that is confined to one owner's."""
+        """Refuses other owners' ledgers to a client that is restricted to the ledgers of one owner."""
         if not self._who.owner:
             return None
         assert self._requests.owners is not None
@@ -327,7 +329,7 @@ class CallHandler:
         return why
 
     async def _room(self) -> None:
-        """Back-pressure: waits until the client has taken the bytes sent to it."""
+        """Waits until the client has taken the bytes sent to it (back-pressure)."""
         while not self._connection.is_writable and not self._connection.is_lost:
             self._writable.clear()
             await self._writable.wait()
@@ -335,7 +337,8 @@ class CallHandler:
     async def _answer_large(
         self, kind: FrameKind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
     ) -> int:
-        """Makes and sends a reply once there is memory; the reply counts until the kernel has it. Returns its size."""
+        """Builds and sends a reply once there is memory for it; the reply counts until the kernel has taken it. Returns
+        its size."""
         await self._room()
         reserved = await self._untaken.reserve(bytes_max)
         try:

@@ -27,7 +27,7 @@ HELLO_SECONDS_MAX = 5.0
 """Handshake timeout, until the client hello."""
 
 UNTAKEN_BYTES_MAX = 16 * 1024
-"""Backlog of answers past which the bookie stops reading from a client. Pages are counted separately (`Limits`)."""
+"""Backlog of answers above which the bookie stops reading from a client. Pages are counted separately (`Limits`)."""
 
 LARGE_KINDS = frozenset({FrameKind.APPEND})
 """Kinds of large messages that a client may send."""
@@ -106,7 +106,7 @@ class Session:
         self._on_lost(self)
 
     def stop(self) -> None:
-        """Answers the requests received so far, takes no others, and ends the connection."""
+        """Answers the requests received so far, accepts no more, and ends the connection."""
         self._is_stopping = True
         if self._appends is not None and self._calls is not None:
             self._appends.is_stopping = True
@@ -182,13 +182,14 @@ class Session:
         )
 
     def _received(self) -> int | None:
-        """Bytes received so far, to detect stalled peers; None unless the client has an unfinished message."""
+        """Returns the number of bytes received so far, to detect stalled peers; None unless the client has an
+        unfinished message."""
         connection = self.connection
         return (
             connection.received_bytes if connection.reader.is_under_way and not connection.is_held else None
         )
 
     def _cut(self, why: str) -> None:
-        """Cuts the connection now, without a goodbye: a stalled peer would not take it."""
+        """Cuts the connection now, without a goodbye, because a stalled peer would not read it."""
         self.connection.send(FrameKind.GOODBYE, 0, [why.encode()])
         self.connection.abort(why)

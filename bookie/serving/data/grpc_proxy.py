@@ -16,7 +16,7 @@ FULL, CONNECTING, TOO_FAST = "the other end is full", "there is no other end yet
 
 
 class _End(asyncio.Protocol):
-    """One of a proxy's two connections: copies received bytes to the other, and closes with it."""
+    """One of a proxy's two connections: copies received bytes to the other connection, and closes with it."""
 
     other: _End
 
@@ -70,8 +70,8 @@ class GrpcProxy(_End):
     """The client's connection. `path`: Unix socket of the gRPC server, abstract or not. Calls `on_lost` once, at the
     end.
 
-    `name`: address that the inner connection binds, which identifies the client to the server. `rate`: shared rate
-    limit. `on_inner_lost` is called before that name is free again.
+    `name`: address that the inner connection binds to, which identifies the client to the server. `rate`: shared rate
+    limit. `on_inner_lost` is called before `name` is free again.
     """
 
     def __init__(

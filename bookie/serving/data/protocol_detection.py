@@ -28,10 +28,10 @@ GRPC_BEGINS = b"PRI "
 
 
 class ProtocolDetection(asyncio.Protocol):
-    """Handles a connection until its protocol is known, then hands it on.
+    """Handles a connection until its protocol is known, then hands it over.
 
-    Calls `on_known` then, or when the connection is lost. Refuses connections past the limits with a goodbye that
-    clients of the data protocol understand.
+    Calls `on_known` at that point, or when the connection is lost. Refuses connections beyond the limits with a goodbye
+    that clients of the data protocol understand.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Detects older copies: of a bookie's directory by the metadata, and of the metadata by the bookies."""
+"""Detects older copies: the metadata detects those of a bookie's directory, and the bookies those of the metadata."""

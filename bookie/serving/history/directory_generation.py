@@ -1,16 +1,17 @@
 """Generation number of a data directory: detects that an older copy of it was restored (rule R6).
 
-life    in the data directory, in a line each: the number of starts, the number of writes of its own key in the
-        metadata, the store's revision as seen last, and after which acceptance of older metadata the bookie
-        came back, if it did (`metadata_watch.py`); 20 digits each
+life    in the data directory, one per line: the number of starts, the number of writes of the bookie's own key in the
+        metadata, the last known revision of the store, and the number of the acceptance of older metadata after which
+        the bookie came back, if it did (`metadata_watch.py`); 20 digits each
 
 The metadata has the same numbers, and the log position up to which everything was on disk when the key was written. A
-directory that is behind was restored from a backup or a snapshot, and lacks everything stored after that. This does not
-detect the loss of entries that were stored after the last renewal before the bookie died. The number of writes is
-raised here first: the metadata is behind it by one at most, or is an older copy itself.
+directory with lower numbers was restored from a backup or a snapshot, and lacks everything stored after that. The loss
+of entries that were stored after the last renewal before the bookie died is not detected. The number of writes is
+raised in the directory first: the number in the metadata is lower by one at most, unless the metadata is itself an
+older copy.
 
 A start raises the directory's number first. It raises the metadata's number when nothing is lost, or when every ledger
-that may be affected is in limbo on disk. A crash in between leaves the directory one ahead.
+that may be affected is in limbo on disk. After a crash in between, the directory's number is higher by one.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Lives:
     `renewals`: writes of the metadata's record, including the one about to be made; `settled`: those known to have
     succeeded. `version`: the last known version of the record. `revision`: the last known revision of the store.
     `returned`: the acceptance of older metadata (`Accepted.number`) after which the bookie came back; 0 for none.
-    `registered_as`: the bookie's registration, which the record keeps for the time when the bookie is absent.
+    `registered_as`: returns the bookie's registration, which the record keeps for the time when the bookie is absent.
     """
 
     path: Path
@@ -58,7 +59,7 @@ class Lives:
     registered_as: Callable[[], Registration | None] = lambda: None
 
     def is_older_copy(self, position: int) -> bool:
-        """Whether the metadata has a later generation, or a log position of this one beyond `position`."""
+        """Whether the metadata has a later generation, or a log position beyond `position`."""
         return self.here < self.known.number or position < self.known.position
 
     def refuse_older_copy(self, position: int) -> None:
@@ -78,7 +79,8 @@ class Lives:
         return await self.renew(position, create=True)
 
     async def renew(self, position: int, *, create: bool = False) -> int:
-        """Writes the directory, then the metadata's record; returns the record's version. Raises MetadataError."""
+        """Writes the numbers to the directory, then to the metadata's record; returns the record's version. Raises
+        MetadataError."""
         if self.renewals == self.settled:  # otherwise the last write may have succeeded, or may still succeed
             self.renewals += 1
         await in_thread(self.keep, create=create)
@@ -91,12 +93,12 @@ class Lives:
 
     def keep(self, *, create: bool = False) -> None:
         """Saves the numbers to the directory; they are on disk when it returns. Raises OSError, also if the file is
-        gone: it writes nothing new into a directory that was taken away under the bookie."""
+        gone: a directory that was removed while the bookie runs is not written to."""
         _write(self.path, self.here, self.renewals, self.revision, self.returned, create=create)
 
 
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
-    """Reads the generations. Raises DataDirectoryError if the directory's number cannot be read."""
+    """Reads the generations. Raises DataDirectoryError if the directory's numbers cannot be read."""
     known = await directory_generations.read(store, cookie.bookie_id, cookie.incarnation)
     here, renewals, revision, returned = _read(path)
     settled = max(renewals - 1, 0)
@@ -104,7 +106,7 @@ async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
 
 
 def starts_of(path: Path) -> int:
-    """How often the bookie of this directory has started. Raises DataDirectoryError if that cannot be read."""
+    """Returns how often the bookie of this directory has started. Raises DataDirectoryError if that cannot be read."""
     return _read(path)[0]
 
 
@@ -117,7 +119,7 @@ def _read(path: Path) -> tuple[int, int, int, int]:
     is_whole = not lines.pop() and all(line.isdigit() for line in lines)
     if is_whole and len(lines) > NUMBERS_MAX:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
-    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # one: an operator wrote it
+    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # a single line: an operator wrote it
         raise DataDirectoryError(
             f"{path / NAME} cannot be read; if nothing else is damaged, write into it how often this bookie has "
             "started"

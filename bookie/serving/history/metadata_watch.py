@@ -1,21 +1,22 @@
-"""Watches whether the metadata store went back to an older copy of itself, and vouches to recoveries that it did not.
+"""Detects that the metadata store went back to an older copy of itself, and vouches to recoveries that it did not.
 
 An etcd restored from a snapshot, or an older SQLite file put in place of the current one, lacks the later changes. It
-would assign ids twice, have bookies collect newer ledgers, and name ensembles that ledgers have left. Each bookie
+would assign ids twice, have bookies collect newer ledgers, and name ensembles that ledgers no longer use. Each bookie
 renews a key of its own as often as its lease, and counts the renewals in its directory first
-(`directory_generation.py`). If the key in the store is behind that count, the store went back, whatever its revision
-is. It also went back if its revision fell. A bookie compares before it registers, at each renewal, and for each fence
-that it answers. If the store went back, the bookie has the cluster hold back as after a restore
-(`metadata/backup/hold.py`), before it renews or answers anything else.
+(`directory_generation.py`). If the key in the store has a lower count, the store went back, whatever its revision is.
+It also went back if its revision fell. A bookie compares before it registers, at each renewal, and for each fence that
+it answers. If the store went back, the bookie has the cluster hold back as after a restore (`metadata/backup/hold.py`),
+before it renews or answers anything else.
 
 A bookie vouches for the time since it returned. It cannot vouch for the time before, when it did not renew its key. It
 vouches for all time once every registered bookie has renewed its key after that and no hold exists, because a bookie
-that was there meanwhile would have noticed. A bookie was away if it could not renew for longer than its lease lasts.
+that was running in the meantime would have noticed. A bookie was away if it could not renew its key for longer than its
+lease lasts.
 
 A bookie that was away when an operator accepted older metadata compares its notes with the records before it serves,
-and brings the records up to date with them. The other bookies need not hold back again.
+and updates the records from them. The other bookies need not hold back again.
 
-The watch does not notice a store that went back to a copy made after this bookie's last renewal.
+If the store went back to a copy made after this bookie's last renewal, the watch does not notice.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ COMPARED_SECONDS_MAX = 2.0
 store."""
 
 NEVER = 0
-"""The revision of a bookie that vouches for nothing."""
+"""Placeholder for the revision if a bookie vouches for nothing."""
 
 ALWAYS = 1
 """The first revision of any store."""
@@ -60,8 +61,8 @@ ALWAYS = 1
 class StoreComparison:
     """Compares the store with the state that one bookie remembers.
 
-    `accepted`: an operator accepted older metadata while the bookie was away. Then only this bookie holds back, not the
-    cluster, until the records include its notes.
+    `accepted`: the acceptance of older metadata by an operator while the bookie was away, if any. In that case only
+    this bookie holds back, not the cluster, until the records include its notes.
     """
 
     def __init__(self, store: MetadataStore, lives: Lives, *, is_start: bool = True) -> None:
@@ -107,8 +108,8 @@ class StoreComparison:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
 
     async def _accepted_meanwhile(self) -> Accepted | None:
-        """The acceptance of older metadata during which this bookie was away. If the store went back after the bookie
-        returned, that is another case, and a bookie that hung holds back as usual."""
+        """Returns the acceptance of older metadata during which this bookie was away. Returns None if the store went
+        back after the bookie had returned, or if the bookie only hung: it then holds back as usual."""
         if not self.is_start or await self._store.get(keys.RESTORED) is not None:
             return None
         one, cookie = await hold.accepted(self._store), self._lives.cookie
@@ -117,7 +118,7 @@ class StoreComparison:
         return one if one.is_without(BookieRef(cookie.bookie_id, cookie.incarnation)) else None
 
     async def came_back(self) -> None:
-        """Remembers the store's current state, now that the records include the bookie's notes."""
+        """Remembers the store's current state; called when the records include the bookie's notes."""
         assert self.accepted is not None
         lives, lives.returned = self._lives, self.accepted.number
         lives.revision, mine, life = await self._look()
@@ -140,7 +141,7 @@ class StoreComparison:
 
 
 class MetadataWatch:
-    """Renews one bookie's key, and knows the revision since which the bookie vouches for the store."""
+    """Renews one bookie's key, and tracks the revision since which the bookie vouches for the store."""
 
     def __init__(self, store: MetadataStore, bookie: Bookie, lives: Lives, lease_seconds: float) -> None:
         self._store = store
@@ -156,7 +157,7 @@ class MetadataWatch:
         self._next: asyncio.Task[int] | None = None
 
     async def begin(self, position: int) -> None:
-        """Compares, and begins the bookie's next life. Raises BookieError, MetadataError."""
+        """Compares, and begins the bookie's next generation. Raises BookieError, MetadataError."""
         await self._comparison.check_rollback()
         if self._comparison.accepted is not None:
             await self._bring_up()
@@ -166,9 +167,9 @@ class MetadataWatch:
         self._renewed_at = lease_clock.now()
 
     async def _bring_up(self) -> None:
-        """Brings the records up to this bookie's notes, as if it had been there when older metadata was accepted.
-        Nothing else waits for that, unless there are segments of logs or journals among them: their records must be
-        brought up before any client writes to them."""
+        """Updates the records from this bookie's notes, as if it had been running when older metadata was accepted.
+        Nothing else waits for that, unless the records include segments of logs or journals, which must be updated
+        before any client writes to them."""
         cookie, notes = self._lives.cookie, self._bookie.index.notes
         await self._bookie.checkpoint()
         me = BookieRef(cookie.bookie_id, cookie.incarnation)
@@ -199,7 +200,7 @@ class MetadataWatch:
                 log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
 
     async def renew(self, position: int) -> bool:
-        """Returns whether the store went back. Raises BookieError, MetadataError, OSError."""
+        """Renews the key; returns whether the store went back. Raises BookieError, MetadataError, OSError."""
         async with self._one_at_a_time:
             is_rolled_back = await self._compare()
             try:
@@ -224,7 +225,7 @@ class MetadataWatch:
         return is_rolled_back
 
     async def saw_older(self, what: str) -> None:
-        """Has the cluster hold back because the metadata has an older state than before. Raises MetadataError."""
+        """Has the cluster hold back because the metadata is in an older state than before. Raises MetadataError."""
         async with self._one_at_a_time:
             await self._comparison.hold_back(self._comparison.noticed(what))
             self._distrust()
@@ -236,8 +237,8 @@ class MetadataWatch:
 
     async def _give_no_id_twice(self) -> None:
         """Moves the id counter past the ledgers that this bookie holds. The caller tries again until it succeeds, so
-        that a failing disk does not hide that the store went back. Skips a store without a cluster: it was emptied, or
-        a backup is being restored, and it assigns no ids."""
+        that a failing disk does not hide that the store went back. Skips a store without a cluster: the store was
+        emptied, or a backup is being restored, and it assigns no ids."""
         if await cluster_id(self._store) is None:
             return
         await self._bookie.checkpoint()

@@ -14,27 +14,28 @@ from .descriptors import connections_that_fit
 from .rate import Rate
 from .shared_quota import Account, Budget
 
-# Cuts stalled peers, which hold memory and make no progress: at once if others wait for it, or after a time limit.
+# Cuts stalled peers, which hold memory and make no progress: at once if other peers wait for that memory, otherwise
+# after a time limit.
 #
 # A peer makes progress if it sends the rest of a message, or takes bytes sent to it.
 
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0
-"""Check interval while anything is held."""
+"""Check interval while a quota is in use."""
 
 SHORT_LOOK_SECONDS = 0.05
 """Check interval while a request waits."""
 
 SLOW_SECONDS_MAX = 0.2
-"""A peer that is slow for this long is cut if others wait for the memory it holds."""
+"""A peer that is slow for this long is cut if other peers wait for the memory it holds."""
 
 PAUSE_SECONDS = 1.0
-"""A check this late means that our own process paused. No peer counts as stalled then, because their bytes have not
-been read."""
+"""A check this late means that our own process was paused. Peers do not count as stalled then, because their bytes have
+not been read."""
 
 PACE_BYTES_A_SECOND_MIN = 64 * 1024
-"""A peer that makes less progress is slow."""
+"""A peer that makes less progress than this is slow."""
 
 
 class StalledPeers:
@@ -112,8 +113,8 @@ def _note_pace(account: Account, seconds: float) -> None:
 
 PENALTY_SECONDS = 0.1
 PENALTY_SECONDS_MAX = 2.0
-"""Longest delay. Shorter than the time that clients wait for a server hello: others behind the same address are slowed
-down, not kept out."""
+"""Longest delay. Shorter than the time that clients wait for a server hello, so that other clients at the same address
+are slowed down, not locked out."""
 
 FORGIVEN_SECONDS = 60.0
 """A peer's count is reset this long after its last false proof."""
@@ -158,7 +159,8 @@ class LongPolls:
         self.held = self.held_max = self.hurried = 0
 
     def begin(self, peer: str) -> asyncio.Future[None]:
-        """Registers a long poll until `end`. Once the returned future is done, the caller must answer, to make room."""
+        """Registers a long poll until `end`. Once the returned future is done, the caller must answer, to make room for
+        others."""
         if len(self._waiting.get(peer, ())) >= self._a_peer:
             self._hurry(peer)
         elif self.held >= self._in_all:
@@ -199,7 +201,7 @@ class LoopQuota:
         self._line = asyncio.Lock()
 
     async def take(self) -> None:
-        """Waits until the caller may do the operation once, now."""
+        """Waits until the caller may do the operation once."""
         async with self._line:
             if not self._left:
                 await asyncio.sleep(0)
@@ -215,16 +217,16 @@ TOOLS_MAX = 64
 """Limit on gRPC connections: operators' commands, which connect briefly."""
 
 TOOLS_BYTES_A_SECOND = 16 * 1024
-"""Rate limit on gRPC bytes from all tools together: each call takes a millisecond that appends would have used."""
+"""Rate limit on gRPC bytes from all tools in total: each call takes a millisecond that appends could have used."""
 
 STILL_SECONDS_MAX = 30.0
-"""Time limit: a client with unfinished messages or untaken pages is cut if it moves nothing for this long."""
+"""Time limit: a client with unfinished messages or untaken pages is cut if it makes no progress for this long."""
 
 
 class Guard:
     """All limits. `descriptors`: how many descriptors the process may open; `now`: the loop's clock.
 
-    Raises BookieError if there are too few descriptors.
+    Raises BookieError if too few descriptors are allowed.
     """
 
     def __init__(self, limits: Limits, descriptors: int, now: Callable[[], float]) -> None:
@@ -256,7 +258,7 @@ class Guard:
         self.standstill.end()
 
     def report(self) -> dict[str, Any]:
-        """For each limit: the amount held now, the highest amount held, and how often the limit was exceeded."""
+        """Returns, for each limit, the current amount, the highest amount, and how often the limit was exceeded."""
         table, limits = self.table, self.limits
         report = {
             "connections": _limit_report(table.count, table.held_max, table.connections_max, table.refused),

@@ -10,7 +10,7 @@ DESCRIPTORS_KEPT = 192
 """Descriptors reserved for the log, open segments, the index, the metadata, and connections to other bookies."""
 
 CONNECTIONS_MIN = 16
-"""A bookie refuses to start if it can have fewer connections."""
+"""A bookie refuses to start if it can have fewer connections than this."""
 
 UNLIMITED = 1 << 30
 
@@ -27,7 +27,7 @@ def allow_most() -> int:
 
 
 def connections_that_fit(descriptors: int, tools: int) -> int:
-    """How many connections this number of descriptors allows. Raises BookieError if there are too few."""
+    """Returns how many connections this number of descriptors allows. Raises BookieError if there are too few."""
     left = descriptors - DESCRIPTORS_KEPT - DESCRIPTORS_A_TOOL * tools
     if left < CONNECTIONS_MIN:
         least = DESCRIPTORS_KEPT + DESCRIPTORS_A_TOOL * tools + CONNECTIONS_MIN

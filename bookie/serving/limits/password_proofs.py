@@ -11,7 +11,7 @@ FALSE_PROOF = "a proof that it sent is false"
 
 
 class PeerProofs:
-    """Proofs of one connection. `is_false` after a false one: the connection ends as soon as that is answered."""
+    """Proofs of one connection. `is_false` after a false one: the connection ends once the request is answered."""
 
     def __init__(self, guard: Guard, peer: str, incarnation: str, nonce: bytes) -> None:
         self._guard = guard
@@ -39,7 +39,7 @@ class PeerProofs:
         return self._noted(self._readers.hold(ledger_id, credential))
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
-        """Whether the proof fits its verifier; a blank credential claims nothing and holds."""
+        """Whether the proof fits its verifier; a blank credential claims nothing and is always accepted."""
         if credential == NO_CREDENTIAL:
             return True
         await self._guard.proofs.take()

@@ -46,6 +46,7 @@ class SendBacklog:
         self._account.close()
 
     def _taken(self) -> int | None:
-        """For stalled-peer detection: bytes that the client has taken so far; None if it has nothing to take."""
+        """Returns the number of bytes that the client has taken so far, to detect stalled peers; None if it has nothing
+        to take."""
         self.settle()
         return self._connection.taken_bytes if self._ends else None

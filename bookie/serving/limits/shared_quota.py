@@ -1,4 +1,4 @@
-"""A quota shared by peers, of bytes or calls. Requests past it wait; the peer that holds the least is served next.
+"""A quota shared by peers, of bytes or calls. Requests beyond it wait; the peer that holds the least is served next.
 
 The last quarter is reserved for peers that hold little, so that a few large ones cannot starve the others.
 """
@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 LITTLE_SHARE = 48
-"""A peer holds little if it holds less than this part of the quota. Of 64 MiB, that is a writer's message with a full
-frame (1 MiB plus overhead). With a smaller share, peers that send halves of messages would make every writer wait."""
+"""A peer holds little if it holds less than this fraction of the quota. Of 64 MiB, that is a writer's message with a
+full frame (1 MiB plus overhead). If the fraction were smaller, peers that send half messages would make every writer
+wait."""
 
 
 class _Wish(NamedTuple):
@@ -21,7 +22,7 @@ class _Wish(NamedTuple):
 
 
 class Budget:
-    """A quota of `in_all` for all peers, `a_peer` for each address. Belongs to one event loop.
+    """A quota of `in_all` for all peers in total, and `a_peer` for each address. Belongs to one event loop.
 
     `held_max`: the highest amount held; `waits`: how often a request waited or was refused. Calls `on_short` when a
     request begins to wait.
@@ -42,8 +43,8 @@ class Budget:
         return bool(self._lines)
 
     def is_short_for(self, peer: str) -> bool:
-        """Whether a request waits for an amount that this peer holds: another peer's request for the total, or its own
-        for its share."""
+        """Whether a request waits for an amount that this peer holds: either another peer's request, for room in the
+        total, or this peer's own, for room in its share."""
         return peer in self._lines or any(
             self._fits_peer(other, line[0].amount) for other, line in self._lines.items()
         )
@@ -57,7 +58,7 @@ class Budget:
         return True
 
     async def take(self, peer: str, amount: int) -> None:
-        """Waits until the amount is taken; the amount is at most `a_peer`."""
+        """Waits until the amount is free, and takes it; the amount is at most `a_peer`."""
         if peer not in self._lines and self._fits(peer, amount):
             self.force(peer, amount)
             return
@@ -74,7 +75,7 @@ class Budget:
             raise
 
     def force(self, peer: str, amount: int) -> None:
-        """Takes the amount even past the quota, because it is already in memory."""
+        """Takes the amount even beyond the quota, because it is already in memory."""
         self.held += amount
         self.held_max = max(self.held_max, self.held)
         self._by_peer[peer] = self._by_peer.get(peer, 0) + amount
@@ -102,10 +103,11 @@ class Budget:
         line.remove(wish)
         if not line:
             del self._lines[peer]
-        self._serve_lines()  # requests behind it may be smaller
+        self._serve_lines()  # later requests in the line may be smaller
 
     def _serve_lines(self) -> None:
-        """Grants waiting requests, one of each peer in turn, smallest holder first, as long as any fits."""
+        """Grants waiting requests as long as any fits: one of each peer in turn, beginning with the peer that holds the
+        least."""
         found = bool(self._lines)
         while found:
             found = False
@@ -129,7 +131,7 @@ class Account:
     """One connection's share of a quota. `close` frees all of it; afterwards nothing can be taken.
 
     `moved` returns how many bytes have moved so far, or None while the peer has nothing to move. `cut` ends the
-    connection. `on_held` is called when it begins to hold something.
+    connection. `on_held` is called when the account begins to hold something.
     """
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Looks up in the metadata the data that authorizes clients: verifiers, owners, keys of bookies."""
+"""Looks up the data that authorizes clients in the metadata: verifiers, owners, keys of bookies."""

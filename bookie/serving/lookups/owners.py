@@ -1,7 +1,8 @@
-"""Authorizes clients that are confined to one owner's ledgers: custom metadata `owner` of a record names the owner.
+"""Authorizes clients that are restricted to one owner's ledgers. The custom metadata `owner` of a record names the
+owner.
 
-An owner also owns the ledgers of owners below it, as in `team-a/billing`. Custom metadata never changes, and no id is
-assigned twice, so a cached owner stays true.
+An owner also owns the ledgers of its sub-owners, such as `team-a/billing` of `team-a`. Custom metadata never changes,
+and no id is assigned twice, so a cached owner stays valid.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ...wire.messages import Status
 from .verifiers import LOOKUP_SECONDS_MAX, LOOKUPS_AT_ONCE_MAX
 
 OWNERS_KEPT_MAX = 65_536
-"""Limit on ledgers whose owner is cached; past it the cache is cleared."""
+"""Limit on ledgers whose owner is cached; when it is exceeded, the cache is cleared."""
 
 Refused = dict[int, tuple[Status, str]]
 
@@ -60,7 +61,7 @@ class Owners:
         )
 
     async def _look_up(self, ledger_id: int) -> str:
-        """Looks up the owner; returns why that failed, or ""."""
+        """Looks up the owner; returns why the look-up failed, or ""."""
         try:
             async with self._lookups, asyncio.timeout(LOOKUP_SECONDS_MAX):
                 found = await self._ledgers.read(ledger_id) if ledger_id >= 0 else None

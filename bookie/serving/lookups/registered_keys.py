@@ -14,13 +14,13 @@ from metadata.store import MetadataStore
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS_MIN = 1.0
-"""Rate limit: least time between reads of the registrations, however many unknown keys arrive."""
+"""Rate limit: minimum time between reads of the registrations, however many unknown keys arrive."""
 
 LOOK_SECONDS_MAX = 3.0
-"""Time limit of a read; past it the key counts as unknown."""
+"""Time limit of a read; after it the key counts as unknown."""
 
 KNOWN_SECONDS_MAX = 60.0
-"""Age limit of cached registrations: past it a bookie may have gone."""
+"""Age limit of cached registrations: after it, a bookie may be gone."""
 
 
 class RegisteredKeys:

@@ -2,13 +2,13 @@
 fragment that is new to this bookie.
 
 If the bookie believed the first client, a client without the password that arrives before the writer would own the
-ledger here. After the first request the log decides, and the bookie asks the metadata again only after an ensemble
-change. A writer changes the record first (F6). So if a writer has a fragment that the metadata lacks, the metadata went
-back to an older copy, and no reader would look on this bookie for entries confirmed with its help (W8).
+ledger on this bookie. After the first request the log decides, and the bookie asks the metadata again only after an
+ensemble change. A writer changes the record first (F6). So if a writer has a fragment that the metadata lacks, the
+metadata went back to an older copy, and no reader would look on this bookie for entries that it helped to confirm (W8).
 
-A bookie remembers the metadata's answers. It looks again at each fence, and if a request names another identity than
-the ledger here has. If the metadata has gone back meanwhile, the bookie has the cluster hold back. Claims of clients
-are no proof of that.
+A bookie remembers the metadata's answers. It looks a ledger up again at each fence, and if a request names another
+identity than the ledger has on this bookie. If the metadata has gone back in the meantime, the bookie has the cluster
+hold back. A client's claims do not prove that the metadata went back.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from ...storage.bookie import Bookie
 from ...wire.messages import Frame, Status
 
 LOOKUP_SECONDS_MAX = 3.0
-"""Time limit for the metadata: past it a stream's new ledgers are refused for now."""
+"""Time limit for the metadata: after it, a stream's new ledgers are refused for now."""
 
 LOOKUPS_AT_ONCE_MAX = 16
-"""Limit on concurrent look-ups of all messages. A message may bring a thousand new ledgers: one by one they would take
-as many round trips, and without a limit clients could flood the metadata with made-up ledgers through the bookie."""
+"""Limit on concurrent look-ups of all messages. A message may contain a thousand new ledgers: one by one they would
+take as many round trips, and without a limit clients could flood the metadata, through the bookie, with look-ups of
+made-up ledgers."""
 
 REMEMBERED_MAX = 10_000
 """Limit on ledgers whose last look-up a bookie remembers; the oldest look-up is forgotten first."""
@@ -40,7 +41,7 @@ OLDER = "the metadata, which may be an older copy, has no such fragment of it"
 
 
 class Verifiers:
-    """Looks up the verifiers of ledgers that the bookie does not know, and fragments for which it has no note."""
+    """Looks up the verifiers of ledgers that the bookie has not seen, and fragments for which it has no note."""
 
     def __init__(
         self,
@@ -56,9 +57,9 @@ class Verifiers:
         self._round = 0
 
     def look_again(self) -> None:
-        """Has frames that are being looked up looked up once more, and forgets remembered answers. An operator may
-        accept an older copy of the metadata next, by notes that do not include theirs yet (W8), and the answers do not
-        come from it."""
+        """Repeats the look-ups of frames that are being looked up, and forgets remembered answers. An operator may next
+        accept an older copy of the metadata, updated from notes that do not include those of these frames yet (W8), and
+        the answers do not come from that copy."""
         self._round += 1
         self._remembered.clear()
 
@@ -70,7 +71,7 @@ class Verifiers:
         return not (frame.note and self._news_of(frame))
 
     def _news_of(self, frame: Frame) -> Headline | None:
-        """The fragment that the frame's note describes; None if the bookie has that note."""
+        """Returns the fragment that the frame's note describes; None if the bookie has that note."""
         try:
             headline = fragment_note.headline(frame.note)
         except (DecodeError, ValueError):
@@ -83,7 +84,7 @@ class Verifiers:
     async def refused(self, frames: Iterable[Frame]) -> dict[int, tuple[Status, str]]:
         """Makes sure that each ledger's verifier is known; returns the ledgers that cannot be written to, and why.
 
-        The result holds until the caller awaits something: a ledger may be deleted at any time.
+        The result is valid until the caller awaits something: a ledger may be deleted at any time.
         """
         news, refused = dict[int, Headline | None](), dict[int, tuple[Status, str]]()
         others = set[int]()
@@ -98,11 +99,11 @@ class Verifiers:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
                 some = unknown[first : first + LOOKUPS_AT_ONCE_MAX]
                 looking = [self._learn(n, wanted[n]) for n in some]
-                # One alone, as nearly always, needs no task.
+                # A single look-up, as nearly always, needs no task.
                 found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
                 checked = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in checked if why is not None}
-            # Their fragments are in the metadata, unless everything must be looked up again.
+            # The fragments of these ledgers are in the metadata, unless everything must be looked up again.
             wanted = wanted | dict.fromkeys(unknown) if round_ == self._round else dict(news)
             round_ = self._round
         return refused
@@ -123,12 +124,14 @@ class Verifiers:
                 found = await self._read(ledger_id)
         except (MetadataError, TimeoutError) as error:
             if self._bookie.verifier_of(ledger_id) is not None:
-                return None  # its writer goes on: a bookie without metadata is as good as the others for known ledgers
+                return None  # its writer continues: known ledgers need no metadata
             return Status.UNKNOWN, f"cannot look up who may write to it: {error}"
         if found is not None and news is not None and news.is_ahead_of(found.record):
             return Status.FENCED, OLDER
         if forgets != self._bookie.states.forgets:
-            return None  # a ledger was forgotten meanwhile, perhaps this one: the record may be older than its deletion
+            return (
+                None  # a ledger was forgotten in the meantime, perhaps this one: the record may predate that
+            )
         if found is None:
             return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
         self._bookie.learn(found.record)
@@ -152,7 +155,7 @@ class Verifiers:
         return found
 
     def _is_older(self, found: VersionedRecord | None) -> str:
-        """Compares the record with the last answer; returns how it shows that the metadata went back, or ""."""
+        """Compares the record with the last answer; returns how the record shows that the metadata went back, or ""."""
         if found is None or found.ledger_id not in self._remembered:
             return ""
         identity, stood = self._remembered[found.ledger_id]

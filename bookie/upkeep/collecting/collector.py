@@ -1,19 +1,20 @@
 """Garbage collection: forgets ledgers that the metadata has deleted, and drops frames that it places elsewhere (B3).
 
-A ledger is forgotten only if its own key in the metadata marks it as deleted, in two reads: one among the keys of all
+A ledger is forgotten only if its own key in the metadata marks it as deleted, in two reads: one of the keys of all
 ledgers stored here, and one when it is the ledger's turn. An id without a key proves nothing: the store may be the
 wrong one, or restored from a backup. A forgotten ledger stays closed to late writers: an append to it makes the bookie
-ask the metadata, which knows no such ledger (`verifiers.py`).
+ask the metadata, which has no such ledger (`verifiers.py`).
 
-After an entire round the bookie notes in the metadata the revision up to which it has dropped deleted ledgers;
+After a complete round, the bookie records in the metadata the revision up to which it has dropped deleted ledgers;
 tombstones that all bookies have passed are retired (`metadata/healing/collection_progress.py`). A rebuilt index
-contains again, from the log, ledgers that were forgotten long ago. Only an operator can establish this, and order the
+contains ledgers again, from the log, that were forgotten long ago. Only an operator can establish this, and order the
 bookie to forget them again.
 
 Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
 dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata places them here, and
-the lock of all upkeep separates the two; the record is read again under that lock. If a ledger was closed before
-entries that this bookie proves to be confirmed, all of it is kept, because the bookie may have the last copies of them.
+the lock of all upkeep separates repair from collection; the record is read again under that lock. If a ledger was
+closed before entries that this bookie proves to be confirmed, all of it is kept, because the bookie may have the last
+copies of them.
 """
 
 from __future__ import annotations
@@ -43,15 +44,15 @@ from .note_updates import keep_notes
 log = logging.getLogger(__name__)
 
 LEDGERS_PER_BATCH = 1000
-"""Ledgers forgotten in one change of the index."""
+"""Ledgers forgotten in one transaction of the index."""
 
 FRAMES_PER_BATCH = 10_000
-"""Frames dropped in one change of the index."""
+"""Frames dropped in one transaction of the index."""
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """Result of one collection. `unlisted` ledgers are on disk and not in the metadata; they are kept.
+    """Result of one collection. `unlisted` ledgers are on disk but not in the metadata; they are kept.
 
     `held_back`: the metadata came from a backup, and nothing was collected.
     """
@@ -90,8 +91,8 @@ class Collector:
         With `also_retired`, it also forgets ledgers without a key in the metadata if their ids are below the retired
         ones.
 
-        Raises MetadataError if the metadata fails; only ledgers whose deletion the metadata had confirmed are forgotten
-        by then.
+        Raises MetadataError if the metadata fails; by then, only ledgers whose deletion the metadata had confirmed have
+        been forgotten.
         """
         if await hold.read(self._store) is not None:
             log.warning(
@@ -137,7 +138,7 @@ class Collector:
         return listing
 
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
-        """Whether part of a closed ledger is placed elsewhere, and is not about to change.
+        """Whether part of a closed ledger is placed elsewhere, and that placement is final.
 
         If a copy lacks entries, or the ledger was closed too early, this bookie may have the last copy (H1).
         """

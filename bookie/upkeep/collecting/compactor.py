@@ -35,21 +35,21 @@ from ..threads import in_thread
 log = logging.getLogger(__name__)
 
 BATCH_BYTES = 256 * 1024
-"""Step of reading and appending: a client's append that arrives meanwhile waits for little else."""
+"""Step of reading and appending; small, so that a client's append that arrives in the meantime waits only briefly."""
 
 STATE_BYTES = 160
 """Approximate bytes of a ledger's state in the log, without its notes."""
 
 STATES_PER_BATCH = 1000
-"""States appended together."""
+"""States appended in one batch."""
 
 COPIES_LOOKED_AT_MAX = 64
-"""Maximum number of frames with the same first entry that are searched for a copy."""
+"""Maximum number of frames with the same first entry among which a copy is searched for."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """Result of one run. `segments_kept` are mostly dead, but contain something unreadable."""
+    """Result of one run. `segments_kept` are mostly dead, but contain unreadable parts."""
 
     segments_dropped: int = 0
     segments_kept: int = 0
@@ -86,7 +86,7 @@ class Compactor:
     async def compact(self, live_ratio_max: float) -> CompactionResult:
         """Deletes segments without live bytes, then empties those whose live share is below `live_ratio_max`.
 
-        Raises DiskIsFull if the copies do not fit; the space of segments deleted before is free.
+        Raises DiskIsFull if the copies do not fit; the space of segments deleted before that is free.
         """
         sealed = sorted(await in_thread(self._sealed), key=lambda one: one.live_ratio)
         done = await self._delete([one for one in sealed if one.usage == NOTHING])
@@ -96,13 +96,13 @@ class Compactor:
         return done
 
     async def _true_ratio(self, one: _Sealed) -> float:
-        """The live share including the ledgers' notes, which are as long as their custom metadata."""
+        """Returns the live share including the ledgers' notes, which are as long as their custom metadata."""
         ledger_ids = await in_thread(_with_states, self._bookie, one.number)
         note_bytes = await in_thread(self._bookie.index.notes.bytes_of, ledger_ids)
         return one.live_ratio + note_bytes / max(1, one.size)
 
     async def empty_all(self, numbers: Iterable[int]) -> CompactionResult:
-        """Empties those of these segments that exist and are sealed, whatever their live share."""
+        """Empties those of the given segments that exist and are sealed, whatever their live share."""
         done = CompactionResult()
         sealed = {one.number for one in await in_thread(self._sealed)}
         for number in sorted(sealed.intersection(numbers)):
@@ -135,7 +135,7 @@ class Compactor:
     # --- frames -----------------------------------------------------------------------------
 
     async def _move_frames(self, segment: int) -> int:
-        """Copies every live frame that can be read to the log's tail; returns the bytes."""
+        """Copies every readable live frame to the log's tail; returns the number of bytes."""
         moved = 0
         self._owners_of_dead.clear()
         batches = self._batches(segment)
@@ -148,7 +148,7 @@ class Compactor:
         return moved
 
     def _batches(self, segment: int) -> Iterator[list[tuple[Found, FrameLocation]]]:
-        """The segment's live frames, about BATCH_BYTES of the segment at a time."""
+        """Yields the segment's live frames, about BATCH_BYTES of the segment at a time."""
         batch: list[tuple[Found, FrameLocation]] = []
         size = 0
         for found in walk(self._bookie.disk, segment):
@@ -181,13 +181,13 @@ class Compactor:
         return True
 
     async def _move(self, batch: Sequence[tuple[Found, FrameLocation]]) -> None:
-        """Copies these frames; the next checkpoint points to the copies only."""
+        """Copies these frames; the next checkpoint points only to the copies."""
         await self._bookie.store(await in_thread(self._copies, batch))
         for found, place in batch:
             self._bookie.index.remove(found.record.ledger_id, place)
 
     def _copies(self, batch: Sequence[tuple[Found, FrameLocation]]) -> list[BookieLogRecord]:
-        # Frames that an interrupted run has copied already need no second copy.
+        # Frames that an interrupted run has already copied need no second copy.
         return [
             found.record._replace(recovery=False, note=NO_NOTE)  # the note is rewritten with the state
             for found, place in batch
@@ -195,7 +195,7 @@ class Compactor:
         ]
 
     def _has_copy(self, found: Found, place: FrameLocation) -> bool:
-        """Whether the index has an intact copy of the frame farther back in the log."""
+        """Whether the index has an intact copy of the frame at a later position in the log."""
         bookie, first = self._bookie, place.first_entry
         others = bookie.index.holding(found.record.ledger_id, first, first, (), COPIES_LOOKED_AT_MAX)
         for other in others:
@@ -223,12 +223,12 @@ class Compactor:
         return CompactionResult(segments_dropped=len(empty), bytes_freed=freed)
 
     def _segments_that_should_be(self) -> set[int]:
-        """Segments on the disk, and those that the index points into: a lost one is not dropped (rule R6)."""
+        """Returns the segments on disk, and those that the index points into: a lost one is not dropped (rule R6)."""
         return {*segment_files.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
 
 
 async def write_states_anew(bookie: Bookie, segment: int) -> int:
-    """Rewrites states and notes of all ledgers that have some in the segment, durably; returns their number."""
+    """Rewrites states and notes of all ledgers that have some in the segment, durably; returns how many ledgers."""
     ledger_ids = await in_thread(_with_states, bookie, segment)
     batch: list[BookieLogRecord] = []
     size = 0
@@ -252,7 +252,7 @@ def _say_the_same(one: BookieLogRecord, other: BookieLogRecord) -> bool:
 
 
 def state_records(bookie: Bookie, ledger_id: int) -> list[BookieLogRecord]:
-    """The records of a ledger's entire state: one for each note of its fragments, at least one."""
+    """Returns the records of a ledger's entire state: one for each note of its fragments, and at least one."""
     state = state_record(bookie.states.peek(ledger_id))
     return [state._replace(note=note) for note in bookie.index.notes.of(ledger_id).values()] or [state]
 

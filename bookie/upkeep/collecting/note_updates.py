@@ -12,9 +12,9 @@ from ...storage.core import state_record
 
 
 def missing_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> list[bytes]:
-    """Notes of the fragments that name this bookie, or that it has notes of, if it has none as new.
+    """Returns the notes that are missing or outdated here, of fragments that name this bookie or that it has a note of.
 
-    Empty for a ledger that is not here, or if another ledger of its id is.
+    Returns none for a ledger that is not here, or if another ledger with its id is.
     """
     is_here = bookie.states.peek(record.ledger_id).known or bookie.index.ledger(record.ledger_id) is not None
     if not is_here or bookie.holds_another(record):
@@ -26,8 +26,8 @@ def missing_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> list[b
 
 
 async def keep_notes(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> None:
-    """Writes missing notes; on disk when it returns. Callers hold the lock of all upkeep, and know that the record
-    exists and that the metadata is not held back. Raises LogFailed and DiskIsFull."""
+    """Writes missing notes; they are on disk when it returns. Callers hold the lock of all upkeep, and have checked
+    that the record exists and that the metadata is not held back. Raises LogFailed and DiskIsFull."""
     if new := missing_notes(bookie, record, me):
         bookie.learn(record)
         state = state_record(bookie.states.peek(record.ledger_id))

@@ -1,7 +1,7 @@
-"""The auditor: one elected bookie knows all of the metadata, and marks under-replicated ledgers.
+"""The auditor: one elected bookie, which watches all of the metadata and marks under-replicated ledgers.
 
-It is elected by a lease, so another one takes over within seconds of its death. It counts the time for which each
-bookie is absent. When a bookie is lost, new or to be drained, and periodically, it looks at all records and marks those
+It is elected by a lease, so another bookie takes over within seconds of its death. It counts the time for which each
+bookie is absent. When a bookie is lost, new or to be drained, and periodically, it examines all records and marks those
 that need re-replication. It also truncates logs by their retention (`retention_rounds`), and retires tombstones
 (`retirement`). Two auditors at once would do no harm.
 """
@@ -41,17 +41,17 @@ from .replication_tasks import is_left_behind, replication_tasks, takers, to_fen
 from .retirement import Retirement
 from .watched_ledgers import WatchedLedgers
 
-# Counts the time for which bookies have been absent, by the auditor's own monotonic clock. Pure.
+# Counts the time for which bookies are absent, by the auditor's own monotonic clock. Pure.
 #
 # No two clocks are compared. An auditor adds the time between two of its looks to the counts in the absences' records,
 # which earlier auditors wrote. So an absence never counts longer than it lasted, whatever wall clocks do.
 
 TELL_SHARE = 10
-"""Once a bookie is lost, its count is recorded each time that it has grown by one part in this number."""
+"""Once a bookie is lost, its count is recorded again each time it has grown by one part in this number."""
 
 
 class AbsenceCounts:
-    """Absences that one auditor has counted and not recorded yet."""
+    """Absences that one auditor has counted but not recorded yet."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0
@@ -59,13 +59,14 @@ class AbsenceCounts:
         """Unrecorded milliseconds of each bookie that was absent at the last look."""
 
     def interrupted(self) -> None:
-        """Records that the auditor could not look, or lost its lease: the time until its next look does not count."""
+        """Notes that the auditor could not look, or lost its lease: the time until its next look does not count."""
         self._unrecorded_ms = {}
 
     def look(self, recorded_ms: Mapping[str, int], now: float, wait_ms: int) -> dict[str, int]:
-        """Counts for the absent bookies, given their recorded counts; returns the counts to record now, by name.
+        """Counts the absence of the absent bookies, given their recorded counts; returns the counts to record now, by
+        name.
 
-        Until `wait_ms`, when a bookie is lost, every look is recorded.
+        Every look is recorded until `wait_ms`, when a bookie counts as lost.
         """
         passed_ms, self._looked_at = (now - self._looked_at) * 1000, now
         before = self._unrecorded_ms
@@ -106,7 +107,7 @@ class NoLongerAuditor(MetadataError):
 
 
 class Auditor:
-    """Candidate for auditor on one bookie. Belongs to the event loop; `run` until cancelled."""
+    """Candidate for auditor on one bookie. Belongs to the event loop; `run` runs until cancelled."""
 
     def __init__(
         self,
@@ -200,8 +201,8 @@ class Auditor:
 
     @contextmanager
     def _interrupting(self) -> Iterator[None]:
-        """If the auditor cannot see which bookies live, it counts no absence until the next look. Other failures
-        interrupt no count."""
+        """Stops counting absences until the next look if the auditor cannot see which bookies are alive. Other failures
+        do not interrupt the counts."""
         try:
             yield
         except MetadataError:
@@ -238,7 +239,7 @@ class Auditor:
             self._braked_at = math.inf  # logged once, until it ends
 
     def _seconds_to_next(self) -> float:
-        """Seconds from the last audit to the next, fewer if records have changed."""
+        """Returns the seconds from the last audit to the next, fewer if records have changed."""
         if not self._ledgers.has_changed:
             return self._config.audit_seconds
         return min(self._config.audit_seconds, max(CHANGED_SECONDS_MIN, self.audit_seconds * CHANGED_SHARE))
@@ -262,9 +263,9 @@ class Auditor:
     async def audit(
         self, view: ClusterView, on_ledger: Callable[[int], object] = lambda _: None
     ) -> LedgerCounts:
-        """Looks at all records, sets missing marks and removes obsolete ones; deletes ledgers that no log needs.
+        """Examines all records, sets missing marks and removes obsolete ones; deletes ledgers that no log needs.
 
-        `on_ledger` gets the number of ledgers looked at.
+        `on_ledger` gets the number of ledgers examined so far.
         """
         unneeded, counts = UnneededSegments(self._store), LedgerCounts(view)
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
@@ -315,7 +316,7 @@ class Auditor:
 
 
 def _state(view: ClusterView) -> object:
-    """The part of the view whose change makes a new audit due."""
+    """Returns the part of the view whose change makes a new audit due."""
     formatted = [BookieRef(name, incarnation) for name, incarnation in view.formatted.items()]
     return (
         view.is_braked,

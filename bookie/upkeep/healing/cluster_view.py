@@ -15,10 +15,10 @@ from metadata.store import MetadataStore
 
 
 class Fate(StrEnum):
-    """Decides about the copies on a bookie.
+    """Decides what happens to the copies on a bookie.
 
-    AWAY: they wait for its return. LOST: they are copied from others. DRAINING: they are copied, from this bookie too
-    while it lives.
+    AWAY: they wait for its return. LOST: they are copied from other bookies. DRAINING: they are copied, from this
+    bookie too while it is alive.
     """
 
     LIVING = "living"
@@ -30,10 +30,10 @@ class Fate(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ClusterView:
     """Snapshot. `formatted`: incarnation of every bookie ever formatted; `absent_ms`: time for which unregistered
-    bookies have been absent, as auditors have counted it.
+    bookies have been absent, as counted by auditors.
 
-    A bookie that is absent for `wait_ms` is lost, unless half of the cluster became absent at once: in that case
-    nothing is copied until an operator decides which of them are decommissioned.
+    A bookie that is absent for `wait_ms` is lost, unless half of the cluster became absent at once: in that case,
+    nothing is copied until an operator decides which of the absent bookies are decommissioned.
     """
 
     wait_ms: int
@@ -43,13 +43,13 @@ class ClusterView:
     orders: Mapping[str, OrderKind] = field(default_factory=dict)
 
     def fate(self, bookie: BookieRef) -> Fate:
-        """The fate of a bookie that some record names."""
+        """Returns the fate of a bookie that some record names."""
         order = self.orders.get(bookie.bookie_id)
         if bookie in self.living:
             leaves = order in (OrderKind.DRAIN, OrderKind.GIVEN_UP)
             return Fate.DRAINING if leaves else Fate.LIVING
         if self.formatted.get(bookie.bookie_id) != bookie.incarnation:
-            return Fate.LOST  # another bookie, or none, has its name now: it will never come back
+            return Fate.LOST  # its name now belongs to another bookie, or to none: it will never come back
         if order is OrderKind.MAINTENANCE:
             return Fate.AWAY
         if order is OrderKind.GIVEN_UP:
@@ -61,14 +61,14 @@ class ClusterView:
         return absent_ms is not None and absent_ms >= self.wait_ms
 
     def is_missed(self, bookie: BookieRef) -> bool:
-        """Whether it is away for longer than a restart takes, and not in maintenance."""
+        """Whether the bookie has been away for longer than a restart takes, and is not in maintenance."""
         absent_ms = self.absent_ms.get(bookie.bookie_id)
         is_expected = self.orders.get(bookie.bookie_id) is OrderKind.MAINTENANCE
         return absent_ms is not None and absent_ms >= RESTART_MS and not is_expected and not self.is_braked
 
     @property
     def unexpectedly_absent(self) -> list[str]:
-        """Unregistered bookies without an operator's request about them."""
+        """Unregistered bookies for which no operator request exists."""
         alive = {bookie.bookie_id for bookie in self.living}
         return sorted(name for name in self.formatted if name not in alive and name not in self.orders)
 
@@ -80,7 +80,7 @@ class ClusterView:
         return unexpected > 1 and 2 * (unexpected + given_up) >= len(self.formatted)
 
     def takers(self) -> list[Registration]:
-        """Bookies that can take copies: living, writable, and with re-replication enabled."""
+        """Returns the bookies that can take copies: living, writable, and with re-replication enabled."""
         return [
             registration
             for bookie, registration in sorted(self.living.items())
@@ -88,13 +88,14 @@ class ClusterView:
         ]
 
     def copies_nothing(self, bookie: BookieRef) -> bool:
-        """Whether it lives with re-replication disabled, so that another bookie has to take entries that it lacks."""
+        """Whether the bookie is alive with re-replication disabled, so that another bookie has to take entries that it
+        lacks."""
         registration = self.living.get(bookie)
         return registration is not None and not registration.heals
 
 
 async def look(store: MetadataStore, wait_ms: int) -> ClusterView:
-    """Reads the present state. Raises MetadataError."""
+    """Reads the current state. Raises MetadataError."""
     formatted = {cookie.bookie_id: cookie.incarnation for cookie in await list_cookies(store)}
     registered = await list_bookies(store)
     absences = await list_absences(store)

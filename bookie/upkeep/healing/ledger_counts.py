@@ -18,7 +18,7 @@ from .cluster_view import ClusterView
 from .replication_tasks import replication_tasks
 
 LEDGERS_A_TURN = 50
-"""Ledgers examined per iteration of the event loop: some milliseconds."""
+"""Ledgers examined per iteration of the event loop, which takes some milliseconds."""
 
 
 class Condition(StrEnum):
@@ -48,8 +48,8 @@ _FROM_BAD = list(reversed(Condition))
 
 @dataclass(frozen=True, slots=True)
 class FragmentCopy:
-    """One copy of one fragment. `last_entry` is None while the fragment is being written. `why`: the read error that
-    its bookie reported, if the copy may lack entries."""
+    """One copy of one fragment. `last_entry` is None while the fragment is being written. `why`: if the copy may lack
+    entries, the read error that its bookie reported."""
 
     fragment: Fragment
     last_entry: int | None
@@ -72,12 +72,13 @@ class FragmentCopy:
 
 
 def worst(copies: Iterable[FragmentCopy]) -> Condition:
-    """The condition of a fragment, or a ledger, with these copies; one that is only in an object store needs none."""
+    """Returns the condition of a fragment, or a ledger, with these copies; one that is only in an object store needs
+    none."""
     return min((copy.condition for copy in copies), key=_FROM_BAD.index, default=Condition.WHOLE)
 
 
 def copies(record: LedgerRecord, view: ClusterView) -> list[FragmentCopy]:
-    """Every copy of every fragment, with its condition."""
+    """Returns every copy of every fragment, with its condition."""
     wanting = _wanting(replication_tasks(record, view))
     return [copy for fragment, last in record.spans() for copy in _copies(fragment, last, wanting, view)]
 
@@ -99,8 +100,8 @@ def _copies(
 
 @dataclass(slots=True)
 class BookieHolding:
-    """Amount that the metadata places on one bookie. `bytes`: of payload, estimated, without open fragments. `behind`:
-    unhealthy copies."""
+    """What the metadata places on one bookie. `bytes`: estimated payload, without open fragments. `behind`: unhealthy
+    copies."""
 
     ledgers: int = 0
     fragments: int = 0
@@ -113,8 +114,8 @@ class LedgerCounts:
     """Counts over all ledgers: ledgers by state, fragments by the condition of their worst copy, and unhealthy copies.
 
     `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the fewest
-    copies on living bookies that any of their entries has. `to_heal`: ledgers that some bookie has work for; of these,
-    `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated payload.
+    copies on living bookies that any of their entries has. `to_heal`: ledgers for which some bookie has work to do; of
+    these, `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated payload.
     """
 
     view: ClusterView
@@ -168,7 +169,8 @@ class LedgerCounts:
                 self.amiss_bytes[copy.condition] += size
 
     def _left(self, found: Sequence[FragmentCopy], write_quorum: int) -> int:
-        """The fewest copies of any entry of the fragment on living bookies, without copies that may lack entries."""
+        """Returns the smallest number of copies on living bookies that any entry of the fragment has, not counting
+        copies that may lack entries."""
         there = [copy.bookie in self.view.living and not copy.may_lack for copy in found]
         if all(there):
             return write_quorum
@@ -180,7 +182,7 @@ async def all_ledgers(
     on_ledger: Callable[[int], object],
     on_deleted: Callable[[Tombstone], object] = lambda _: None,
 ) -> AsyncGenerator[VersionedRecord, None]:
-    """Yields the record of every listed ledger, with pauses in which a daemon serves others. Calls `on_ledger` for
+    """Yields the record of every listed ledger, with pauses in which a daemon serves other tasks. Calls `on_ledger` for
     each, and `on_deleted` for tombstones. Raises MetadataError."""
     looked_at = 0
     async for found in listed:

@@ -1,7 +1,8 @@
 """Local consistency check: slowly compares a bookie's index, ledger by ledger, with the entries placed on the bookie.
 
-It only reports: missing entries go into the ledger's record, with an under-replication mark beside it for the
-replication worker. So one round finds losses that went unnoticed, from a writer that died or an index that lost rows.
+It only reports: missing entries are written to the ledger's record, along with an under-replication mark for the
+replication worker. In this way, one round finds losses that went unnoticed, from a writer that died or an index that
+lost rows.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ class LocalCheck:
         await self._look_at(await self._ledgers.read(ledger_id))
 
     async def missing(self, record: LedgerRecord) -> list[EntryRange]:
-        """Entries that the record places here, that are no longer written, and that are not here. Callers hold the lock
-        of all upkeep."""
+        """Returns the entries that the record places here, that are no longer being written, and that are not here.
+        Callers hold the lock of all upkeep."""
         part = record.closed_part()
         return [] if part is None else await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
 
@@ -114,14 +115,16 @@ class LocalCheck:
         return await until_changed(f"ledger {found.ledger_id}", found, self._report_missing, read)
 
     async def _keep_notes(self, ledger_id: int) -> None:
-        """Keeps notes by the current record, but not if the metadata went back, because it would write older notes."""
+        """Updates the notes from the current record, but not if the metadata went back, because that would write older
+        notes."""
         async with self._upkeep:
             found = await self._ledgers.read(ledger_id)
             if found is not None and await hold.read(self._ledgers.store) is None:
                 await keep_notes(self._bookie, found.record, self._me)
 
     async def _report_missing(self, found: VersionedRecord | None) -> bool:
-        """The same for this version of the record; raises KeyConflict if there is a newer one."""
+        """Checks the ledger by this version of the record, as `_look_at` does; raises KeyConflict if there is a newer
+        one."""
         if found is None or not self._may_lack(found.record):
             return False
         part = found.record.closed_part()

@@ -24,7 +24,7 @@ _NUMBERS = ("deleted", "amiss_ledgers", "to_heal", "left_behind")
 
 
 def encode(counts: LedgerCounts) -> str:
-    """Encodes the counts and the bookies that they belong to."""
+    """Encodes the counts and the bookies that they apply to."""
     numbers = {name: getattr(counts, name) for name in (*_COUNTERS, *_NUMBERS)}
     held = [[*_named(ref), *astuple(one)] for ref, one in sorted(counts.holdings.items())]
     sizes = sorted(counts.ensemble_sizes)
@@ -48,7 +48,7 @@ def decode(text: str, view: ClusterView) -> LedgerCounts | None:
 
 
 def _of(view: ClusterView) -> list[list[str]]:
-    """The view's part that counts depend on: the bookies and their fates."""
+    """Returns the part of the view that the counts depend on: the bookies and their fates."""
     formatted = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()}
     refs = sorted(formatted | view.living.keys())
     return [[*_named(ref), view.fate(ref).value, str(ref in view.living)] for ref in refs]

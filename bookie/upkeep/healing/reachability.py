@@ -1,7 +1,7 @@
 """Health probes: the auditor calls each living bookie at the address that it advertises.
 
 A registration only shows that a bookie reaches the metadata. With a wrong `--advertise`, or a firewall in front of its
-port, it lives but no client can use it.
+port, it is alive but no client can use it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ WHY_CHARACTERS_MAX = 200
 
 
 class Reachability:
-    """Probes bookies every `seconds` (0: never) in a task, because a bookie that hangs takes seconds to fail.
+    """Probes bookies every `seconds` (0: never) in a separate task, because a probe of a hung bookie takes seconds to
+    fail.
 
-    Two failures in a row at one address make a bookie unreachable: after one failure, it may just have been restarted.
+    Only two failures in a row at one address make a bookie unreachable: after one, it may just have been restarted.
     """
 
     def __init__(self, peers: Peers, seconds: float) -> None:
@@ -56,7 +57,7 @@ class Reachability:
             await asyncio.gather(self.probes, return_exceptions=True)
 
     async def _unreachable(self, living: Mapping[BookieRef, Registration]) -> dict[str, Unreachable]:
-        """Calls each bookie; returns by name those that failed in this and the last round, at the same address."""
+        """Calls each bookie; returns, by name, those that failed in this round and the last at the same address."""
         places = asyncio.Semaphore(CALLS_MAX)
         bookies = sorted(living)
         calls = [asyncio.create_task(self._call(one, places)) for one in bookies]

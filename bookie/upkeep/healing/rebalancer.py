@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class Rebalancer:
-    """Executes planned moves to one bookie. Belongs to the event loop; `run` until cancelled."""
+    """Executes planned moves to one bookie. Belongs to the event loop; `run` runs until cancelled."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Rebalancer:
         await poll(self.look_once, log, "rebalancing was interrupted, and will be retried")
 
     async def look_once(self) -> None:
-        """Executes the present moves to this bookie. Raises BookieError, MetadataError and OSError."""
+        """Executes the moves currently planned to this bookie. Raises BookieError, MetadataError and OSError."""
         if await hold.read(self._store) is not None:
             return
         view: ClusterView | None = None
@@ -67,7 +67,7 @@ class Rebalancer:
             await self._take(found.ledger_id, mine, view)
 
     async def _take(self, ledger_id: int, mine: Sequence[Move], view: ClusterView) -> None:
-        """Executes one ledger's moves, once: after a failure, the next plan takes the new state into account."""
+        """Executes one ledger's moves, only once: after a failure, the next plan takes the new state into account."""
         tally = Tally(ledger_id)
         try:
             async with self._upkeep:
@@ -82,9 +82,9 @@ class Rebalancer:
 
 
 def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[ReplicationTask]:
-    """Moves that still fit: of whole copies, in fragments that need no re-replication.
+    """Returns the moves that still fit: of whole copies, in fragments that need no re-replication.
 
-    A ledger in recovery has none, because its recoverer would find another record and start over.
+    A ledger in recovery has no such moves, because its recoverer would find another record and start over.
     """
     part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:

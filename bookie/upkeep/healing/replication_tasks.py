@@ -11,9 +11,9 @@ from .cluster_view import ClusterView, Fate
 
 
 def replication_tasks(record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
-    """Every copy of closed parts of a ledger that must be made, completed or moved.
+    """Returns a task for every copy of closed parts of a ledger that must be made, completed or moved.
 
-    A ledger in recovery has none: its record is about to change.
+    A ledger in recovery has no tasks, because its record is about to change.
     """
     part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:
@@ -50,7 +50,7 @@ def _reason(fragment: Fragment, position: int, fate: Fate) -> Reason | None:
 
 
 def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool:
-    """Whether some write set lacks two copies, so that waiting longer is too dangerous."""
+    """Whether some write set lacks two copies, so that it is too dangerous to wait longer."""
     size = len(fates)
     gone = [f in (Fate.AWAY, Fate.LOST) or fragment.lacking_at(n) is not None for n, f in enumerate(fates)]
     worst = max(sum(gone[(first + step) % size] for step in range(write_quorum)) for first in range(size))
@@ -60,7 +60,8 @@ def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool
 def _misplaced(
     fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView, write_quorum: int
 ) -> list[ReplicationTask]:
-    """At most one copy of a whole fragment that would be better placed on another bookie, by fault domains."""
+    """Returns a task for at most one copy of a whole fragment that, by fault domains, would be better placed on another
+    bookie."""
     if any(fate is not Fate.LIVING for fate in fates) or not _share_a_domain(fragment, view):
         return []
     for n, bookie in enumerate(fragment.ensemble):
@@ -83,9 +84,9 @@ def _share_a_domain(fragment: Fragment, view: ClusterView) -> bool:
 
 
 def takers(task: ReplicationTask, view: ClusterView, *, second_best: bool = False) -> list[Registration]:
-    """Bookies that may take over the copy: of all candidates, those best placed beside the other copies.
+    """Returns the bookies that may take over the copy: of all candidates, those best placed beside the other copies.
 
-    With `second_best`, all candidates, unless the copy is only to be moved to a better place.
+    With `second_best`, returns all candidates, unless the copy is only to be moved to a better place.
     """
     candidates = _candidates(task, view)
     if second_best and task.reason is not Reason.MISPLACED:
@@ -105,8 +106,8 @@ def _beside(task: ReplicationTask, view: ClusterView) -> list[Registration]:
 
 
 def to_fence(record: LedgerRecord, view: ClusterView) -> list[BookieRef]:
-    """Bookies that did not answer when the loss of their entries was accepted, and may still come back. They have to
-    fence the ledger then, or its old writer could get entries confirmed by them."""
+    """Returns the bookies that did not answer when the loss of their entries was accepted, and may still come back.
+    They have to fence the ledger then, or its old writer could get entries confirmed by them."""
     loss = record.accepted_loss
     return [
         one

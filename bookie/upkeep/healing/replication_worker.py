@@ -1,8 +1,8 @@
-"""The replication worker in every bookie: re-replicates marked ledgers that it can take.
+"""The replication worker in every bookie: re-replicates those marked ledgers that the bookie can take.
 
-Only the bookie itself fetches entries that it lacks. A lost position goes to one of the bookies that are placed best
-beside the other copies: the first one to claim the ledger, for as long as its lease lasts. Failures are retried with
-exponential back-off, and the mark contains the reason.
+Entries that a bookie lacks are fetched only by that bookie. A lost position goes to one of the bookies that are placed
+best beside the other copies: the first one to claim the ledger, for as long as its lease lasts. Failures are retried
+with exponential back-off, and the mark contains the reason.
 """
 
 from __future__ import annotations
@@ -38,22 +38,25 @@ from .replication_tasks import is_left_behind, replication_tasks, takers, to_fen
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 3600.0
-"""Seconds after a failed attempt to heal a ledger; doubled after each further one, up to an hour."""
+"""Seconds until a ledger is retried after a failed attempt to heal it; doubled after each further failure, up to an
+hour."""
 
 OTHERS_SECONDS = 20.0
-"""Seconds after a look at a ledger that others have to heal: they need some looks for it."""
+"""Seconds until the next look at a ledger that other bookies have to heal: they need several looks for it."""
 
 OVERDUE_SECONDS = 600.0
-"""After this time with a mark, any bookie that can heals the ledger, because those that should have do not."""
+"""If a ledger has been marked for this long, any bookie that can heals it, because those that should have do not."""
 
 CLAIM_LEASE_SECONDS = 15.0
-"""Seconds for which a ledger stays claimed by a bookie that died healing it. Each renewal records the progress."""
+"""Seconds for which a ledger stays claimed by a bookie that died while healing it. Each renewal records the progress.
+"""
 
 BACKOFFS_MAX = 100_000
-"""Maximum number of ledgers with a back-off; further ones are retried without one."""
+"""Maximum number of ledgers with a back-off; any others are retried without one."""
 
 MARKS_TIMED_MAX = 100_000
-"""Maximum number of marks with a known age; the best placed bookies heal further ones until others are gone."""
+"""Maximum number of marks whose age is tracked; ledgers beyond it are left to the best placed bookies until other marks
+are gone."""
 
 
 @dataclass(slots=True)
@@ -67,7 +70,7 @@ class _Backoff:
 
 
 class ReplicationWorker:
-    """Re-replicates on one bookie, one ledger at a time. Belongs to the event loop; `run` until cancelled."""
+    """Re-replicates on one bookie, one ledger at a time. Belongs to the event loop; `run` runs until cancelled."""
 
     def __init__(
         self,
@@ -129,10 +132,12 @@ class ReplicationWorker:
             if view is None:
                 view = await look(self._store, self._config.lost_bookie_ms)
             if self._me not in view.living:
-                return  # another bookie has the name, or the lease was lost: we must not judge copies
+                return  # another bookie has our name, or the lease was lost: we must not judge copies
             try:
                 await self._see_to(mark, view)
-            except BadRecord as error:  # in this one ledger's record: heal the others nevertheless
+            except (
+                BadRecord
+            ) as error:  # concerns only this ledger's record: heal the other ledgers nevertheless
                 tally = Tally(mark.ledger_id)
                 tally.fail(str(error))
                 await self._record_result(tally)
@@ -140,7 +145,7 @@ class ReplicationWorker:
         self._forget_all_but(marked)
 
     def _forget_all_but(self, marked: Set[int]) -> None:
-        """Forgets unmarked ledgers: others have healed them, or they were deleted, so nothing waits for them."""
+        """Forgets unmarked ledgers: other bookies have healed them, or they were deleted, so no work remains."""
         self._marked_at = {one: at for one, at in self._marked_at.items() if one in marked}
         self._backoffs = {one: backoff for one, backoff in self._backoffs.items() if one in marked}
         self._left_behind = {one: since for one, since in self._left_behind.items() if one in marked}
@@ -217,9 +222,10 @@ class ReplicationWorker:
     def _mine(
         self, record: LedgerRecord, view: ClusterView, *, overdue: bool = False
     ) -> list[ReplicationTask]:
-        """Entries that this bookie lacks, and at most one position of each fragment that it may take over.
+        """Returns the tasks for entries that this bookie lacks, and for at most one position of each fragment that it
+        may take over.
 
-        With `overdue`, also positions for which other bookies would be better placed.
+        With `overdue`, includes positions for which other bookies would be better placed.
         """
         mine: dict[int, ReplicationTask] = {}
         for task in replication_tasks(record, view):
@@ -233,13 +239,13 @@ class ReplicationWorker:
         if task.reason is Reason.LACKING:
             return (
                 task.bookie == self._me
-            )  # the bookie itself fetches entries that it lacks: it has all others
+            )  # only the bookie itself fetches entries that it lacks: it has all others
         return any(one.bookie == self._me for one in takers(task, view, second_best=overdue))
 
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
-        """Positions of bookies that lack entries, if all of these entries are here.
+        """Returns the tasks for positions of bookies that lack entries, if all of these entries are here.
 
-        This finds entries again that were moved here after the backup from which the metadata came.
+        This recovers entries that were moved here after the backup from which the metadata came was made.
         """
         part, held = record.closed_part(), list[ReplicationTask]()
         for task in replication_tasks(record, view):

@@ -1,9 +1,9 @@
 """Checks a bookie's entries against metadata that is an older copy of itself.
 
 It reports mismatches; the cluster holds back until an operator has seen them (`metadata/backup/hold.py`). The record of
-a ledger that is not closed may be older than the ledger in two cases: a note here goes further, or there is no note and
-entries of the last fragment are here that the record does not place here. In these cases the bookie adds itself to the
-record, and no client closes the ledger by it (rule W8).
+a ledger that is not closed may be older than the ledger in two cases: a note here describes a later state, or there is
+no note, and this bookie holds entries of the last fragment that the record does not place here. In these cases the
+bookie adds itself to the record, and no client closes the ledger by that record (rule W8).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class RestoreCheck:
-    """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place meanwhile."""
+    """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place in the meantime."""
 
     def __init__(
         self,
@@ -68,7 +68,8 @@ class RestoreCheck:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look_once(self) -> None:
-        """Reports mismatches, unless it did for this restore. Raises BookieError, MetadataError and OSError."""
+        """Reports mismatches, unless this was done for this restore already. Raises BookieError, MetadataError and
+        OSError."""
         if await cluster_id(self._store) is None:
             return  # the store is empty, or a restore is running: there is nothing to compare with yet
         restored = await hold.read(self._store)
@@ -98,7 +99,9 @@ class RestoreCheck:
     async def _compare(self, restored: Restored) -> Misfits:
         await self._bookie.checkpoint()
         held = frozenset(await in_thread(self._bookie.index.ledger_ids))
-        unknown = dict.fromkeys(sorted(held))  # or the metadata has another ledger under its id (rule W8)
+        unknown = dict.fromkeys(
+            sorted(held)
+        )  # including ids that the metadata uses for another ledger (rule W8)
         elsewhere: dict[bool, list[int]] = {True: [], False: []}
         lacking: list[int] = []
         cut_short: list[int] = []
@@ -125,18 +128,20 @@ class RestoreCheck:
         )
 
     async def _lacks(self, record: LedgerRecord) -> bool:
-        """Whether entries that the record marks as lacking are not here: a reconstructed record marks all copies so."""
+        """Whether this bookie lacks entries that the record marks as possibly lacking: a reconstructed record marks all
+        copies."""
         mine = (one for one in record.fragments if self._me in one.ensemble)
         may_lack = any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
         return may_lack and bool(await self._stock_taker.missing(record))
 
     def _has_nothing_of(self, record: LedgerRecord, held: Collection[int]) -> bool:
-        """Whether an open ledger has nothing here: it may be empty, or was deleted since and collected here."""
+        """Whether the bookie has no entries of an open ledger: it may be empty, or was deleted since and collected
+        here."""
         is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
         return is_open_here and record.ledger_id not in held
 
     async def _be_named(self, found: VersionedRecord) -> None:
-        """Adds this bookie to the record if the bookie knows more of the ledger."""
+        """Adds this bookie to the record if the bookie has a later state of the ledger."""
 
         async def attempt(now: VersionedRecord | None) -> None:
             if now is not None and await in_thread(self._holds_more, now.record):
@@ -162,6 +167,6 @@ class RestoreCheck:
         return await in_thread(self._holds_elsewhere, record)
 
     def _holds_elsewhere(self, record: LedgerRecord) -> bool:
-        """Whether entries up to the ledger's end are here that no fragment places here."""
+        """Whether the bookie has entries, up to the ledger's end, that no fragment places here."""
         end = ENTRY_MAX if record.last_entry is None else record.last_entry
         return any(place.first_entry <= end for place in frames_elsewhere(self._bookie, record, self._me))

@@ -1,4 +1,4 @@
-"""Deletes the tombstones of ledgers that no bookie has any longer (`metadata/healing/collection_progress.py`)."""
+"""Deletes the tombstones of ledgers that no bookie stores any longer (`metadata/healing/collection_progress.py`)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WAITING_MAX = 50_000
 class Retirement:
     """The tombstones that an auditor's audits have seen. Belongs to the event loop.
 
-    Each stays for `tombstone_seconds` after it was seen: a client repeats a creation whose answer was lost, for 30 s,
+    Each is kept for `tombstone_seconds` after it was seen: a client repeats a creation whose answer was lost, for 30 s,
     and the creation must not succeed again after the deletion.
     """
 

@@ -1,7 +1,7 @@
-"""The records of all ledgers, kept by one listing and a watch, so that the auditor reads everything only once.
+"""The records of all ledgers, kept current by one listing and a watch, so that the auditor reads everything only once.
 
-They may be some moments old. A caller that changes something based on a record changes it at this version, or reads the
-record again.
+The records may be slightly outdated. A caller that changes something based on a record changes it at this version, or
+reads the record again.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class WatchedLedgers:
         """Yields every ledger and tombstone, by id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
             value, version = self._found.get(ledger_id, (b"", 0))
-            if version:  # it was not retired in the meantime
+            if version:  # not retired in the meantime
                 found = decode_or_skip(partial(decoded, version=version), keys.ledger(ledger_id), value)
                 if found is not None:
                     yield found

@@ -1,1 +1,1 @@
-"""Compares the entries that this bookie should hold of each ledger with those that it holds."""
+"""Compares the entries of each ledger that this bookie should hold with those that it does hold."""

@@ -1,7 +1,7 @@
 """Finds gaps: arithmetic on ranges of entry ids. Pure.
 
-A *gap* of a striped ledger spans entries of other bookies, too: all of its entries that are placed here are missing,
-including the first and the last.
+In a striped ledger, a *gap* also spans entries of other bookies: all entries in it that are placed here are missing,
+including the first and the last entry of the gap.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ Ids = Sequence[int]
 
 
 def missing(share: PlacedEntries, first_entry: int, last_entry: int, held: Iterable[Ids]) -> list[EntryRange]:
-    """The gaps of [first_entry, last_entry], a part of the share's range, that none of `held` fills.
+    """Returns the gaps of [first_entry, last_entry], a part of the share's range, that none of `held` fills.
 
-    Works by range; by entry if the ledger is striped.
+    Works by range, or entry by entry if the ledger is striped.
     """
     if not share.is_striped:
         return list(uncovered(first_entry, last_entry, (run for ids in held for run in runs(ids))))
@@ -29,7 +29,7 @@ def missing(share: PlacedEntries, first_entry: int, last_entry: int, held: Itera
 
 
 def uncovered(first_entry: int, last_entry: int, covered: Iterable[EntryRange]) -> Iterator[EntryRange]:
-    """The parts of [first_entry, last_entry] that no range covers, in order."""
+    """Yields the parts of [first_entry, last_entry] that no range covers, in order."""
     at = first_entry
     for one in merged(covered):
         if one.first_entry > last_entry:

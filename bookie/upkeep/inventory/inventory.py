@@ -22,18 +22,18 @@ from .placed_entries import ENTRY_MAX, PlacedEntries, parts, shares
 log = logging.getLogger(__name__)
 
 WINDOW_ENTRIES = 64 * 1024
-"""Entries checked together."""
+"""Entries checked at once."""
 
 BATCH_BYTES = 1024 * 1024
 """Approximate bytes read at once."""
 
 FRAMES_PER_WINDOW = 4096
-"""Frames checked together; more only if more of them hold one and the same entry."""
+"""Frames checked at once; more only if more of them hold one and the same entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryWindow:
-    """Findings for some entries: gaps, that is missing entries that are placed here, and unreadable frames."""
+    """Findings for some entries: gaps (missing entries that are placed here), and unreadable frames."""
 
     gaps: tuple[EntryRange, ...]
     unreadable: tuple[FrameLocation, ...]
@@ -63,7 +63,7 @@ class Inventory:
             at = through + 1
 
     async def missing_of(self, part: LedgerRecord, bookie: BookieRef, fragment: Fragment) -> list[EntryRange]:
-        """The gaps here in the entries that one fragment of a closed ledger places at that bookie."""
+        """Returns the gaps here in the entries that one fragment of a closed ledger places at `bookie`."""
         first = fragment.first_entry
         last = next(end for one, end in part.spans() if one.first_entry == first)
         assert last is not None
@@ -72,7 +72,8 @@ class Inventory:
     async def missing(
         self, record: LedgerRecord, bookie: BookieRef, within: EntryRange, *, verify: bool
     ) -> list[EntryRange]:
-        """The gaps here in entries that the metadata places at `bookie`. Another ledger's entries fill none (W8)."""
+        """Returns the gaps here in the entries that the metadata places at `bookie`. Entries of another ledger fill no
+        gap (W8)."""
         assert record.is_closed or within.last_entry < ENTRY_MAX, "an open ledger has no end"
         placed = parts(record, bookie, [within])
         if self._bookie.holds_another(record):
@@ -86,7 +87,7 @@ class Inventory:
         return found
 
     async def unreadable(self, ledger_id: int, places: Iterable[FrameLocation]) -> list[FrameLocation]:
-        """Those of these frames that cannot be read, or differ from the index; logs each with the reason."""
+        """Returns those of these frames that cannot be read, or differ from the index; logs each with the reason."""
         bad: list[FrameLocation] = []
         for batch in _batches(places):
             await self._pace.keep(sum(place.size for place in batch))
@@ -104,7 +105,7 @@ class Inventory:
         return bad
 
     async def _places(self, ledger_id: int, first: int, last: int) -> tuple[list[FrameLocation], int]:
-        """All frames that may hold entries of [first, n], and n, which is at most `last`."""
+        """Returns all frames that may hold entries of [first, n], and n, which is at most `last`."""
         limit = FRAMES_PER_WINDOW
         while True:
             index = self._bookie.index
@@ -133,23 +134,23 @@ class Inventory:
         return held, tuple(unreadable)
 
     def _read(self, ledger_id: int, places: Sequence[FrameLocation]) -> list[Ids | UnreadableFrame]:
-        """The ids in each frame, or the reason why it cannot be read."""
+        """Returns the ids in each frame, or the reason why it cannot be read."""
         found = (read_frame(self._bookie.files, ledger_id, place) for place in places)
         return [columns.ids if isinstance(columns, Columns) else columns for columns in found]
 
 
 def is_solid(place: FrameLocation) -> bool:
-    """Whether the frame holds every entry from its first to its last."""
+    """Whether the frame holds every entry from its first to its last one."""
     return place.last_entry - place.first_entry == place.entries - 1
 
 
 def span_of(place: FrameLocation) -> EntryRange:
-    """The entry range of a frame."""
+    """Returns the entry range of a frame."""
     return EntryRange(place.first_entry, place.last_entry)
 
 
 def frames_elsewhere(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> Iterator[FrameLocation]:
-    """Frames of the ledger on this bookie without any entry that the metadata places here."""
+    """Yields the frames of the ledger on this bookie that contain no entry that the metadata places here."""
     ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, me)]
     for _, place in bookie.index.places(record.ledger_id):
         if not any(overlap(span_of(place), one) for one in ours):
@@ -161,7 +162,7 @@ def _clipped(place: FrameLocation, window: EntryRange) -> range:
 
 
 def _batches(places: Iterable[FrameLocation]) -> Iterator[list[FrameLocation]]:
-    """The places, in batches of about BATCH_BYTES of records."""
+    """Yields the places, in batches of about BATCH_BYTES of records."""
     batch: list[FrameLocation] = []
     size = 0
     for place in places:

@@ -31,8 +31,8 @@ AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A ledger that bookies know a later state of than the metadata, which has `found` or nothing; `record` is the
-    record that it should have."""
+    """A ledger for which bookies have a later state than the metadata. `found` is the metadata's record, if there is
+    one; `record` is the record that it should have."""
 
     ledger_id: int
     found: VersionedRecord | None
@@ -48,9 +48,9 @@ class Difference:
 @dataclass(slots=True)
 class Compared:
     """Findings of a comparison so far. `silent`: bookies that did not send all of their notes, and why. `unnoted`:
-    ledgers that bookies hold, but neither they nor the metadata know more than the id. `unsure`: open ledgers without
-    notes, so that their records may be older. `of_chains`: segments that bookies know a later state of. `highest`: the
-    highest counted id that the metadata does not know."""
+    ledgers that bookies hold, but of which neither they nor the metadata have more than the id. `unsure`: open ledgers
+    without notes, whose records may therefore be older. `of_chains`: segments of which bookies have a later state.
+    `highest`: the highest counted id that the metadata does not have."""
 
     silent: dict[str, str] = field(default_factory=dict)
     unnoted: int = 0
@@ -64,7 +64,7 @@ Notes = Mapping[BookieRef, AsyncGenerator[HeldNote, None]]
 
 
 async def kept_in(notes: NotesTable) -> AsyncGenerator[HeldNote, None]:
-    """The notes of one bookie as of its last checkpoint, page by page."""
+    """Yields the notes of one bookie as of its last checkpoint, page by page."""
     first, is_last = (0, 0), False
     while not is_last:
         page, is_last = await in_thread(notes.page, *first)
@@ -74,7 +74,7 @@ async def kept_in(notes: NotesTable) -> AsyncGenerator[HeldNote, None]:
 
 
 class _Stream:
-    """The notes of one bookie, with a look at the next one."""
+    """The notes of one bookie, with look-ahead to the next one."""
 
     def __init__(self, bookie: BookieRef, notes: AsyncGenerator[HeldNote, None]) -> None:
         self._bookie = bookie
@@ -85,7 +85,7 @@ class _Stream:
         self.head = await anext(self._notes, None)
 
     async def take(self, ledger_id: int) -> list[NotedBy]:
-        """Takes all of its notes of this ledger; notes of earlier ledgers must have been taken."""
+        """Takes all of the bookie's notes of this ledger; its notes of earlier ledgers must have been taken."""
         taken = []
         while self.head is not None and self.head.ledger_id == ledger_id:
             try:
@@ -100,7 +100,7 @@ class _Stream:
 async def differences(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> AsyncIterator[Difference]:
-    """Yields the ledgers that the bookies know better, by id. Raises MetadataError."""
+    """Yields the ledgers of which the bookies have a later state, by id. Raises MetadataError."""
     ledgers = LedgerStore(store)
     streams = [_Stream(bookie, stream) for bookie, stream in notes.items()]
     await asyncio.gather(*(stream.advance() for stream in streams))
@@ -135,7 +135,7 @@ async def _difference(
 
 
 def _better(found: VersionedRecord | Tombstone | None, noted: list[NotedBy]) -> LedgerRecord | None:
-    """The later record; None also if the ledger is known to be deleted, or its notes fit no record."""
+    """Returns the later record; None also if the ledger is known to be deleted, or its notes fit no record."""
     if isinstance(found, Tombstone):
         return None
     try:
@@ -156,8 +156,8 @@ async def _now(ledgers: LedgerStore, ledger_id: int) -> VersionedRecord | Tombst
 async def bring_up(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> int:
-    """Writes the records that `differences` yields, by compare-and-swap; returns their number. Then no id is used
-    twice.
+    """Writes the records that `differences` yields, by compare-and-swap; returns the number of records. Afterwards, no
+    id is used twice.
 
     Raises MetadataError: the records written so far remain, and another run can write the rest.
     """

@@ -20,8 +20,8 @@ EVERYTHING = EntryRange(0, ENTRY_MAX)
 class PlacedEntries:
     """The entries that one fragment places at one bookie: those of [first_entry, last_entry] that its position holds.
 
-    Position p holds entry i if (p − i) mod E < Qw. So of every E entries it holds Qw in a row, and all of them if the
-    ledger is not striped.
+    Position p holds entry i if (p − i) mod E < Qw. So it holds Qw consecutive entries out of every E, and all of them
+    if the ledger is not striped.
     """
 
     first_entry: int
@@ -31,7 +31,7 @@ class PlacedEntries:
 
     @property
     def is_striped(self) -> bool:
-        """Whether some entries of the range are at other bookies only."""
+        """Whether some entries of the range are placed only at other bookies."""
         return self.shape.ensemble_size > self.shape.write_quorum
 
     def holds(self, entry_id: int) -> bool:
@@ -39,22 +39,24 @@ class PlacedEntries:
         return self._turn(entry_id) < self.shape.write_quorum
 
     def first_from(self, entry_id: int) -> int:
-        """The first entry placed here from this one on; it may lie past the range."""
+        """Returns the first entry placed here from `entry_id` on; it may lie after the range."""
         return entry_id + max(0, self._turn(entry_id) - self.shape.write_quorum + 1)
 
     def last_until(self, entry_id: int) -> int:
-        """The last entry placed here up to this one; it may lie before the range."""
+        """Returns the last entry placed here up to `entry_id`; it may lie before the range."""
         turn = self._turn(entry_id)
         return entry_id if turn < self.shape.write_quorum else entry_id - self.shape.ensemble_size + turn
 
     def between(self, first_entry: int, last_entry: int) -> EntryRange | None:
-        """From the first to the last entry of [first_entry, last_entry] placed here; None if there is none."""
+        """Returns the range from the first to the last entry of [first_entry, last_entry] placed here; None if there is
+        none."""
         first = self.first_from(max(first_entry, self.first_entry))
         last = self.last_until(min(last_entry, self.last_entry))
         return EntryRange(first, last) if first <= last else None
 
     def ids(self, first_entry: int, last_entry: int) -> set[int]:
-        """Every entry of this part of the range that is placed here, one by one; the part must be of bounded size."""
+        """Returns every entry of this part of the range that is placed here, one by one; the part must be of bounded
+        size."""
         found: set[int] = set()
         for first in range(first_entry, min(last_entry + 1, first_entry + self.shape.ensemble_size)):
             if self.holds(first):
@@ -70,7 +72,7 @@ EVERY_ENTRY = PlacedEntries(0, ENTRY_MAX, 0, Shape(1, 1, 1))
 
 
 def shares(record: LedgerRecord, bookie: BookieRef) -> list[PlacedEntries]:
-    """The shares of this bookie, with this incarnation, in each fragment that names it, by ascending entries."""
+    """Returns the shares of this incarnation of the bookie in each fragment that names it, by ascending entries."""
     return [
         share
         for share in _named(record, bookie)
@@ -83,7 +85,7 @@ Part = tuple[PlacedEntries, EntryRange]
 
 
 def parts(record: LedgerRecord, bookie: BookieRef, spans: Sequence[EntryRange]) -> list[Part]:
-    """The parts of these spans, ascending and disjoint, that are placed at this bookie, by ascending entries."""
+    """Returns the parts of these ascending, disjoint spans that are placed at this bookie, by ascending entries."""
     found: list[Part] = []
     begin = 0
     for share in shares(record, bookie):

@@ -1,4 +1,5 @@
-"""Finds ledgers that were closed too early: before entries that a bookie has the writer's last-add-confirmed of."""
+"""Finds ledgers that were closed too early: before entries that a last-add-confirmed on a bookie proves to be
+confirmed."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from ...storage.bookie import Bookie
 
 
 def is_closed_early(bookie: Bookie, record: LedgerRecord) -> bool:
-    """Whether this bookie proves an entry past the end of a closed ledger to be confirmed.
+    """Whether this bookie can prove that an entry past the end of a closed ledger was confirmed.
 
     A recovery on metadata that had gone back to an older copy can cause this (rule W8). Entries whose loss an operator
     accepted explicitly (`LedgerRecord.accepted_loss`) do not count.

@@ -1,8 +1,8 @@
-"""Ids of ledgers that a bookie holds and the metadata does not know: none of them may be used again.
+"""Ids of ledgers that a bookie holds and that the metadata does not have: none of them may be used again.
 
 The counter of ledger ids has gone back with the metadata. If an id were used again, bookies would already hold entries
-of the new ledger: those of the old one. The records of older ledgers in the copy may be outdated, too. So the cluster
-holds back until an operator has looked (`metadata/backup/hold.py`).
+under the new ledger's id: those of the old ledger. The records of older ledgers in the copy may be outdated, too. So
+the cluster holds back until an operator has checked (`metadata/backup/hold.py`).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from metadata.store import MetadataStore, list_all
 log = logging.getLogger(__name__)
 
 ASKED_MAX = 100
-"""Ids that are looked up one by one, the highest first; lower ones are found by a listing."""
+"""Ids that are looked up one by one, the highest first; lower ids are checked by a listing."""
 
 COUNTED_MAX = 2**62
-"""Counted ids stay below this number; callers chose the ids from there on."""
+"""Counted ids stay below this number; callers choose the ids from there on."""
 
 
 async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[int]) -> None:
-    """Moves the id counter past every ledger that the bookie holds and the metadata has no key for.
+    """Moves the id counter past every ledger that the bookie holds and that has no key in the metadata.
 
     `bookie_id`: the bookie that sets the hold, if one is needed. `held`: the ids of the bookie's ledgers, ascending.
     """
@@ -52,7 +52,7 @@ async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[
 
 
 async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int | None:
-    """The highest of these ledgers, ascending, that the metadata has no key for."""
+    """Returns the highest of these ledgers, given in ascending order, that has no key in the metadata."""
     for ledger_id in reversed(held[-ASKED_MAX:]):
         if await store.get(keys.ledger(ledger_id)) is None:
             return ledger_id
@@ -60,7 +60,8 @@ async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int 
 
 
 async def _highest_not_listed(store: MetadataStore, held: Sequence[int]) -> int | None:
-    """The same by one listing, because looking up a million ids that applications chose would take minutes."""
+    """Returns the highest of these ledgers without a key, by one listing, because looking up a million ids that
+    applications chose would take minutes."""
     highest, at = None, 0
     before = keys.ledger(held[0] - 1) if held[0] else None
     async with aclosing(list_all(store, keys.LEDGERS, after=before)) as listed:

@@ -1,1 +1,1 @@
-"""The auditor's work on logs: retention, and deleting ledgers that no log needs."""
+"""The auditor's work on logs: retention, and the deletion of ledgers that no log needs."""

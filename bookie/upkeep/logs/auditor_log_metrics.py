@@ -40,7 +40,8 @@ GONE_LEDGERS = LOGS.counter("retention_ledgers", "Ledgers of these records that 
 
 
 def of_logs(rounds: RetentionRounds) -> Iterator[Metric]:
-    """Metrics of the last complete round; for a candidate that is not elected, of the last one while it was."""
+    """Yields the metrics of the last complete round; for a candidate that is not elected, of the last one while it
+    was."""
     yield from _of_positions(rounds)
     totals = rounds.totals
     yield SILENT.of(len(rounds.silent_cursors))

@@ -32,7 +32,7 @@ from .silence_counts import SilenceCounts
 log = logging.getLogger(__name__)
 
 ROUND_SECONDS = 60.0
-"""Minimum seconds from the beginning of one round to the next."""
+"""Minimum seconds from the start of one round to the start of the next."""
 
 LOGS_PER_PAGE = 100
 """Logs read at once."""
@@ -41,8 +41,8 @@ LOGS_AT_ONCE = 20
 """Logs of a page that are examined and truncated concurrently."""
 
 LOOK_SECONDS_MAX = 2.0
-"""After this time with logs, an auditor turns to other work. About 10,000 logs take three such looks, so a round ends
-within ROUND_SECONDS; a round of many more logs takes longer."""
+"""After spending this time on logs, an auditor turns to other work. About 10,000 logs take three such looks, so a round
+ends within ROUND_SECONDS; a round of many more logs takes longer."""
 
 SILENT_NAMED_MAX = 32
 """Maximum number of silent cursors reported by name."""
@@ -60,7 +60,8 @@ class Totals:
 
 @dataclass(slots=True)
 class _Known:
-    """An auditor's memory of a log between rounds. `clean_through`: ledgers of truncated records before it are gone."""
+    """What an auditor remembers of a log between rounds. `clean_through`: the ledgers of truncated records before this
+    position are gone."""
 
     counts: SilenceCounts = field(default_factory=SilenceCounts)
     logged_silent: set[str] = field(default_factory=set)
@@ -69,7 +70,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Round:
-    """Findings of the running round so far."""
+    """Findings of the current round so far."""
 
     met: set[bytes] = field(default_factory=set)
     logs: list[LogSight] = field(default_factory=list)
@@ -162,7 +163,8 @@ class RetentionRounds:
         await self._clean(chain)
 
     async def _counted(self, retained: RetentionView) -> list[CountedCursor]:
-        """The named cursors with their silences, as far as this auditor knows; records those silences."""
+        """Returns the named cursors with their silences, as far as this auditor has counted them; records those
+        silences."""
         identity = retained.record.identity
         counts = self._of(identity).counts
         silent_ms = counts.look(retained.silences, retained.behind, self._seconds())
@@ -222,7 +224,7 @@ class RetentionRounds:
         )
 
     async def _clean(self, chain: _Chain) -> None:
-        """Deletes the ledgers of truncated records. Looks nothing up if that was done already."""
+        """Deletes the ledgers of truncated records. Looks nothing up if they were deleted already."""
         record, known = chain.record, self._of(chain.record.identity)
         if known.clean_through == record.first_position and not record.obsolete:
             return

@@ -1,7 +1,8 @@
 """Counts the time for which the cursors of one log have not moved, by the auditor's own monotonic clock. Pure.
 
-No consumer's clock is used. An auditor adds the time between two of its looks to the times that earlier auditors have
-recorded, as long as neither the cursor nor the record changes; so two simultaneous auditors do not count twice.
+Consumers' clocks are not used. An auditor adds the time between two of its looks to the times that earlier auditors
+have recorded, as long as neither the cursor nor the record changes; so two simultaneous auditors do not count the same
+time twice.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Mapping
 from metadata.records.logs.silences import Silence, Silences
 
 LOOK_SECONDS_MAX = 600.0
-"""Counts at most this much of the time between two looks: the auditor, or the metadata, may have been away."""
+"""At most this much of the time between two looks is counted: the auditor, or the metadata, may have been away."""
 
 TELL_MS = 60_000
 TELL_SHARE = 100
-"""A silence is recorded when it has grown by TELL_MS, and by one part in TELL_SHARE."""
+"""A silence is recorded when it has grown by TELL_MS and by one part in TELL_SHARE."""
 
 
 class SilenceCounts:
-    """Silences that one auditor has counted for one log and not recorded yet."""
+    """Silences that one auditor has counted for one log but not recorded yet."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0
@@ -28,7 +29,8 @@ class SilenceCounts:
         self._unrecorded_ms: dict[str, float] = {}
 
     def look(self, recorded: Silences, behind: Mapping[str, int], now: float) -> dict[str, int]:
-        """The silence in milliseconds of each cursor in `behind`, which maps names to versions of cursor records."""
+        """Returns the silence in milliseconds of each cursor in `behind`, which maps names to versions of cursor
+        records."""
         passed_ms = min(now - self._looked_at, LOOK_SECONDS_MAX) * 1000
         is_ours = recorded.version == self._recorded_at
         self._unrecorded_ms = {
@@ -44,7 +46,7 @@ class SilenceCounts:
         }
 
     def to_record(self, silent_ms: Mapping[str, int]) -> dict[str, Silence] | None:
-        """The silences to record, after a look that returned `silent_ms`; None while they are not worth a change."""
+        """Returns the silences to record, after a look that returned `silent_ms`; None if they grew too little."""
         if not any(self._has_grown(name, ms) for name, ms in silent_ms.items()):
             return None
         return {name: Silence(self._seen[name], ms) for name, ms in silent_ms.items() if ms}

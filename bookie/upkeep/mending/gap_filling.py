@@ -1,6 +1,6 @@
 """Fills gaps of one ledger from the other replicas, and removes unreadable frames from the index.
 
-In this order, so that a crash at any point leaves the present entries, or more:
+This happens in the following order, so that a crash at any point leaves the entries that were here, or more:
 
 1. Missing entries are fetched and stored, synced.
 2. An unreadable frame is removed from the index when every entry of its span that is placed here has been looked for
@@ -30,10 +30,10 @@ from ..repair_client import Peers, PeersFailed
 from ..reports import RepairProgress, Tally
 
 STORE_BYTES = 4 * 1024 * 1024
-"""Approximate bytes stored at once."""
+"""Approximate number of bytes stored at once."""
 
 FAILURES_MAX = 16
-"""After this number of entries that no replica returns, a ledger is postponed, because its bookies may be down."""
+"""After this number of entries that no replica returns, the ledger is postponed, because its bookies may be down."""
 
 HOLDS_ANOTHER = (
     "another ledger is here under this id, and stays: the metadata went back to an older copy; give the position to "
@@ -47,7 +47,7 @@ NOT_CLOSED = (
 
 
 class _GivenUp(Exception):
-    """Skips the rest of the ledger for this time."""
+    """Skips the rest of the ledger for now."""
 
 
 class Mender:
@@ -71,15 +71,15 @@ class Mender:
         unreadable: Iterable[FrameLocation] = (),
         verify: bool = True,
     ) -> None:
-        """Reads every frame that may hold entries of these parts, and fetches entries that are in none of them.
+        """Reads every frame that may hold entries of these parts, and fetches entries that are in none of these frames.
 
         Without `verify`, the index is trusted for frames without holes.
 
-        Entries that could not be fetched are in the tally. `parts` ascend. Within `examined`, they include everything
-        that is placed here: unreadable frames within it, and those in `unreadable`, are removed from the index, which
-        has committed this when the call returns. Raises DiskIsFull; entries stored before that remain.
+        Entries that could not be fetched are in the tally. `parts` are in ascending order. Within `examined`, they
+        include everything that is placed here: unreadable frames within it, and those in `unreadable`, are removed from
+        the index, which has committed this when the call returns. Raises DiskIsFull; entries stored before that remain.
         """
-        # Frames of another ledger fill none of its gaps, and no entries may be stored beside them.
+        # Frames of another ledger with this id fill none of its gaps, and no entries may be stored beside them.
         if self._bookie.holds_another(record):
             tally.fail(HOLDS_ANOTHER)
             return
@@ -134,7 +134,7 @@ class Mender:
         assert at == gap.last_entry + 1
 
     def _next_after(self, failed: PeersFailed, share: PlacedEntries, at: int, tally: Tally) -> int:
-        """The entry to continue with after one that no replica returned."""
+        """Returns the entry to continue with after one that no replica returned."""
         tally.failures += 1
         entry_id = failed.entry_id
         if entry_id is None or tally.failures == FAILURES_MAX:
@@ -150,7 +150,7 @@ class Mender:
     # --- storing ----------------------------------------------------------------------------
 
     async def _store(self, record: LedgerRecord, columns: Columns, tally: Tally) -> None:
-        """Stores entries; on disk when it returns."""
+        """Stores entries; they are on disk when it returns."""
         batch: list[BookieLogRecord] = []
         size = 0
         for frame in frames_of(columns):
@@ -166,7 +166,7 @@ class Mender:
 
     async def _store_batch(self, batch: Sequence[BookieLogRecord]) -> None:
         await self._bookie.intake.room()
-        # The last space of a nearly full disk is for requests that cannot wait (rule B4).
+        # The last free space of a nearly full disk is reserved for requests that cannot wait (rule B4).
         if self._bookie.space.why_read_only:
             raise DiskIsFull(self._bookie.space.why_read_only)
         await self._bookie.store(batch)

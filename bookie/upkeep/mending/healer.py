@@ -1,14 +1,14 @@
-"""Re-replicates one ledger to one bookie: fetches entries that it lacks, and takes over positions from others.
+"""Re-replicates one ledger to one bookie: fetches entries that it lacks, and takes over positions from other bookies.
 
 Each change happens in this order, so that a crash at any point leaves either the old record, under which the copied
 entries are garbage (`collector.py` drops it, under the lock that is held here), or the new record with every entry
 here:
 
-1. All entries of the positions are fetched and stored here, synced; those that are here already count.
+1. All entries of the positions are fetched and stored here, synced, except those that are here already.
 2. One compare-and-swap records that this bookie holds them. On a conflict it starts over.
 3. The record's notes are stored here.
 
-No copy that counts is ever dropped before another one counts.
+A copy that counts is never dropped before another one counts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .gap_filling import Mender
 from .replication_task import Reason, ReplicationTask
 
 COPIED_FROM_ITSELF = (Reason.DRAINING, Reason.MOVED, Reason.MISPLACED)
-"""Reasons to copy although the old copy can be read."""
+"""Reasons to make a copy although the old copy can be read."""
 
 Chosen = Callable[[LedgerRecord], Sequence[ReplicationTask]]
 """Chooses the replication tasks of a record that this bookie is to serve."""
@@ -77,7 +77,7 @@ class Healer:
     async def _healed(
         self, record: LedgerRecord, healed: LedgerRecord, task: ReplicationTask, tally: Tally
     ) -> LedgerRecord:
-        """The record after this task; unchanged if entries could not be fetched."""
+        """Returns the record after this task; unchanged if entries could not be fetched."""
         mine = Tally(tally.ledger_id)
         part, first = record.closed_part(), task.fragment.first_entry
         assert part is not None
@@ -93,7 +93,8 @@ class Healer:
 
 
 def _parts(part: LedgerRecord, task: ReplicationTask, *, only_lacking: bool) -> list[Part]:
-    """The parts to fetch: those that the fragment places at the bookie or, on that very bookie, may lack."""
+    """Returns the parts to fetch: those that the fragment places at the task's bookie; with `only_lacking`, only those
+    that the bookie may lack."""
     held = [share for share in shares(part, task.bookie) if share.first_entry == task.fragment.first_entry]
     lack = task.fragment.lacking_at(task.position) if only_lacking else None
     first, last = (

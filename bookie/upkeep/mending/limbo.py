@@ -1,8 +1,8 @@
 """Puts ledgers into limbo on a bookie that lost an unknown part of its log: it vouches for none of them (rule R6).
 
-Before the bookie serves, it puts every ledger that the metadata places on it into limbo, on disk: absent
-entries are then UNKNOWN, never "no such entry". It also fences each of them, because the lost part may have had
-its fence. This includes closed ledgers, or their old writers could still find an ack quorum past the end.
+Before the bookie serves, it puts every ledger that the metadata places on it into limbo, on disk: absent entries are
+then UNKNOWN, never "no such entry". It also fences each of these ledgers, because the lost part may have contained
+their fences. This includes closed ledgers; otherwise their old writers could still find an ack quorum past the end.
 `repair.py` takes ledgers out of limbo again; fences stay.
 """
 
@@ -25,14 +25,15 @@ from ...storage.core import state_record
 log = logging.getLogger(__name__)
 
 LEDGERS_PER_BATCH = 1000
-"""Ledgers whose states are synced together."""
+"""Ledgers whose states are synced in one batch."""
 
 
 async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> int:
-    """Puts every ledger that the metadata places here into limbo; returns their number. Durable when it returns.
+    """Puts every ledger that the metadata places here into limbo; returns the number of ledgers. Durable when it
+    returns.
 
-    Includes ledgers whose record cannot be decoded, because it may place them here. Raises MetadataError if the listing
-    fails; in that case the bookie must not serve.
+    Includes ledgers whose records cannot be decoded, because they may be placed here. Raises MetadataError if the
+    listing fails; in that case the bookie must not serve.
     """
     count, batch, unknown = 0, list[BookieLogRecord](), list[BadRecord]()
     async for found in ledgers.list(on_unreadable=unknown.append):
@@ -69,7 +70,7 @@ def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[BookieLogRecord]
 
 def _in_limbo(bookie: Bookie, record: LedgerRecord) -> BookieLogRecord:
     state = bookie.states.hold(record.ledger_id)
-    state.fence = Fence.DURABLE  # the bookie serves no request until it is
+    state.fence = Fence.DURABLE  # the bookie serves no requests until it is durable
     state.limbo = True
     state.learn(record.verifier, record.identity)
     return state_record(state)

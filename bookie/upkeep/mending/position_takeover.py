@@ -30,7 +30,7 @@ MayTake = Callable[[ReplicationTask], bool]
 
 
 class PositionTakeover:
-    """Replaces every `bookie_id` that is not in `alive` by `me`. Callers hold the lock of all upkeep."""
+    """Replaces every incarnation of `bookie_id` that is not in `alive` by `me`. Callers hold the lock of all upkeep."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class PositionTakeover:
         self._may_take = may_take
 
     async def ledgers(self) -> Sequence[int]:
-        """The ledgers that name the lost bookie. Raises MetadataError."""
+        """Returns the ledgers that name the lost bookie. Raises MetadataError."""
         found = array("q")
         async for one in self._ledgers.list():
             if self._lost(one.record):
@@ -72,7 +72,7 @@ class PositionTakeover:
             self._record_remaining(record, tally)
 
     def _must_be_closed(self, record: LedgerRecord) -> bool:
-        """Whether to recover it first, because a live writer would have replaced the lost bookie."""
+        """Whether to recover the ledger first: a live writer would have replaced the lost bookie."""
         in_use = record.fragments[-1].ensemble
         is_named = any(one in in_use for one in self._lost(record))
         return record.state is LedgerState.IN_RECOVERY or (not record.is_closed and is_named)
@@ -84,7 +84,7 @@ class PositionTakeover:
         return task.fragment.admits(self._me, in_place_of=task.bookie)
 
     def _needs(self, record: LedgerRecord) -> list[ReplicationTask]:
-        """The lost bookies' positions in the closed part of the ledger."""
+        """Returns the tasks for the lost bookies' positions in the closed part of the ledger."""
         part, lost = record.closed_part(), self._lost(record)
         spans = () if part is None else part.spans()
         return [
@@ -109,6 +109,6 @@ class PositionTakeover:
                 )
 
     def _lost(self, record: LedgerRecord) -> list[BookieRef]:
-        """Incarnations of the lost name in the record that are not alive."""
+        """Returns the incarnations of the lost name in the record that are not alive."""
         named = {bookie for fragment in record.fragments for bookie in fragment.ensemble}
         return sorted(one for one in named if one.bookie_id == self._bookie_id and one not in self._alive)

@@ -1,13 +1,14 @@
-"""Repair: copies entries that the metadata places on this bookie, and its disk lacks, from other replicas (rule R6).
+"""Repair: copies from other replicas the entries that the metadata places on this bookie and that its disk lacks (rule
+R6).
 
-A ledger leaves limbo in this order, so that a crash at any point leaves it in limbo, or all of it here:
+A ledger leaves limbo in this order, so that a crash at any point leaves the ledger either in limbo or complete here:
 
 1. It is closed, by recovery if necessary, because only a closed ledger has an end up to which it can be complete.
-2. Every frame of it here is read; missing entries are fetched and stored, synced.
-3. A STATE record without limbo is synced; only then the bookie answers "no such entry" again.
+2. Every frame of the ledger here is read; missing entries are fetched and stored, synced.
+3. A STATE record without limbo is synced; only then does the bookie answer "no such entry" again.
 
-A ledger whose entries could not all be fetched stays in limbo and is reported; the next repair reuses the entries that
-this one has copied.
+If not all entries of a ledger could be fetched, it stays in limbo and is reported; the next repair reuses the entries
+that were copied.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Restorer:
         self._records.clear()
 
     async def put_back(self, ledger_id: int, places: Sequence[FrameLocation]) -> int:
-        """Adds those of these frames to the index whose entries are missing here; returns their number.
+        """Adds those of these frames whose entries are missing here to the index; returns the number of frames.
 
         The index has committed them when this returns. Raises MetadataError.
         """
@@ -92,7 +93,7 @@ class Restorer:
         frame = await in_thread(read_frame, self._bookie.files, ledger_id, place, record.identity)
         if not isinstance(
             frame, Columns
-        ):  # its segment was deleted before we had the lock, or it is another ledger's
+        ):  # its segment was deleted before we had the lock, or the frame is another ledger's
             return False
         self._bookie.index.add(ledger_id, place)
         segment, offset = place_of(place.position)
@@ -115,9 +116,9 @@ COULD_NOT = (PeersFailed, MetadataError, DiskIsFull)
 
 
 class Repair:
-    """Repairs one bookie. Callers hold the lock of all upkeep; `progress` may be read meanwhile.
+    """Repairs one bookie. Callers hold the lock of all upkeep; `progress` may be read in the meantime.
 
-    `me` is the bookie as named in the metadata. The rate limit is for reads and fetches together.
+    `me` is the bookie as named in the metadata. The rate limit applies to reads and fetches in total.
     """
 
     def __init__(
@@ -139,7 +140,8 @@ class Repair:
     async def missing(
         self, record: LedgerRecord, *, within: EntryRange = EVERYTHING, verify: bool = False
     ) -> list[EntryRange]:
-        """Gaps (`entry_ranges.py`): entries in `within` that the metadata places here and this bookie cannot read.
+        """Returns the gaps (`entry_ranges.py`): entries in `within` that the metadata places here and this bookie
+        cannot read.
 
         With `verify`, each frame is read. Otherwise the index is trusted for frames without holes. A ledger that is not
         closed has no end, so `within` must bound the search.
@@ -175,7 +177,7 @@ class Repair:
             raise BookieError(f"ledger {record.ledger_id} could not be fenced here: {status} {detail}")
 
     async def repair_limbo(self) -> RepairReport:
-        """Repairs all ledgers in limbo, one after the other. Raises the same errors as `repair_ledger`."""
+        """Repairs all ledgers in limbo, one after another. Raises the same errors as `repair_ledger`."""
         await self._bookie.checkpoint()
         ledger_ids = await in_thread(self._in_limbo)
         summary = self._begin(len(ledger_ids))
@@ -186,7 +188,8 @@ class Repair:
         return summary.report()
 
     async def mend(self, ledger_id: int, suspected: Sequence[FrameLocation]) -> Tally:
-        """Replaces the unreadable ones of these frames: fetches their entries placed here, and removes the frames.
+        """Replaces those of the suspected frames that are unreadable: fetches their entries placed here, and removes
+        the frames.
 
         Recovers nothing. A frame of a ledger that is not closed stays, an I/O error for its readers, unless another
         frame here has its entries. Raises the same errors as `repair_ledger`.
@@ -210,9 +213,9 @@ class Repair:
     ) -> RepairReport:
         """Takes over the positions of a lost bookie of this name, including those of its own former incarnations.
 
-        `living` is the incarnation that is registered under the name, None if none is; positions of that incarnation,
-        and of this bookie itself, stay. Every entry is on disk here before the metadata names this bookie. Fragments
-        that name this bookie already are left alone, and reported; so are those that `may_take` rejects. Raises
+        `living` is the incarnation that is registered under the name, or None; positions of that incarnation, and of
+        this bookie itself, stay. Every entry is on disk here before the metadata names this bookie. Fragments that
+        already name this bookie are left unchanged and reported; so are those that `may_take` rejects. Raises
         MetadataError if the ledgers cannot be listed, in which case nothing was done; otherwise the same errors as
         `repair_ledger`.
         """
@@ -242,14 +245,14 @@ class Repair:
 
     async def _replace(self, record: LedgerRecord, bad: Sequence[FrameLocation], tally: Tally) -> None:
         spans = merged(map(span_of, bad))
-        # A recovery may have written entries here that it places here only when it closes the ledger (rule R4).
+        # A recovery may have written entries here that the record places here only once it closes the ledger (rule R4).
         wanted = [(EVERY_ENTRY, span) for span in spans]
         if record.is_closed:
             wanted = parts(record, self._me, spans)
         await self.mender.fill(record, wanted, tally, without=self._me, examined=spans, unreadable=bad)
 
     async def _ended(self, ledger_id: int, tally: Tally) -> LedgerRecord | None:
-        """The ledger's part that is placed here, as a closed ledger; None if it is deleted.
+        """Returns the ledger's part that is placed here, as a closed ledger; None if it is deleted.
 
         Does not close a ledger whose writer may continue without this bookie, because nothing is written to this
         bookie's part any longer.
@@ -263,11 +266,11 @@ class Repair:
         return record
 
     def _may_be_fenced(self, record: LedgerRecord) -> bool:
-        # We refuse a writer whose last ensemble names us already: a ledger in limbo is fenced.
+        # A writer whose last ensemble names us is refused already: a ledger in limbo is fenced.
         return record.state is LedgerState.IN_RECOVERY or self._me in record.fragments[-1].ensemble
 
     async def _leave_limbo(self, ledger_id: int) -> None:
-        """Clears limbo; on disk when it returns. The state in memory follows the record."""
+        """Clears limbo; this is on disk when it returns. The state in memory follows the record."""
         state = self._bookie.states.peek(ledger_id)
         if state.limbo:
             await self._bookie.store([state_record(replace(state, limbo=False))])

@@ -21,7 +21,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReplicationTask:
-    """The copy of one fragment at this position. Its ledger has this write quorum."""
+    """The copy of one fragment at this position, and its ledger's write quorum."""
 
     fragment: Fragment
     last_entry: int

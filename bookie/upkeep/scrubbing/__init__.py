@@ -1,1 +1,1 @@
-"""Scrubbing: reads everything on disk periodically to find bit rot, and repairs it."""
+"""Scrubbing: periodically reads everything on disk to find bit rot, and repairs it."""

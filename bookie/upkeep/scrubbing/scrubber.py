@@ -47,7 +47,7 @@ from .segment_check import DamagedRange, check_segment
 #
 # The audit takes the index's byte counts of a segment before the check, and subtracts the live frames that the check
 # finds. If a ledger's count reaches zero, every frame that the index points to is there and intact. If not, frames
-# may be damaged, may be elsewhere, or may have been moved meanwhile; they are checked one by one.
+# may be damaged, elsewhere, or moved in the meantime; they are checked one by one.
 
 COPIES_LOOKED_AT_MAX = 4096
 """Maximum number of index entries that are compared with a frame that the index does not point to."""
@@ -61,9 +61,9 @@ class Audit:
         self._left = Counter({n: held.frame_bytes for n, held in index.usage.of(segment).items()})
 
     def hidden(self, frames: Sequence[Frame]) -> list[Frame]:
-        """Counts frames of the log; returns those that the index has neither here nor elsewhere.
+        """Counts frames of the log; returns those that the index has neither at this place nor elsewhere.
 
-        Returns only frames of ledgers that the index knows. The metadata decides whether the index should have them.
+        Returns only frames of ledgers that the index contains. The metadata decides whether the index should have them.
         """
         hidden: list[Frame] = []
         for (ledger_id, place), alive in zip(frames, self._index.still_points_to(frames), strict=True):
@@ -74,7 +74,7 @@ class Audit:
         return hidden
 
     def suspects(self) -> list[int]:
-        """After the check: ledgers with frames in the segment that are not accounted for."""
+        """Returns, after the check, the ledgers with frames in the segment that are not accounted for."""
         return [ledger_id for ledger_id, left in self._left.items() if left]
 
     def _is_nowhere(self, ledger_id: int, place: FrameLocation) -> bool:
@@ -94,13 +94,13 @@ PAUSE_SECONDS_MIN = 1.0
 """Minimum pause between two passes."""
 
 STRETCHES_NAMED_MAX = 1000
-"""Damaged stretches of one segment that are listed; more are only counted."""
+"""Damaged stretches of one segment that are listed; any more are only counted."""
 
 STRETCHES_REMEMBERED_MAX = 100_000
-"""Maximum number of damaged stretches that this process remembers as handled, and that are still in the log."""
+"""Maximum number of damaged stretches still in the log that this process remembers as handled."""
 
 LEDGERS_PER_STEP = 100
-"""Ledgers whose rows in the index are summed up in one step."""
+"""Ledgers whose index rows are summed in one step."""
 
 NOT_WHOLE = (
     "the index has rotted: lost frames of this ledger that were found are restored, but only a rebuild finds all; "
@@ -109,8 +109,8 @@ NOT_WHOLE = (
 
 
 class Scrubber:
-    """Scrubs one bookie. Callers of `scrub_once` do not hold `upkeep`, the lock of all upkeep; nor is it held for
-    `report_unread`."""
+    """Scrubs one bookie. Callers of `scrub_once` do not hold `upkeep`, the lock of all upkeep; it is not held during
+    `report_unread` either."""
 
     def __init__(
         self,
@@ -149,7 +149,8 @@ class Scrubber:
         )
 
     async def scrub_once(self) -> ScrubReport:
-        """Runs one pass over everything that is synced when it begins. Repairs damage, or reports why it could not.
+        """Runs one pass over everything that is synced when the pass begins. Repairs damage, or reports why it could
+        not.
 
         Raises LogFailed and IndexUnusable. Raises MetadataError if unread entries could not be written to the records.
         """
@@ -190,7 +191,7 @@ class Scrubber:
     async def _scrub(self, segment: int, end: int, this: _Pass) -> None:
         try:
             await self._check_segment(segment, end, this)
-        except FileNotFoundError:  # compacted in the meantime: its frames are in a later one
+        except FileNotFoundError:  # compacted in the meantime: its frames are in a later segment
             return
         except OSError as error:
             log.error("cannot scrub %s: %s", segment_files.name_of(segment), error)

@@ -1,4 +1,4 @@
-"""Verifies every record of a segment, even past damage and on a failing disk, in small steps."""
+"""Verifies every record of a segment, even after damage and on a failing disk, in small steps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ...log.format import (
 from ...log.record_reader import Found, read_record
 
 STEP_BYTES = 1024 * 1024
-"""Bytes read at once; a step ends at the first record that passes it, or at the first damage."""
+"""Bytes read at once; a step ends with the first record that exceeds it, or at the first damage."""
 
 SEARCH_BYTES = 4096
 """Step of the search for the next record, because disks fail to read in blocks."""
@@ -31,7 +31,7 @@ SEARCH_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class DamagedRange:
-    """Damaged bytes [offset, end) of a segment: they held records once, and hold none now."""
+    """Damaged bytes [offset, end) of a segment: they once held records, and now hold none."""
 
     segment: int
     offset: int
@@ -65,7 +65,7 @@ def check_segment(
 ) -> Iterator[CheckStep]:
     """Checks a segment to its end if it is sealed, otherwise to the offset up to which it is `synced`.
 
-    A sealed segment holds nothing but records, and so does the synced part of the newest. For one thread at a time.
+    A sealed segment contains only records, and so does the synced part of the newest one. For one thread at a time.
     Raises FileNotFoundError if the segment does not exist, and OSError if it cannot be opened.
     """
     with closing(disk.open(segment_files.name_of(segment))) as file:
@@ -82,7 +82,7 @@ def check_segment(
 
 
 def _end_of(disk: Disk, segment: int, size: int) -> int:
-    """The end of a sealed segment by the header of the next one, or by its own size."""
+    """Returns the end of a sealed segment, from the header of the next one, or from its own size."""
     try:
         following = segment_files.header_of(disk, segment + 1)
     except OSError:  # deleted just now, or unreadable, which its own check finds
@@ -103,7 +103,7 @@ def _header(file: LogFile, segment: int, incarnation: str) -> CheckStep:
 
 
 def _step(file: LogFile, segment: int, offset: int, end: int) -> CheckStep:
-    """Records from `offset` on; if no record begins there, the stretch up to the next one."""
+    """Returns the records from `offset` on; if no record begins there, the stretch up to the next record."""
     step = CheckStep()
     for found in _records_in(_chunk(file, offset, end), position_of(segment, offset)):
         step.take(found)
@@ -146,7 +146,7 @@ def _record_at(file: LogFile, position: int) -> Found | str:
 
 
 def _next_record(file: LogFile, segment: int, offset: int, end: int) -> int:
-    """The offset of the next record after an unreadable place; `end` if there is none."""
+    """Returns the offset of the next record after an unreadable place; `end` if there is none."""
     # The unreadable record had at least a header.
     for at in _magic_offsets(file, offset + RECORD_HEADER.size, end):
         if isinstance(_record_at(file, position_of(segment, at)), Found):
@@ -155,7 +155,7 @@ def _next_record(file: LogFile, segment: int, offset: int, end: int) -> int:
 
 
 def _magic_offsets(file: LogFile, start: int, end: int) -> Iterator[int]:
-    """Aligned offsets at which a record may begin; skips blocks that the disk cannot read."""
+    """Yields aligned offsets at which a record may begin; skips blocks that the disk cannot read."""
     for offset in range(start, end, SEARCH_BYTES):
         try:
             block = file.read(min(SEARCH_BYTES, end - offset), offset)
