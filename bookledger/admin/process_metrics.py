@@ -12,7 +12,7 @@ from prometheus_client import (
 
 
 def process_registry() -> CollectorRegistry:
-    """A registry with the process's own metrics."""
+    """Returns a registry with the process's own metrics."""
     disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody asks when a counter was made
     registry = CollectorRegistry()
     for collector in (ProcessCollector, PlatformCollector, GCCollector):

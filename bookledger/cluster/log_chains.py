@@ -25,7 +25,7 @@ class BrokenSegment:
 
 
 async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
-    """All broken segments of all logs. Reads every log and every ledger's record. Raises MetadataError."""
+    """Returns all broken segments of all logs. Reads every log and every ledger's record. Raises MetadataError."""
     logs = LogStore(store)
     # Read before the ledgers, so that a segment that is added meanwhile is not examined.
     left = [
@@ -49,7 +49,7 @@ async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
 
 
 def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerRecord]) -> str:
-    """Empty if the segment matches."""
+    """Returns why the segment does not match its log; empty if it does."""
     ledger = found.get(segment.ledger_id)
     if ledger is None:
         return "the ledger does not exist, or belongs to another log"

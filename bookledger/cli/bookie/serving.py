@@ -49,7 +49,8 @@ _OF_MIB = {
 
 
 def config_of(**options: Any) -> BookieConfig:
-    """The configuration from the options of `bookie run`, which have the names of its fields, and the settings file.
+    """Returns the configuration from the options of `bookie run`, which have the names of its fields, and the settings
+    file.
 
     Raises SettingsUsageError.
     """
@@ -84,7 +85,7 @@ class Serving:
         self._as_json = as_json
 
     def run(self, event_loop: EventLoop, traces: str | None) -> None:
-        """Serves until SIGTERM or SIGINT. Raises the error that prevented or ended that."""
+        """Serves until SIGTERM or SIGINT. Raises the error that prevented or ended serving."""
         directory = self._config.data_directory
         with (
             tracing_to(traces, "bookledger-bookie", lambda: read_cookie(directory).bookie_id) as provider,

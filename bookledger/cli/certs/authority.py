@@ -32,7 +32,7 @@ from metadata.secret_file import read_bounded
 AUTHORITY_KEY = "ca-key.pem"
 
 CLOCKS_APART = timedelta(minutes=5)
-"""Certificates are valid from this long before they are made, for hosts whose clocks are behind."""
+"""Certificates are valid from this long before they are issued, for hosts whose clocks are behind."""
 
 COMMON_NAME_CHARACTERS_MAX = 64
 
@@ -122,7 +122,7 @@ class Authority:
         return certificate
 
     def _beside_others(self, path: Path) -> bytes:
-        """The authorities trusted there, plus this one: both are trusted while one replaces the other."""
+        """Returns the authorities in the file at `path`, plus this one: both are trusted while one replaces the other."""
         try:
             trusted = x509.load_pem_x509_certificates(read_bounded(path))
         except FileNotFoundError:
@@ -179,7 +179,7 @@ def _named(name: str) -> x509.Name:
 
 
 def general_name(host: str) -> x509.GeneralName:
-    """An IP address, in brackets or not, or a DNS name. Raises ValueError."""
+    """Converts an IP address, in brackets or not, or a DNS name. Raises ValueError."""
     try:
         address = ipaddress.ip_address(host[1:-1] if host[:1] + host[-1:] == "[]" else host)
     except ValueError:

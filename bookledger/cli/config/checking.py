@@ -39,7 +39,7 @@ LIKENESS = 0.8
 
 
 def check_environment(root: click.Group, faults: Faults) -> None:
-    """Adds a fault for each variable that has a wrong value, and for each that no setting has."""
+    """Adds a fault for each variable that has a wrong value, and for each that belongs to no setting."""
     known = {*COMMON.values(), *OTHERS}
     for table, section in SECTIONS.items():
         with faults.gathering():

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from ledgers import LedgerClient, LedgerError, WriteHandle
 
 IN_FLIGHT_MAX = 512
-"""Appends not yet confirmed, which defines latency here."""
+"""Maximum number of appends not yet confirmed; it determines the latency here."""
 
 LATENCIES_MAX = 2_000_000
 """Number of latencies kept for the percentiles; for a longer file, only the first ones."""
@@ -112,7 +112,7 @@ class FileWriter:
             self._confirmed.add(payload, time.perf_counter() - appended_at)
 
     def _seconds(self) -> float:
-        """Time spent writing, without the pauses."""
+        """Returns the time spent writing, without the pauses."""
         return time.perf_counter() - self._began - self._paused_seconds
 
 

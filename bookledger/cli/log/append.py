@@ -64,7 +64,7 @@ class _Stored:
 
     @contextmanager
     def by(self, writer: LogWriter) -> Iterator[LogWriter]:
-        """Closes the writer; an error describes the records stored so far."""
+        """Closes the writer after the block; an error is raised with a description of the records stored so far."""
         self._writer, self._first = writer, writer.next_position
         try:
             with writer:

@@ -51,7 +51,7 @@ def check_start(first: int | None, since: datetime | None) -> None:
 
 
 def start_of(log: Log, first: int | None, since: datetime | None) -> int:
-    """The first position to print."""
+    """Returns the first position to print."""
     if since is not None:
         return log.position_at(since)
     return log.first_position() if first is None else first

@@ -37,7 +37,7 @@ def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
 
 
 async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
-    """Bookies of the ledger that are not alive, by name."""
+    """Returns the bookies of the ledger that are not alive, by name."""
     found = await LedgerStore(store).read(ledger_id)
     refs = () if found is None else [ref for fragment in found.record.fragments for ref in fragment.ensemble]
     seen = [await whereabouts(store, ref) for ref in sorted(set(refs))]

@@ -15,8 +15,8 @@ from .cluster_survey import check_is_cluster
 
 
 async def check_not_rolled_back(metadata_uris: Iterable[str], how_to_go_on: str) -> None:
-    """Raises LedgerError if one of these is held back. A store that does not answer is left to the caller, which waits
-    for it."""
+    """Raises LedgerError if the metadata at one of these URIs is held back. A store that does not answer is left to the
+    caller, which waits for it."""
     for uri in sorted(set(metadata_uris)):
         try:
             async with opened_store(uri) as store:
@@ -28,7 +28,7 @@ async def check_not_rolled_back(metadata_uris: Iterable[str], how_to_go_on: str)
 
 
 def rollback_check(metadata_uri: str) -> Callable[[str], None]:
-    """`check_not_rolled_back` for one store, for commands without an event loop."""
+    """Returns `check_not_rolled_back` for one store, for commands without an event loop."""
     return lambda how_to_go_on: asyncio.run(check_not_rolled_back([metadata_uri], how_to_go_on))
 
 

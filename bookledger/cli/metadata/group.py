@@ -250,7 +250,7 @@ def _why_held(restored: Restored) -> str:
 
 
 def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | None]]:
-    """Every bookie's report; None for bookies that have not reported yet."""
+    """Returns every bookie's report; None for bookies that have not reported yet."""
 
     async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits | None]]:
         await cluster_there(store)

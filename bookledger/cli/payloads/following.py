@@ -69,7 +69,7 @@ def followed(
 
 
 def at_most(count: int | None, pages: Iterator[P]) -> Iterator[P]:
-    """The pages up to the given number of items; all of them for None."""
+    """Yields the pages up to the given number of items; all of them for None."""
     left = math.inf if count is None else count
     for page in pages:
         yield page if len(page) <= left else page.cut(0, int(left))

@@ -58,7 +58,7 @@ class LastLines:
 
 @contextmanager
 def children_quiet() -> Iterator[LastLines]:
-    """Redirects the stderr of processes started inside the block, for their lifetime, to its LastLines."""
+    """Redirects the stderr of processes started inside the block, for their lifetime, to the LastLines that it yields."""
     readable, writable = os.pipe()
     lines = LastLines(readable)
     sys.stderr.flush()
@@ -80,7 +80,7 @@ STOP_SECONDS_MAX = 15.0
 CANCEL_AGAIN_SECONDS = 0.5
 
 JAVA_ENDS_SECONDS_MAX = 5.0
-"""How long Java may take to exit; it removes its own files meanwhile."""
+"""How long Java may take to exit; it removes its own files in this time."""
 
 
 @dataclass(frozen=True, slots=True)
