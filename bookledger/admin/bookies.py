@@ -20,7 +20,8 @@ STARTING = "the bookie is starting: it waits for the metadata, or reads its log"
 
 
 class Bookies(Collector):
-    """The bookies of a process, `count` of them once all run. Each metric has its bookie's name as the label `bookie`."""
+    """The bookies of a process, `count` of them when all run. Metrics have their bookie's name as the label
+    `bookie`."""
 
     def __init__(self, count: int) -> None:
         self._count = count

@@ -35,7 +35,7 @@ def notify(state: str) -> None:
         address = f"\0{address[1:]}"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-            sock.setblocking(False)  # a missing listener stops no daemon
+            sock.setblocking(False)  # a missing listener must not stop the daemon
             sock.sendto(state.encode(), address)
     except OSError as error:
         log.warning("cannot notify the service manager at %s of %s: %s", os.environ[SOCKET], state, error)

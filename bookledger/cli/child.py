@@ -63,7 +63,7 @@ class Child:
         return self._process.poll() is None
 
     def hear(self) -> dict[str, Any]:
-        """Reads the child's next line. Raises ChildFailed with the child's last stderr line if the child ends instead."""
+        """Reads the child's next line. Raises ChildFailed with its last stderr line if the child ends instead."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
@@ -122,7 +122,7 @@ class Child:
             )
         for file in (self._process.stdin, self._process.stdout, self._stderr):
             if file is not None:
-                with suppress(BrokenPipeError):  # a line that it did not live to read
+                with suppress(BrokenPipeError):  # a line that the child did not read before it ended
                     file.close()
 
     def __enter__(self) -> Self:

@@ -203,7 +203,7 @@ class ProgressBar:
     nothing.
 
     Enter it where the work begins, and call it with each increment: bytes, or `of` something else; with "" it counts
-    nothing and shows only the time. `prints`: the work prints on standard output meanwhile; if that is a terminal,
+    nothing and shows only the time. `prints`: the work prints on standard output; if that is a terminal,
     there is no bar. `is_mostly_quick`: the bar appears after QUICK_SECONDS, from a timer, because the work may hang.
     """
 
@@ -295,7 +295,7 @@ def _bar(title: str, total: int | None, of: str) -> Iterator[Callable[[int], Non
         (TimeElapsedColumn(),) if total is None else (TimeRemainingColumn(compact=True), TextColumn("left"))
     )
     columns = (TextColumn("{task.description}"), BarColumn(20), *(sizes if of == "bytes" else counts), *ends)
-    is_seen = sys.stdout.isatty()  # what is printed elsewhere must not come out on the bar's terminal
+    is_seen = sys.stdout.isatty()  # redirected output must not appear on the bar's terminal
     with Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=is_seen) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)

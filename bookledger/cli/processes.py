@@ -1,6 +1,6 @@
 """Bookies as child processes, for `demo`, `bench` and the tests.
 
-A child serves until its standard input closes, so it ends with its parent, however that ends.
+A child serves until its standard input closes, so it ends with its parent, however the parent ends.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class BookieProcess:
         )
 
     def await_ready(self) -> None:
-        """Waits until the bookie serves. Raises ChildFailed with the last line of the bookie's stderr if it does not."""
+        """Waits until the bookie serves. Raises ChildFailed with the last line of its stderr if it does not."""
         self._port = int(self.child.hear()["address"].rsplit(":", 1)[1])
 
     def start(self) -> None:

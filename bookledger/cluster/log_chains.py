@@ -27,7 +27,7 @@ class BrokenSegment:
 async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
     """Returns all broken segments of all logs. Reads every log and every ledger's record. Raises MetadataError."""
     logs = LogStore(store)
-    # Read before the ledgers, so that a segment that is added meanwhile is not examined.
+    # Read before the ledgers, so that a segment that is added in the meantime is not examined.
     left = [
         (log.record, segment)
         async for log in logs.records()

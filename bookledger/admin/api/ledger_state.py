@@ -49,8 +49,8 @@ async def ledgers(
     """Returns a page, by id, of all ledgers or of those that match the search. `next` is the start of the next page;
     null at the end.
 
-    With order NEWEST the highest ids come first, from `first` downwards, or from the end for 0; a search has no such
-    order.
+    With order NEWEST the highest ids come first, from `first` downwards, or from the end for 0; only for lists
+    without a search.
     """
     wanted = Wanted.of(state, custom, bookie)
     if order == NEWEST and not wanted.is_anything:
@@ -115,7 +115,7 @@ async def _ledger_rows(records: Sequence[LedgerRecord], view: ClusterView, seen:
         custom = _custom(one, CUSTOM_KEYS_LISTED_MAX, CUSTOM_CHARACTERS_LISTED_MAX)
         rows.append({**_ledger_row(one, seen), "condition": worst(copies(one, view)).value, "custom": custom})
         if len(rows) % LEDGERS_A_TURN == 0:
-            await asyncio.sleep(0)  # lets a daemon serve others meanwhile
+            await asyncio.sleep(0)  # lets a daemon serve other requests in between
     return rows
 
 

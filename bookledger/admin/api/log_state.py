@@ -168,7 +168,8 @@ async def _cursors(view: MetadataView, store: MetadataStore, record: LogRecord) 
 
 
 async def _retention(logs: LogStore, record: LogRecord, now_us: int) -> Facts:
-    """Returns what the auditor's next round deletes, the next segment to be deleted, and the cursors that it waits for."""
+    """Returns what the auditor's next round deletes, the next segment to be deleted, and the cursors that it waits
+    for."""
     if not record.retention.is_set:
         return {"goes_before": None, "next": None, "counted_cursors": []}
     found = await look(logs, record)

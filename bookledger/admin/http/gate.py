@@ -1,4 +1,4 @@
-"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with most.
+"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with the most.
 
 Gate        wraps the HTTP library's protocol of one connection: counts the connection, or refuses it with a reason
 knowing     for each request: marks its connection as identified, and as busy
@@ -111,7 +111,7 @@ class Gate(asyncio.Protocol):
 async def knowing(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Marks the connection in the gate as busy with a request."""
     gate = None if request.transport is None else request.transport.get_protocol()
-    if not isinstance(gate, Gate):  # the connection has ended meanwhile
+    if not isinstance(gate, Gate):  # the connection has ended in the meantime
         return await handler(request)
     gate.begins()
     try:

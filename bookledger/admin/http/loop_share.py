@@ -89,7 +89,9 @@ class _Budget:
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX), self._first:
                 wait = self.rate.spend(0.0)
-                while wait > 0:  # answers that end meanwhile may have cost more than their advance payment
+                while (
+                    wait > 0
+                ):  # answers that end in the meantime may have cost more than their advance payment
                     await asyncio.sleep(wait)
                     wait = self.rate.spend(0.0)
                 self.rate.spend(seconds)

@@ -6,10 +6,10 @@
 
 and further pages that the caller passes: the API and the console. Errors are problem documents, and pages for browsers.
 
-With certificates, `bookie/wire/trust/roles` defines who may request what; without, every client that reaches the port
-may read all of it, except web pages that address a loopback port by another host name. The server is read-only.
-Connections, requests, their durations and their share of the event loop are bounded, so that no unknown peer disturbs
-the daemon.
+With certificates, `bookie/wire/trust/roles` defines who may request what; without them, every client that reaches the
+port may read all of it, except web pages that address a loopback port by another host name. The server is read-only.
+Connections, requests, their durations and their share of the event loop are bounded, so that no unknown peer can
+disturb the daemon.
 """
 
 from __future__ import annotations

@@ -155,7 +155,7 @@ def measured(
     say(f"Python: {interpreter()}")
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [measured_baseline(directory, seconds)]
-    gc.freeze()  # as docs/applications.md advises whoever has thousands of futures in flight
+    gc.freeze()  # as docs/applications.md advises for thousands of futures in flight
     results: list[WorkloadResult] = []
     with ExitStack() as stack:
         clusters = [stack.enter_context(plain_cluster(directory / "plain"))]

@@ -203,7 +203,7 @@ def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:
 
 
 def _report(reply: MaintainReply) -> dict[str, Any]:
-    """Returns the bookie's report. Raises LedgerError if the bookie refused or failed, or if the report is malformed."""
+    """Returns the bookie's report. Raises LedgerError if the bookie refused or failed, or the report is malformed."""
     from bookie.wire.messages import Status, status_text
     from ledgers import LedgerError
 

@@ -96,7 +96,7 @@ class Serving:
     async def _serve(self, provider: TracerProvider | None) -> None:
         config = replace(self._config, tracing=provider)
         if self._asked is not None:
-            from ..journal_node.embedded_node import EmbeddedNode  # not needed without one
+            from ..journal_node.embedded_node import EmbeddedNode  # not needed without a node
 
             self._node = EmbeddedNode(self._asked, config)
             config = replace(config, descriptors_elsewhere=self._node.connections_max)
@@ -138,7 +138,7 @@ class Serving:
         sys.stdout.flush()
         systemd.notify(systemd.READY)
         gc.collect()
-        gc.freeze()  # objects alive now live to the end: exempt them from collection
+        gc.freeze()  # objects that exist now last until the end: exempt them from collection
 
     def _say(self, url: str | None, running: RunningBookie) -> None:
         node = None if self._node is None else self._node.describe(running)

@@ -115,14 +115,15 @@ class Authority:
         )
         certificate = unsigned.sign(self._key, hashes.SHA256())
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A process that reloads between the second and the third sees a mismatched key, and keeps its old pair.
+        # A process that reloads between key and certificate sees a mismatched key, and keeps its old pair.
         _put(directory / CA, self._beside_others(directory / CA))
         _put(directory / KEY, _pem_of(key), private=True)
         _put(directory / CERTIFICATE, certificate.public_bytes(Encoding.PEM))
         return certificate
 
     def _beside_others(self, path: Path) -> bytes:
-        """Returns the authorities in the file at `path`, plus this one: both are trusted while one replaces the other."""
+        """Returns the authorities in the file at `path`, plus this one: both are trusted while one replaces the
+        other."""
         try:
             trusted = x509.load_pem_x509_certificates(read_bounded(path))
         except FileNotFoundError:

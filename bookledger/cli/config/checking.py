@@ -118,7 +118,7 @@ def _gathering(faults: Faults) -> Iterator[None]:
 
 def _check_section(settings: Settings, name: str) -> None:
     kind = SECTIONS[name].kind()
-    if required_of(kind):  # by the command that makes it
+    if required_of(kind):  # the command that constructs it gives the required values
         settings.values(name)
     else:
         settings.made(name, kind)
@@ -168,7 +168,7 @@ def _check_shape(command: click.Command, values: Mapping[str, Any], place: str) 
         raise SettingsUsageError(f"{place} {error}") from None
 
 
-# --- what is for all ------------------------------------------------------------------------------
+# --- common settings ------------------------------------------------------------------------------
 
 
 def _check_common(place: str, name: str, value: str) -> None:

@@ -86,7 +86,8 @@ class Settings:
             )
 
     def defaults_of(self, name: str, command: click.Command) -> dict[str, Any]:
-        """Returns the defaults for click's `default_map`. Raises SettingsUsageError for options that the command lacks."""
+        """Returns the defaults for click's `default_map`. Raises SettingsUsageError for options that the command
+        lacks."""
         faults = Faults()
         with translate_to_usage_errors():
             found = self.valid_defaults_of(name, command, faults)
@@ -94,7 +95,7 @@ class Settings:
             return found
 
     def valid_defaults_of(self, name: str, command: click.Command, faults: Faults) -> dict[str, Any]:
-        """Returns the valid defaults of those, and adds the invalid ones to `faults`."""
+        """Returns the valid defaults for click's `default_map`, and adds the invalid ones to `faults`."""
         return self._defaults(command, self.tables.get(name, {}), (name,), faults)
 
     def _defaults(

@@ -129,7 +129,8 @@ class Demo:
         self.findings.expect(changed, "the ensemble did not change when its bookie died")
 
     def _await(self, ledger_id: int, holds: Callable[[LedgerRecord], bool]) -> bool:
-        """Waits up to CHANGE_SECONDS_MAX until the ledger's metadata meets the condition, and returns whether it does."""
+        """Waits up to CHANGE_SECONDS_MAX until the ledger's metadata meets the condition, and returns whether it
+        does."""
         deadline = time.monotonic() + CHANGE_SECONDS_MAX
         with LedgerClient(self._uri) as client:
             while not (there := holds(client.describe_ledger(ledger_id))) and time.monotonic() < deadline:

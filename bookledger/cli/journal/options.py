@@ -104,7 +104,8 @@ class JournalPlace:
                 )
 
     async def _acceptors_in(self, uri: str) -> set[str]:
-        """Returns the acceptors in a metadata store; empty if the store is down, because a majority may do without it."""
+        """Returns the acceptors in a metadata store; empty if the store is down, because a majority may do without
+        it."""
         from qjm_compat.errors import JournalUnavailable
         from qjm_compat.transfer.inspection.inspector import journals_in
 

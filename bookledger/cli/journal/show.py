@@ -1,4 +1,4 @@
-"""`bookledger journal list` and `show`: prints the state of acceptors, read without calling them."""
+"""`bookledger journal list` and `show`: print the state of acceptors, read without calling them."""
 
 from __future__ import annotations
 

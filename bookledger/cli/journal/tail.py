@@ -1,4 +1,4 @@
-"""`bookledger journal tail` and `dump`: prints the edits of a journal or of one file as JSON lines."""
+"""`bookledger journal tail` and `dump`: print the edits of a journal or of one file as JSON lines."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ async def _print_following(manager: QuorumJournalManager, printed: _Printed, out
     """Prints existing edits and then new ones, forever. Raises JournalError, also for an outage."""
     await _print_durable(manager, printed, waits=True)
     outages.is_over()
-    while printed.next_txid is None:  # nobody knows yet what the first one will be
+    while printed.next_txid is None:  # the first txid is not known yet
         await asyncio.sleep(manager.config.tail_poll_seconds)
         await _print_durable(manager, printed, waits=True)
         outages.is_over()
@@ -270,7 +270,7 @@ def _dump_xml(data: bytes) -> None:
         for op in iter_segment(data):
             record = op_to_xml(op, layout)
             ElementTree.indent(record, level=1)
-            # A reader of XML takes a carriage return that stands for itself for the end of a line.
+            # An XML parser reads an unescaped carriage return as the end of a line.
             text = ElementTree.tostring(record, encoding="unicode").rstrip("\n ").replace("\r", "&#13;")
             out.write(f"  {text.replace(' />', '/>')}\n")  # as Hadoop's serializer ends an empty element
     finally:

@@ -1,4 +1,4 @@
-"""`bookledger log append`: takes a log over, and appends the records of a file or pipe to it."""
+"""`bookledger log append`: takes over a log, and appends the records of a file or pipe to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`bookledger log cursors` and `seek`: shows the positions of a log's readers, and moves them."""
+"""`bookledger log cursors` and `seek`: show the positions of a log's readers, and move them."""
 
 from __future__ import annotations
 

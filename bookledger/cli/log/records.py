@@ -1,4 +1,4 @@
-"""`bookledger log read` and `tail`: prints a log's records."""
+"""`bookledger log read` and `tail`: print a log's records."""
 
 from __future__ import annotations
 

@@ -179,7 +179,8 @@ def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Co
 
 
 async def check_formatted(store: MetadataStore, name: str) -> None:
-    """Raises LedgerError for a bookie that never existed. A bookie that is only partly forgotten still has its order."""
+    """Raises LedgerError for a bookie that never existed. A bookie that is only partly forgotten still has its
+    order."""
     if await read_cookie(store, name) is None and await operator_requests.read(store, name) is None:
         raise LedgerError(f"no bookie was ever formatted as {name}")
 

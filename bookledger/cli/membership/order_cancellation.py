@@ -1,4 +1,4 @@
-"""Waits, after an order was cancelled, until its bookie takes entries again; bookies check their orders periodically."""
+"""After an order is cancelled, waits until its bookie takes entries again; bookies check their orders periodically."""
 
 from __future__ import annotations
 

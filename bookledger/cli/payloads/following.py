@@ -56,7 +56,7 @@ def followed(
                 news_at = time.monotonic()
             if has_ended() or (timeout is not None and time.monotonic() >= news_at + timeout):
                 return
-            probe()  # tailing stays silent if nobody answers
+            probe()  # tailing stays silent if no bookie answers
             outages.is_over()
             check_not_rolled_back(f"go on with --first {printer.next}")
         except MetadataWentBack as error:

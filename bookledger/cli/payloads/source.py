@@ -27,7 +27,8 @@ LOOK_MILLISECONDS = 200
 
 
 def watched(file: BinaryIO, check: Callable[[], object]) -> BinaryIO:
-    """Returns the unread part of `file`, unbuffered; while the input yields nothing, an error of `check` ends the read."""
+    """Returns the unread part of `file`, unbuffered; while the input yields nothing, an error of `check` ends the
+    read."""
     return BufferedReader(_WatchedFile(file, check))
 
 
