@@ -31,7 +31,7 @@ class Daemon(Protocol):
 
 
 class ConsolePages(Protocol):
-    """Further pages: the console."""
+    """Further pages, those of the console."""
 
     def routes(self) -> list[web.RouteDef]:
         """Returns the routes. Each has a rule in ROUTES."""

@@ -19,7 +19,7 @@ class LogFormat(Enum):
 
 
 class BookieIdFilter(logging.Filter):
-    """Adds the name of its bookie to each line, if there is one."""
+    """Adds the bookie's name to each log line of a bookie."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         bookie_id = bookie_now()

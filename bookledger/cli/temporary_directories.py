@@ -1,7 +1,7 @@
-"""Temporary directories that are removed by the next run at the latest, even if this one is killed.
+"""Temporary directories that are removed by the next run at the latest, even if this run is killed.
 
-Each is locked while in use, and a lock ends with its process. So a run first removes unlocked directories, which killed
-runs left behind.
+Each is locked while in use, and a lock ends with its process. So a run first removes the unlocked directories that
+killed runs left.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ NAMES_MAX = 20
 """Bookies that one reason names; further ones are only counted."""
 
 NEARLY_FULL = 0.95
-"""Share of used disk space from which on a bookie is reported."""
+"""A bookie is reported once this share of its disk space is used."""
 
 _TLS = "TLS: "
 """Prefix of a TLS handshake's error in the reason of a failed call."""
@@ -43,7 +43,7 @@ _TLS = "TLS: "
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """Data read from a cluster at once, without its ledgers."""
+    """Data read from a cluster at one time, without its ledgers."""
 
     view: ClusterView
     metadata: StoreHealth

@@ -80,8 +80,8 @@ class Survey(LedgerCounts):
     counted_seconds_ago: float = 0.0
 
     def lost_of(self, ledger_id: int) -> list[str]:
-        """Returns the bookies that hold copies of a ledger that is not whole and that will not come back, so that
-        waiting for them is pointless."""
+        """Returns those bookies with bad copies of the ledger that will not come back: there is no need to wait for
+        them."""
         view = self.view
         refs = {copy.bookie for copy in self.bad_copies_by_ledger.get(ledger_id, ())} - view.living.keys()
         return sorted(

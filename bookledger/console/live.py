@@ -28,7 +28,7 @@ IDLE_SECONDS = 30.0
 """Polling stops this long after the last request for a page."""
 
 BOOKIES_ASKED_MAX = 200
-"""Bookies that one poll asks, the first by name. The others are shown without live values."""
+"""Bookies that one poll asks, the first by name. Further bookies are shown without live values."""
 
 BOOKIE_ANSWER_SECONDS_MAX = LOOK_SECONDS
 """A bookie that has not answered when the next poll is due is shown as silent."""

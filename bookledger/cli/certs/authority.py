@@ -88,7 +88,7 @@ class Authority:
         return self._sign(directory, _named(str(identity)), x509.SubjectAlternativeName(names), days)
 
     def renew(self, directory: Path, days: int) -> x509.Certificate:
-        """Reissues the certificate, with a new key. Raises BadAuthority if there is none, OSError."""
+        """Reissues the certificate, with a new key. Raises BadAuthority if there is no certificate, OSError."""
         old = certificate_in(directory)
         try:
             names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

@@ -166,7 +166,7 @@ def _fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
 
 
 class _Shown:
-    """The ledgers to print, collected while others are examined: a table needs the widths of all."""
+    """The ledgers to print, collected while further ledgers are examined: a table needs the widths of all rows."""
 
     def __init__(self) -> None:
         self.last_ledger: int | None = None

@@ -261,8 +261,8 @@ class Rebuilding:
 
 
 def _cookies(sources: Sequence[BookieSource]) -> dict[str, Cookie]:
-    """Returns the cookies by name; of two disks with one name, the one that replaced the other. Raises ValueError if
-    neither did."""
+    """Returns the cookies by name; if two disks have the same name, that of the disk that replaced the other. Raises
+    ValueError if neither did."""
     found: dict[str, Cookie] = {}
     for one in (source.cookie for source in sources):
         known = found.setdefault(one.bookie_id, one)

@@ -39,12 +39,12 @@ class _SegmentLedger:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Order of ledgers for the same segment: the one of the latest writer counts, and among copies the last."""
+        """Order of ledgers for the same segment: that of the latest writer counts, and of several copies the last."""
         return self.segment.writer_epoch, self.ledger.ledger_id
 
     @property
     def as_finalized(self) -> FinalizedSegment:
-        """The segment as finalized; one that is in progress ends far away."""
+        """The segment as a finalized one; a segment in progress gets a very high end."""
         end = TXID_MAX if self.segment.end_txid is None else self.segment.end_txid
         return replace(self.segment, end_txid=end, finalized=True).as_finalized(self.state.generation)
 
@@ -100,7 +100,7 @@ def _decode_ledger(ledger: LedgerRecord) -> _SegmentLedger | None:
 
 
 def _begun(found: Iterable[_SegmentLedger], purged_below: int) -> list[_SegmentLedger]:
-    """Returns one ledger for each segment, in order, without empty ones and those with only purged edits."""
+    """Returns one ledger for each segment, in order, leaving out empty ledgers and those with only purged edits."""
     by_start: dict[int, _SegmentLedger] = {}
     for one in sorted(found, key=lambda one: one.rank):
         if one.ledger.last_entry != -1:

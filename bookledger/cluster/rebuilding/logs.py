@@ -46,7 +46,7 @@ class _LogLedger:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Order of ledgers for the same position: the one of the latest writer counts."""
+        """Order of ledgers for the same position: that of the latest writer counts."""
         return self.log, self.said.epoch, self.ledger.ledger_id
 
 
@@ -85,7 +85,7 @@ def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) ->
 
 
 def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
-    """Returns the forks that each log's record must name, by its identity, if these are all logs that are left."""
+    """Returns the forks that each log's record must name, by the log's identity, if no other logs are left."""
     found: dict[bytes, tuple[Fork, ...]] = {}
     for log in logs:
         start = log.first_position
@@ -111,8 +111,8 @@ def _header(found: Sequence[_LogLedger]) -> LogRecord:
 
 
 def _chained(found: Iterable[_LogLedger]) -> list[_LogLedger]:
-    """Returns the ledgers that follow each other: without empty ones, and without unneeded ones of an earlier writer,
-    which continue a tail that ended earlier than they assume."""
+    """Returns the ledgers that follow each other, leaving out empty ones and unneeded ones of an earlier writer, which
+    continue a tail that ended earlier than they assume."""
     chain: list[_LogLedger] = []
     for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
         if one.end_position == one.said.first_position:

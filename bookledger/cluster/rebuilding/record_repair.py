@@ -26,7 +26,7 @@ from .stale_record import StaleRecord
 async def find_stale_acceptor(
     store: MetadataStore, acceptor: tuple[str, str], ledgers: Sequence[LedgerRecord]
 ) -> StaleRecord | None:
-    """Returns the acceptor of these ledgers, if its state does not name the last one. Raises MetadataError."""
+    """Returns the acceptor of these ledgers, if its state does not name the last of them. Raises MetadataError."""
     records = JournalStore(store, *acceptor)
     standing = await records.read_state()
     rebuilt = rebuilt_acceptor(ledgers, None if standing is None else standing.state)

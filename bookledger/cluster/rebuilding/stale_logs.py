@@ -145,7 +145,7 @@ async def _put_log(
 
 
 async def _raise_term(store: MetadataStore, record: LogRecord) -> None:
-    """Raises the next term of the log's election above the one that wrote to it last (rule L7)."""
+    """Raises the next term of the log's election above the term that last wrote to the log (rule L7)."""
     if not record.token:
         return
     nobody = TermRecord(record.token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{record.election}/lost")
