@@ -1,15 +1,15 @@
-"""Every error that a program can meet, and what several of them have in common, for handlers.
+"""All errors that a program can encounter, and the classes that group them for handlers.
 
     except errors.NotFound:       NoSuchLedger, NoSuchEntry, NoSuchKey, JournalNotFormatted
     except errors.OutOfRange:     NoSuchEntry, NoSuchPosition: beyond the end of a ledger or log
     except errors.AlreadyExists:  LedgerExists, DuplicateEntry, KeyExists, JournalNotEmpty
     except errors.AccessDenied:   Unauthorized, NotAllowed, BadEncryptionKey, StoreRefused
     except errors.TakenOver:      LedgerFenced, StaleEpoch: another writer has taken over, and this one must stop
-    except errors.Unavailable:    something did not answer, or too few did: the same may succeed later
+    except errors.Unavailable:    something did not answer, or too few did: a retry may succeed later
     except errors.Unconfirmed:    what ended a writer: an append that failed with it may or may not be in the ledger
 
-By where they come from they are LedgerErrors (`ledgers.errors` has the tree), JournalErrors (`qjm_compat.errors`) and
-MetadataErrors (`metadata.errors`); BadSettings and BadSelection are ValueErrors. Each is imported when first used.
+By origin, they are LedgerErrors (`ledgers.errors` has the tree), JournalErrors (`qjm_compat.errors`) and
+MetadataErrors (`metadata.errors`); BadSettings and BadSelection are ValueErrors. Each is imported on first use.
 """
 
 from typing import TYPE_CHECKING

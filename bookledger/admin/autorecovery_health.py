@@ -16,7 +16,7 @@ NOT_YET = "it has not checked the cluster yet"
 
 
 class AutorecoveryHealth:
-    """A placeholder for an auditor that does not exist yet; `has_started` sets it."""
+    """The health of an auditor, which may not exist yet; `has_started` sets it."""
 
     def __init__(self) -> None:
         self._registry = process_registry()
@@ -24,7 +24,7 @@ class AutorecoveryHealth:
         self.ask_lag: AskLag = lag_unknown
 
     def http_content(self) -> HttpContent:
-        """For `serving_http`."""
+        """Returns the content for `serving_http`."""
         return HttpContent(self._registry, self._findings)
 
     def has_started(self, auditor: Auditor, store: CountingStore) -> None:

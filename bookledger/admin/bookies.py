@@ -20,7 +20,8 @@ STARTING = "the bookie is starting: it waits for the metadata, or reads its log"
 
 
 class Bookies(Collector):
-    """The bookies of a process that will run this many. Each metric has its bookie's name as the label `bookie`."""
+    """The bookies of a process, `count` of them when all run. Metrics have their bookie's name as the label
+    `bookie`."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -28,7 +29,7 @@ class Bookies(Collector):
         self.ask_lag: AskLag = lag_unknown
 
     def http_content(self) -> HttpContent:
-        """For `serving_http`."""
+        """Returns the content for `serving_http`."""
         registry = process_registry()
         registry.register(self)
         return HttpContent(registry, self.findings)
@@ -38,7 +39,7 @@ class Bookies(Collector):
         running.upkeep.auditor.retention.ask_lag = self.ask_lag
 
     def findings(self) -> list[Finding]:
-        """Findings of the process, and of each running bookie."""
+        """Returns the findings of the process, and of each running bookie."""
         starting = STARTING if len(self._running) < self._count else ""
         return [
             *([facts.STARTED.found(starting)] if self._count else []),
@@ -50,7 +51,7 @@ class Bookies(Collector):
         ]
 
     def describe(self) -> list[Metric]:
-        """Empty, because bookies are not queried before they exist."""
+        """Returns no metrics, because bookies are not queried before they exist."""
         return []
 
     def collect(self) -> Iterator[Metric]:

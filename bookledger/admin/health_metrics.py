@@ -23,13 +23,13 @@ AGE = METRICS.gauge("fact_age_seconds", "Age of the data on this fact, if known.
 
 
 class HealthMetrics(Collector):
-    """Facts of a bookie have its name as the label `bookie`, as all its metrics do."""
+    """Metrics of a daemon's health. Those of a bookie have its name as the label `bookie`, as all its metrics do."""
 
     def __init__(self, findings: Callable[[], Sequence[Finding]]) -> None:
         self._findings = findings
 
     def describe(self) -> list[Metric]:
-        """Empty, because a daemon is not queried before it is complete."""
+        """Returns no metrics, because a daemon is not queried before it is complete."""
         return []
 
     def collect(self) -> Iterator[Metric]:

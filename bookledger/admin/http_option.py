@@ -31,14 +31,14 @@ class Daemon(Protocol):
 
 
 class ConsolePages(Protocol):
-    """Further pages: the console."""
+    """Further pages, those of the console."""
 
     def routes(self) -> list[web.RouteDef]:
-        """Each has a rule in ROUTES."""
+        """Returns the routes. Each has a rule in ROUTES."""
         ...
 
     def error_page(self, status: HTTPStatus, title: str, why: str) -> web.Response:
-        """The page of an error for a browser."""
+        """Returns the error page for a browser."""
         ...
 
     def open(self) -> AbstractAsyncContextManager[None]:
@@ -61,7 +61,7 @@ class HttpAddress(NamedTuple):
 
 
 def address_option(name: str, help_text: str, *, required: bool = True) -> Callable[[F], F]:
-    """An option that is an HttpAddress, or None."""
+    """Returns an option whose value is an HttpAddress, or None."""
     return click.option(name, metavar="HOST:PORT", callback=_address, required=required, help=help_text)
 
 
@@ -75,10 +75,10 @@ async def with_http(
     pages: ConsolePages | None = None,
     config: HttpConfig | None = None,
 ) -> AsyncIterator[str | None]:
-    """Serves inside the block, from its beginning on; yields the URL, or None without an address.
+    """Serves from the beginning of the block to its end; yields the URL, or None without an address.
 
     With a directory of certificates it also requires client certificates. Raises UsageError if the address is not
-    allowed, ValueError if it cannot be bound; errors of the block are not changed.
+    allowed, ValueError if it cannot be bound; errors raised in the block are not changed.
     """
     if http is None:
         yield None
@@ -111,7 +111,7 @@ async def with_http(
 
 
 def bound_to(option: str, address: HttpAddress) -> socket.socket:
-    """A socket that listens on the address of an option. Raises ValueError with the option and a remedy."""
+    """Returns a socket that listens on the address of an option. Raises ValueError with the option and a remedy."""
     from bookie.wire.data import sockets
 
     try:

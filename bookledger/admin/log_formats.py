@@ -10,7 +10,7 @@ from enum import Enum
 from bookie.log_context import bookie_now
 
 _OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""Fields that the library adds to every record; all others were passed with it."""
+"""Fields that the library adds to every record; all other fields were passed with the record."""
 
 
 class LogFormat(Enum):
@@ -19,7 +19,7 @@ class LogFormat(Enum):
 
 
 class BookieIdFilter(logging.Filter):
-    """Adds the name of its bookie to each line, if there is one."""
+    """Adds the bookie's name to each log line of a bookie."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         bookie_id = bookie_now()
@@ -47,5 +47,5 @@ class JsonFormatter(logging.Formatter):
 
 
 def are_json() -> bool:
-    """Whether this process logs JSON."""
+    """Returns whether this process logs JSON."""
     return any(isinstance(handler.formatter, JsonFormatter) for handler in logging.getLogger().handlers)

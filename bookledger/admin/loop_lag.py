@@ -1,6 +1,6 @@
 """Measures event loop lag: how late a daemon's loop is, which delays everything it does.
 
-The command that runs the daemon measures it, because the daemon knows no clock but its own.
+The command that runs the daemon measures it, because the daemon reads no clock but its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from metadata.counting.metric_declarations import MetricTable
 
 LOOK_SECONDS = 0.25
-"""Interval of measurements; their cost is not measurable."""
+"""Interval of measurements; their cost is negligible."""
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -29,7 +29,7 @@ LAG = METRICS.histogram(
 
 @asynccontextmanager
 async def watching_lag(registry: CollectorRegistry) -> AsyncIterator[None]:
-    """Watches the loop inside the block."""
+    """Measures the loop's lag inside the block."""
     lag = LAG.histogram_in(registry)
 
     async def watch() -> None:

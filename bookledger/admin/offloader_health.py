@@ -31,7 +31,7 @@ FAILED = OFFLOADER.counter("failures", "Failed attempts to copy or drop a ledger
 
 
 class OffloaderHealth(Collector):
-    """A placeholder for an offloader that does not exist yet; `has_started` sets it."""
+    """The health of an offloader, which may not exist yet; `has_started` sets it."""
 
     def __init__(self) -> None:
         self._registry = process_registry()
@@ -39,7 +39,7 @@ class OffloaderHealth(Collector):
         self.ask_lag: AskLag = lag_unknown
 
     def http_content(self) -> HttpContent:
-        """For `serving_http`."""
+        """Returns the content for `serving_http`."""
         return HttpContent(self._registry, self._findings)
 
     def has_started(self, offloader: Offloader) -> None:

@@ -12,8 +12,8 @@ from prometheus_client import (
 
 
 def process_registry() -> CollectorRegistry:
-    """A registry with the process's own metrics."""
-    disable_created_metrics()  # type: ignore[no-untyped-call]  # nobody asks when a counter was made
+    """Returns a registry with the process's own metrics."""
+    disable_created_metrics()  # type: ignore[no-untyped-call]  # the creation times of counters are not needed
     registry = CollectorRegistry()
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)

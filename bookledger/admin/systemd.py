@@ -35,7 +35,7 @@ def notify(state: str) -> None:
         address = f"\0{address[1:]}"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sock:
-            sock.setblocking(False)  # a missing listener stops no daemon
+            sock.setblocking(False)  # a missing listener must not stop the daemon
             sock.sendto(state.encode(), address)
     except OSError as error:
         log.warning("cannot notify the service manager at %s of %s: %s", os.environ[SOCKET], state, error)
@@ -45,7 +45,8 @@ def notify(state: str) -> None:
 async def feed_watchdog(stuck_seconds: Callable[[], float] = lambda: 0.0) -> AsyncIterator[None]:
     """Feeds the watchdog from the event loop inside the block, if systemd requests that.
 
-    `stuck_seconds` returns how long the log has made no progress; beyond the watchdog's period it is not fed.
+    `stuck_seconds` returns how long the log has made no progress; if that exceeds the watchdog's period, the watchdog
+    is not fed.
     """
     seconds = _period_seconds()
     beating = asyncio.create_task(_beat(seconds, stuck_seconds)) if seconds else None
@@ -74,7 +75,7 @@ async def _beat(seconds: float, stuck_seconds: Callable[[], float]) -> None:
 
 
 def _period_seconds() -> float:
-    """Seconds between two notifications; 0 if this process needs none."""
+    """Returns the seconds between two notifications; 0 if this process needs none."""
     wanted = os.environ.get(WATCHDOG, "")
     of_another = os.environ.get(WATCHDOG_PID, str(os.getpid())) != str(os.getpid())
     if not wanted.isdecimal() or of_another:

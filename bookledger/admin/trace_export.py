@@ -54,7 +54,7 @@ def _url(_: click.Context, option: click.Parameter, text: str | None) -> str | N
 
 
 def _is_installed() -> bool:
-    """Whether the exporter of spans is installed; it depends on the SDK."""
+    """Returns whether the exporter of spans is installed; it depends on the SDK."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:  # not even its parent package

@@ -44,7 +44,7 @@ class AuditLog(RotatingFileHandler):
         return cast("TextIOWrapper", cast("IO[str]", os.fdopen(fd, "a", encoding="utf-8")))
 
     def doRollover(self) -> None:  # noqa: N802 — logging's name
-        """Rotates. If files cannot be renamed, the current one keeps growing."""
+        """Rotates the files. If they cannot be renamed, the current one keeps growing."""
         try:
             super().doRollover()
         except OSError as error:

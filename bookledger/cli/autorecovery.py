@@ -99,7 +99,8 @@ def autorecovery(
 
 
 def _peers(store: MetadataStore, certificates: Path | None) -> Peers:
-    """The client that probes bookies; None without certificates, because bookies with TLS would seem unreachable."""
+    """Returns the client that probes bookies; None without certificates, because bookies with TLS would then seem
+    unreachable."""
     if certificates is None:
         return NoPeers()
     from ledgers.recovering.cluster_peers import ClusterPeers

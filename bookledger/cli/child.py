@@ -63,7 +63,7 @@ class Child:
         return self._process.poll() is None
 
     def hear(self) -> dict[str, Any]:
-        """Reads the child's next line. Raises ChildFailed with its last stderr line if it ends instead."""
+        """Reads the child's next line. Raises ChildFailed with its last stderr line if the child ends instead."""
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line.endswith(b"\n"):
@@ -73,7 +73,7 @@ class Child:
         return said
 
     def send(self, word: str) -> None:
-        """Sends a line to the child. Raises ChildFailed when it has ended."""
+        """Sends a line to the child. Raises ChildFailed if it has ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(word.encode() + b"\n")
@@ -86,19 +86,19 @@ class Child:
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """Kills it with SIGKILL, and waits until it is gone."""
+        """Kills the child with SIGKILL, and waits until it has ended."""
         self._process.kill()
         self.wait()
 
     def stop(self) -> int:
-        """Stops it with SIGTERM, and returns its exit code; kills it if it does not end in time."""
+        """Stops the child with SIGTERM, and returns its exit code; kills it if it does not end in time."""
         if self.is_alive:
             self._process.send_signal(signal.SIGCONT)
             self._process.terminate()
         return self.wait()
 
     def wait(self, seconds_max: float = STOP_SECONDS_MAX) -> int:
-        """Returns its exit code; kills it if it does not end in time."""
+        """Waits for the child's end, and returns its exit code; kills it if it does not end in time."""
         try:
             return self._process.wait(seconds_max)
         except subprocess.TimeoutExpired:
@@ -112,7 +112,7 @@ class Child:
         return ChildFailed(f"{self._name}: {self._last_words or f'ended with exit code {exit_code}'}")
 
     def _let_go(self) -> None:
-        """After the exit: keeps its last stderr line, and closes the pipes."""
+        """Keeps the last stderr line of the ended child, and closes the pipes."""
         if not self._stderr.closed:
             end = self._stderr.seek(0, os.SEEK_END)
             self._stderr.seek(max(self._said_before, end - LAST_WORDS_BYTES_MAX))
@@ -122,7 +122,7 @@ class Child:
             )
         for file in (self._process.stdin, self._process.stdout, self._stderr):
             if file is not None:
-                with suppress(BrokenPipeError):  # a line that it did not live to read
+                with suppress(BrokenPipeError):  # a line that the child did not read before it ended
                     file.close()
 
     def __enter__(self) -> Self:
@@ -136,7 +136,8 @@ class Child:
 
 
 def _safe_path() -> list[str]:
-    """Keeps a child from importing a user's own `metadata.py` in the working directory, if ours is found elsewhere."""
+    """Returns arguments that keep a child from importing a user's own `metadata.py` in the working directory, if ours
+    is found elsewhere."""
     return ["-P"] if HOME in map(os.path.realpath, sys.path[1:]) else []
 
 
@@ -147,5 +148,5 @@ def _with_parent(arguments: Sequence[str]) -> list[str]:
 
 
 def _appendable(path: Path | None) -> IO[bytes]:
-    """The file at `path`, or an anonymous one; the caller closes it."""
+    """Opens the file at `path`, or an anonymous one; the caller closes it."""
     return tempfile.TemporaryFile() if path is None else open(path, "a+b")

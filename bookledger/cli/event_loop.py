@@ -21,7 +21,7 @@ class EventLoop(StrEnum):
 
 
 def factory_of(wanted: EventLoop) -> Factory:
-    """The loop factory for `asyncio.Runner`. Raises UsageError if uvloop is wanted and not installed."""
+    """Returns the loop factory for `asyncio.Runner`. Raises UsageError if uvloop is wanted and not installed."""
     is_there = find_spec("uvloop") is not None
     if wanted is EventLoop.UVLOOP and not is_there:
         raise click.UsageError("uvloop is not installed: pip install 'bookledger[fast]'")

@@ -244,7 +244,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _hints(error: click.ClickException) -> list[str]:
-    """Names the source of a wrong value that was not typed, and advises first-time users."""
+    """Returns the source of a wrong value that was not typed, and advice for first-time users."""
     if isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None:
         origin = origin_of(error.ctx, error.param)
         if origin.is_set_elsewhere:

@@ -111,7 +111,7 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
 
 
 def naming_a_store(context: click.Context, option: click.Parameter, uri: str | None) -> str | None:
-    """A callback that refuses a URI that names no store, before anything is done. It contacts no store."""
+    """Refuses a URI that names no store, before anything is done; a callback for options. It contacts no store."""
     from metadata.errors import BadMetadataUri
     from metadata.store_factory import check_uri
 
@@ -156,7 +156,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 
 def free_space_option(default_mib: int) -> Callable[[F], F]:
-    """`free_space_min_mib`: a bookie with less free space is read-only."""
+    """Adds `free_space_min_mib`: a bookie with less free space is read-only."""
     return click.option(
         "--free-space-min",
         "free_space_min_mib",
@@ -184,7 +184,7 @@ measuring_options = all_of(
 def checked_by(
     check: Callable[[str], object],
 ) -> Callable[[click.Context, click.Parameter, str | None], str | None]:
-    """A callback that refuses a value for which `check` raises ValueError."""
+    """Returns a callback that refuses a value for which `check` raises ValueError."""
 
     def checked(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
         try:
@@ -242,7 +242,7 @@ log_password_option = _password_option("log")
 
 
 def shape_options(ledger: str, entry: str) -> Option:
-    """Options for a ledger's ensemble, quorums and digest; their help uses the words `ledger` and `entry`."""
+    """Adds options for a ledger's ensemble, quorums and digest; their help uses the words `ledger` and `entry`."""
     names = NEW_LEDGER_OPTIONS
     return all_of(
         click.option(

@@ -37,14 +37,14 @@ WRAPPED_MIN = 16
 """Minimum width of a wrapped column."""
 
 QUICK_SECONDS = 1.0
-"""Work that is usually quick has no bar before this time, because it would only flash up."""
+"""Work that is usually quick gets no bar before this time, because the bar would only flash up."""
 
 REDRAWN_SECONDS = 0.05
 """Minimum interval between updates of a bar: an update costs more than many a small step."""
 
 
 def narrator(*, quiet: bool) -> Say:
-    """Prints each step of a long command, or nothing if only records are requested."""
+    """Returns a function that prints each step of a long command, or nothing if only records are requested."""
     return (lambda _: None) if quiet else (lambda line: say(f"  {line}"))
 
 
@@ -110,7 +110,7 @@ def _print_blocks(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _columns() -> int:
-    """Width of the terminal; without a terminal lines may have any length."""
+    """Returns the width of the terminal; without a terminal lines may have any length."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
 
 
@@ -141,7 +141,7 @@ def _text(value: Any, name: str = "") -> str:
 
 
 def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
-    """A ledger's fields as `list` and `show` print them."""
+    """Returns a ledger's fields as `list` and `show` print them."""
     return {
         "ledger_id": record.ledger_id,
         "state": record.state.value,
@@ -157,13 +157,13 @@ def ledger_fields(record: LedgerRecord) -> dict[str, Any]:
 
 
 def custom_fields(record: LedgerRecord) -> dict[str, Any]:
-    """Custom metadata for programs. Values are bytes, so they are in base64."""
+    """Returns custom metadata for programs. Values are bytes, so they are in base64."""
     custom = {name: base64.b64encode(value).decode() for name, value in record.custom_metadata.items()}
     return {"custom_metadata": custom}
 
 
 def loss_fields(record: LedgerRecord) -> dict[str, Any]:
-    """The loss with which a ledger was closed without proof of its end, if it was."""
+    """Returns the loss with which a ledger was closed without proof of its end, if it was."""
     loss = record.accepted_loss
     if loss is None:
         return {}
@@ -179,7 +179,7 @@ def loss_fields(record: LedgerRecord) -> dict[str, Any]:
 
 
 def cold_fields(record: LedgerRecord) -> dict[str, Any]:
-    """The location of the ledger's copy in an object store, if there is one."""
+    """Returns the location of the ledger's copy in an object store, if there is one."""
     copy = record.cold
     if copy is None:
         return {}
@@ -203,7 +203,7 @@ class ProgressBar:
     nothing.
 
     Enter it where the work begins, and call it with each increment: bytes, or `of` something else; with "" it counts
-    nothing and shows only the time. `prints`: the work prints on standard output meanwhile; if that is a terminal,
+    nothing and shows only the time. `prints`: the work prints on standard output; if that is a terminal,
     there is no bar. `is_mostly_quick`: the bar appears after QUICK_SECONDS, from a timer, because the work may hang.
     """
 
@@ -257,13 +257,13 @@ class ProgressBar:
 
 
 def waiting(title: str) -> ProgressBar:
-    """The bar of work that is usually quick; it shows only the time."""
+    """Returns the bar of work that is usually quick; it shows only the time."""
     return ProgressBar(title, None, of="", is_mostly_quick=True)
 
 
 @contextmanager
 def long_work(title: str, how: Callable[[], str]) -> Iterator[None]:
-    """The bar of such work; if the work is stopped, prints `how` to go on."""
+    """Shows the bar of `waiting` inside the block; if the work is stopped, prints `how` to go on."""
     with advise_when_stopped(how), waiting(title):
         yield
 
@@ -295,7 +295,7 @@ def _bar(title: str, total: int | None, of: str) -> Iterator[Callable[[int], Non
         (TimeElapsedColumn(),) if total is None else (TimeRemainingColumn(compact=True), TextColumn("left"))
     )
     columns = (TextColumn("{task.description}"), BarColumn(20), *(sizes if of == "bytes" else counts), *ends)
-    is_seen = sys.stdout.isatty()  # what is printed elsewhere must not come out on the bar's terminal
+    is_seen = sys.stdout.isatty()  # redirected output must not appear on the bar's terminal
     with Bar(*columns, console=Console(stderr=True), transient=True, redirect_stdout=is_seen) as bar:
         task = bar.add_task(title, total=total)
         yield lambda amount: bar.advance(task, amount)

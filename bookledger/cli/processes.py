@@ -1,6 +1,6 @@
 """Bookies as child processes, for `demo`, `bench` and the tests.
 
-A child serves until its standard input closes, so it ends with its parent, however that ends.
+A child serves until its standard input closes, so it ends with its parent, however the parent ends.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class BookieProcess:
         )
 
     def await_ready(self) -> None:
-        """Waits until it serves. Raises ChildFailed with the last line of the bookie's stderr if it does not."""
+        """Waits until the bookie serves. Raises ChildFailed with the last line of its stderr if it does not."""
         self._port = int(self.child.hear()["address"].rsplit(":", 1)[1])
 
     def start(self) -> None:
@@ -118,16 +118,17 @@ class BookieProcess:
         return self._child
 
     def kill(self) -> None:
-        """Kills it with SIGKILL."""
+        """Kills the bookie with SIGKILL."""
         self.child.kill()
 
     def stop(self) -> int:
-        """Stops it with SIGTERM; returns the exit code."""
+        """Stops the bookie with SIGTERM; returns its exit code."""
         return self.child.stop() if self._child is not None else 0
 
 
 def _is_free(port: int) -> bool:
-    """Whether a bookie could listen on it: while none did, the kernel may have given it to another connection."""
+    """Returns whether a bookie could listen on the port: while none did, the kernel may have given it to another
+    connection."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -138,7 +139,8 @@ def _is_free(port: int) -> bool:
 
 
 def _not_inherited() -> dict[str, str]:
-    """Clears options in the environment: they are for one bookie, and several could not share a port or a directory."""
+    """Returns variables that clear options in the environment: they are for one bookie, and several could not share a
+    port or a directory."""
     return {name: "" for name in os.environ if name.startswith(OPTIONS)}
 
 
@@ -184,7 +186,7 @@ def bookie_processes(
 
 @contextmanager
 def started(bookies: Sequence[BookieProcess]) -> Iterator[None]:
-    """Formats and starts them; stops the live ones when the block ends."""
+    """Formats and starts the bookies; stops the live ones when the block ends."""
     try:
         for bookie in bookies:
             bookie.format()

@@ -60,7 +60,7 @@ class _Machine:
             )
 
     async def serve(self, provider: TracerProvider | None) -> None:
-        """Serves until one of them fails."""
+        """Serves until one of the bookies fails."""
         from bookie.serving.daemon import serving, until_one_fails
         from bookie.serving.preflight import check_clock, disk_is_not_full, make_directory
         from bookie.wire.credentials import BookieKey
@@ -103,7 +103,7 @@ class _Machine:
         return uri_of(self.directory / "metadata.db")
 
     def _config(self, n: int, directory: Path, provider: TracerProvider | None) -> BookieConfig:
-        """The configuration of the n-th bookie."""
+        """Returns the configuration of the n-th bookie."""
         from bookie.config import MIB, BookieConfig
         from bookie.limits_config import Limits
         from bookie.upkeep_config import UpkeepConfig
@@ -164,7 +164,7 @@ def standalone(machine: _Machine, traces: str | None) -> None:
 
 
 async def _formatted(data: Path, n: int, store: MetadataStore) -> Path:
-    """The directory of the n-th bookie, formatted on first use."""
+    """Returns the directory of the n-th bookie, which is formatted on first use."""
     from bookie.serving.directory import COOKIE, format_directory
 
     directory = data / f"bookie-{n}"

@@ -39,7 +39,7 @@ def secure() -> None:
 
 
 def input_was_closed() -> bool:
-    """Whether standard input was closed when the command started."""
+    """Returns whether standard input was closed when the command started."""
     return _input_was_closed
 
 
@@ -59,9 +59,9 @@ def _null_at(fd: int) -> None:
 
 
 def has_no_reader() -> bool:
-    """Whether standard output is a pipe whose reader has ended."""
+    """Returns whether standard output is a pipe whose reader has ended."""
     poll = select.poll()
-    poll.register(STDOUT, 0)  # errors are reported whatever is asked for
+    poll.register(STDOUT, 0)  # errors are reported whatever events are requested
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 

@@ -1,7 +1,7 @@
-"""Temporary directories that are removed by the next run at the latest, even if this one is killed.
+"""Temporary directories that are removed by the next run at the latest, even if this run is killed.
 
-Each is locked while in use, and a lock ends with its process. So a run first removes unlocked directories, which killed
-runs left behind.
+Each is locked while in use, and a lock ends with its process. So a run first removes the unlocked directories that
+killed runs left.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def _remove(path: Path, whose: str, say: Say) -> bool:
 
 
 def _lock(path: Path) -> int | None:
-    """A descriptor that holds the directory's lock; None if the directory is in use, or gone. Raises NoLocks."""
+    """Locks the directory, and returns a descriptor that holds the lock; None if the directory is in use, or gone.
+    Raises NoLocks."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:

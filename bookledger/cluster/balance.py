@@ -46,7 +46,7 @@ class Balance:
         self.plan = Plan(before=dict(self._used), after=self._used)
 
     def is_even(self) -> bool:
-        """Whether no move would help."""
+        """Returns whether no move would help."""
         shares = list(map(self._share, self._used))
         return not shares or max(shares) - min(shares) <= self._mean * TOLERANCE
 

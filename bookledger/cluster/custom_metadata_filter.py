@@ -24,12 +24,12 @@ class CustomMetadataFilter:
         return cls(key, os.fsencode(value) if sign else None, sign == "~")
 
     def is_of(self, record: LedgerRecord) -> bool:
-        """Whether the record matches."""
+        """Returns whether the record matches."""
         found = record.custom_metadata.get(self.key)
         if found is None or self.value is None:
             return found is not None
         return self.value in found if self.is_part else self.value == found
 
     def may_be_in(self, encoded: bytes) -> bool:
-        """False only if no record of these bytes matches; quick, so that most records need not be decoded."""
+        """Returns False only if no record of these bytes matches; quick, so that most records need not be decoded."""
         return os.fsencode(self.key) in encoded and (self.value or b"") in encoded

@@ -35,7 +35,7 @@ NAMES_MAX = 20
 """Bookies that one reason names; further ones are only counted."""
 
 NEARLY_FULL = 0.95
-"""Share of used disk space from which on a bookie is reported."""
+"""A bookie is reported once this share of its disk space is used."""
 
 _TLS = "TLS: "
 """Prefix of a TLS handshake's error in the reason of a failed call."""
@@ -43,7 +43,7 @@ _TLS = "TLS: "
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """Data read from a cluster at once, without its ledgers."""
+    """Data read from a cluster at one time, without its ledgers."""
 
     view: ClusterView
     metadata: StoreHealth
@@ -55,23 +55,23 @@ class ClusterSnapshot:
 
 
 def of_survey(seen: Survey) -> list[Finding]:
-    """The findings of a survey that has just ended, when everything is known."""
+    """Returns the findings of a survey that has just ended, so that everything is known."""
     snapshot = ClusterSnapshot(seen.view, seen.metadata, seen.auditor, seen.hold, None, seen.offloader)
     return findings(snapshot, seen, seen.counted_seconds_ago)
 
 
 def is_whole(seen: Survey) -> bool:
-    """Whether every copy is in place, and everything that keeps it so works."""
+    """Returns whether every copy is in place, and everything that keeps it so works."""
     return facts.whole(of_survey(seen)) is Verdict.WELL
 
 
 def why_not_whole(found: Iterable[Finding]) -> list[str]:
-    """The problems, in a few words each, and the remedy if there is one."""
+    """Returns the problems, in a few words each, and the remedy if there is one."""
     return [one.why for one in found if one.keeps_from_whole]
 
 
 def rows(found: Iterable[Finding]) -> list[dict[str, Any]]:
-    """The findings as plain values, for JSON."""
+    """Returns the findings as plain values, for JSON."""
     return [
         {
             "fact": one.fact.name,
@@ -85,7 +85,7 @@ def rows(found: Iterable[Finding]) -> list[dict[str, Any]]:
 
 
 def findings(now: ClusterSnapshot, counted: Survey | None, counted_seconds_ago: float = 0.0) -> list[Finding]:
-    """The findings on all facts of a cluster, in their order; `counted` is the last survey of all ledgers."""
+    """Returns the findings on all facts of a cluster, in their order; `counted` is the last survey of all ledgers."""
     view = now.view
     return [
         *_of_ledgers(view, counted, counted_seconds_ago),
@@ -145,7 +145,7 @@ def _absent(view: ClusterView) -> list[BookieRef]:
 
 
 def _not_registered(view: ClusterView) -> str:
-    """Bookies that are not alive and not given up."""
+    """Describes the bookies that are neither alive nor given up."""
     away = [ref for ref in _absent(view) if view.orders.get(ref.bookie_id) is not OrderKind.GIVEN_UP]
     if not away:
         return ""

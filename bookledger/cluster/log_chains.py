@@ -25,9 +25,9 @@ class BrokenSegment:
 
 
 async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
-    """All broken segments of all logs. Reads every log and every ledger's record. Raises MetadataError."""
+    """Returns all broken segments of all logs. Reads every log and every ledger's record. Raises MetadataError."""
     logs = LogStore(store)
-    # Read before the ledgers, so that a segment that is added meanwhile is not examined.
+    # Read before the ledgers, so that a segment that is added in the meantime is not examined.
     left = [
         (log.record, segment)
         async for log in logs.records()
@@ -49,7 +49,7 @@ async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
 
 
 def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerRecord]) -> str:
-    """Empty if the segment matches."""
+    """Returns why the segment does not match its log; empty if it does."""
     ledger = found.get(segment.ledger_id)
     if ledger is None:
         return "the ledger does not exist, or belongs to another log"

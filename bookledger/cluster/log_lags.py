@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 async def lag_of(client: LedgerClient, record: LogRecord, position: int) -> tuple[int, float] | None:
-    """Records and seconds; None if they are unknown: the log has a password, or no bookie answers."""
+    """Returns the lag in records and in seconds; None if unknown: the log has a password, or no bookie answers."""
     try:
         log = await client.log(record.name)
         lag = await log.lag(position)

@@ -15,7 +15,7 @@ from ledgers.errors import LedgerError
 from metadata.records.ledger_record import LedgerRecord
 
 ASK_SECONDS_MAX = 2.0
-"""Time limit for the bookies of all ledgers in one list, which may be away while a user waits."""
+"""Time limit for asking the bookies of all ledgers in one list; they may be unavailable while a user waits."""
 
 ASKED_AT_ONCE_MAX = 64
 """Ledgers of one list whose bookies are asked concurrently."""
@@ -41,7 +41,8 @@ Open = dict[int, AtBookies]
 
 
 async def ask_bookies(client: LedgerClient, records: Iterable[LedgerRecord]) -> Open:
-    """Asks about those of these ledgers that are not closed; returns the answers that arrive in ASK_SECONDS_MAX."""
+    """Asks bookies about the ledgers in `records` that are not closed; returns the answers that arrive in
+    ASK_SECONDS_MAX."""
     wanted = [record for record in records if not record.is_closed]
     slots = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
     end = asyncio.get_running_loop().time() + ASK_SECONDS_MAX
@@ -63,7 +64,7 @@ async def _ask(client: LedgerClient, record: LedgerRecord, slots: asyncio.Semaph
 
 
 def confirmed_fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
-    """The values as JSON; for a closed ledger its end, and no writer."""
+    """Returns the values as JSON; for a closed ledger its end, and no writer."""
     found = _seen(record, seen)
     return {
         "last_add_confirmed": found.last_add_confirmed,
@@ -73,7 +74,7 @@ def confirmed_fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
 
 
 def why_unknown(record: LedgerRecord, seen: Open) -> dict[str, str]:
-    """The reason as JSON; empty if the values are known."""
+    """Returns the reason as JSON; empty if the values are known."""
     why = _seen(record, seen).why_unknown
     return {"why_unknown": why} if why else {}
 

@@ -80,8 +80,8 @@ class Survey(LedgerCounts):
     counted_seconds_ago: float = 0.0
 
     def lost_of(self, ledger_id: int) -> list[str]:
-        """The bookies that hold copies of a ledger that is not whole and that will not come back: there is no need to
-        wait for them."""
+        """Returns those bookies with bad copies of the ledger that will not come back: there is no need to wait for
+        them."""
         view = self.view
         refs = {copy.bookie for copy in self.bad_copies_by_ledger.get(ledger_id, ())} - view.living.keys()
         return sorted(
@@ -138,7 +138,8 @@ async def survey(
 
 
 def _is_counted(seen: Survey) -> bool:
-    """Uses the auditor's counts, if it has counted very many ledgers and the bookies have not changed since."""
+    """Uses the auditor's counts, and returns True, if it has counted very many ledgers and the bookies have not changed
+    since."""
     counted = published_counts.decode(seen.auditor.counts, seen.view) if seen.auditor else None
     if seen.auditor is None or counted is None:
         return False
@@ -151,13 +152,13 @@ def _is_counted(seen: Survey) -> bool:
 
 
 async def lasts_of(store: MetadataStore, view: ClusterView) -> dict[BookieRef, Registration]:
-    """The former registrations of bookies, read only if one is absent. Raises MetadataError."""
+    """Returns the former registrations of bookies, read only if one is absent. Raises MetadataError."""
     alive = {one.bookie_id for one in view.living}
     return await last_registrations(store) if view.formatted.keys() - alive else {}
 
 
 def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> list[BookieSeen]:
-    """Every bookie, including dead ones, by name."""
+    """Returns every bookie, including dead ones, by name."""
     refs = {BookieRef(name, incarnation) for name, incarnation in view.formatted.items()} | view.living.keys()
     return [
         BookieSeen(
@@ -172,12 +173,13 @@ def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> 
 
 
 def seconds_since(ms: int) -> float:
-    """By our clock and another's, so only for people to read: 0 if the other clock is ahead."""
+    """Returns the seconds since a time, by our clock and another's, so only for people to read: 0 if the other clock is
+    ahead."""
     return max(0.0, time.time() - ms / 1000)
 
 
 def healing_row(ledger_id: int, who: LeaseLock) -> dict[str, Any]:
-    """A ledger that is being healed, with its bookie and rate, as plain values."""
+    """Describes a ledger that is being healed, with its bookie and rate, as plain values."""
     seconds = max(0.001, seconds_since(who.since_ms))
     return {
         "ledger_id": ledger_id,

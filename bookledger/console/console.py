@@ -33,7 +33,7 @@ class Streams:
         self._ending = asyncio.Event()
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Streams events until the browser leaves, or the daemon ends."""
+        """Streams events until the browser disconnects, or the daemon ends."""
         if self._open >= STREAMS_MAX:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
         self._open += 1
@@ -91,7 +91,7 @@ class Console:
         shows_entries: bool = False,
         config: ClientConfig | None = None,
     ) -> None:
-        """Connects with the first request. `config`: for the client of the bookies; by default from the environment."""
+        """Connects on the first request. `config`: for the client of the bookies; by default from the environment."""
         self._sight = MetadataView(metadata_uri, lost_after_seconds=lost_after_seconds)
         self._live = Live(self._sight, metadata_uri, config)
         self._sight.ask_bookies = self._live.ask_bookies
@@ -113,7 +113,7 @@ class Console:
         return cls(metadata_uri, lost_after_seconds=lost_after_seconds, config=own)
 
     def routes(self) -> list[web.RouteDef]:
-        """All routes; each has a rule in ROUTES."""
+        """Returns all routes; each has a rule in ROUTES."""
         return [
             *api_routes(self._sight),
             *(web.get(path, pages.handler(draw, self._sources)) for path, draw in PAGES.items()),

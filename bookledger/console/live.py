@@ -28,7 +28,7 @@ IDLE_SECONDS = 30.0
 """Polling stops this long after the last request for a page."""
 
 BOOKIES_ASKED_MAX = 200
-"""Bookies that one poll asks, the first by name. The others are shown without live values."""
+"""Bookies that one poll asks, the first by name. Further bookies are shown without live values."""
 
 BOOKIE_ANSWER_SECONDS_MAX = LOOK_SECONDS
 """A bookie that has not answered when the next poll is due is shown as silent."""
@@ -83,14 +83,14 @@ class Live:
         return self.moments[-1] if self.moments else PollResult()
 
     async def client(self) -> LedgerClient:
-        """The connected client. Raises LedgerError."""
+        """Returns the connected client. Raises LedgerError."""
         if self._client is None:
             self._client = LedgerClient(self._uri, config=self._config)
         await self._client.connect()
         return self._client
 
     async def ask_bookies(self, records: Sequence[LedgerRecord]) -> Open:
-        """Asks the bookies about those of these ledgers that are not closed."""
+        """Asks the bookies about the ledgers in `records` that are not closed."""
         if all(record.is_closed for record in records):
             return {}
         try:

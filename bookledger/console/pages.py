@@ -72,7 +72,7 @@ class EntriesPage:
 
 
 async def read_page(client: LedgerClient, has_password: bool, ledger_id: int, first: int) -> EntriesPage:
-    """Reads without disturbing a writer. Errors become part of the page."""
+    """Reads a page of entries without disturbing a writer. Errors become part of the page."""
     if has_password:
         return EntriesPage(problem="the ledger has a password, which this console does not know")
     try:
@@ -180,7 +180,7 @@ async def bookies(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def ledgers(request: web.Request, sources: Sources) -> Drawn:
-    """Newest ledgers first, unless the request has a search or a first id."""
+    """Shows the newest ledgers first, unless the request has a search or a first id."""
     query = {name: text for name, text in request.query.items() if text}  # a form sends empty fields, too
     first, step = _FIRST.read(query), LEDGERS_A_PAGE
     given = {one.name: one.read(query) for one in (STATE, CUSTOM, BOOKIE)}
@@ -201,7 +201,7 @@ async def ledgers(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def one_bookie(request: web.Request, sources: Sources) -> Drawn:
-    """A bookie, and the ledgers that it stores entries of."""
+    """Shows a bookie, and the ledgers of which it stores entries."""
     sources.live.look_on()
     bookie_id, first = request.match_info["bookie_id"], _FIRST.read(request.query)
     everybody = await cluster_state.bookies(sources.sight, bookie_id, 1)
@@ -275,7 +275,7 @@ async def logs(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def one_log(request: web.Request, sources: Sources) -> Drawn:
-    """A log from its oldest segment on, or from the segment that the request names."""
+    """Shows a log from its oldest segment on, or from the segment that the request names."""
     name, first = request.match_info["log"], FIRST_SEGMENT.read(request.query)
     found = await log_state.one_log(sources.sight, name, first)
     if found is None:
@@ -298,7 +298,7 @@ def _no_ledger(ledger_id: int) -> Problem:
 
 
 def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
-    """Values for every page with a table of bookies."""
+    """Returns the values for every page with a table of bookies."""
     moment = live.moments[-1] if live.moments else None
     living = {row["bookie_id"] for row in found["bookies"] if row["lives"]}
     return {
@@ -309,7 +309,7 @@ def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
 
 
 def _charts(live: Live) -> dict[str, Chart]:
-    """Charts of the kept polls that have rates. The latency of a poll without appends is drawn as 0."""
+    """Returns charts of the kept polls that have rates. The latency of a poll without appends is drawn as 0."""
     measured = [(moment.at, moment.whole) for moment in live.moments if moment.whole is not None]
     wholes = [whole for _, whole in measured]
     seconds = measured[-1][0] - measured[0][0] if measured else 0.0

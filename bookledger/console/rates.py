@@ -21,9 +21,9 @@ class Rates:
     appends: tuple[int, ...] = ()
 
     def quantile(self, share: float) -> float | None:
-        """The latency in seconds at this quantile of appends; None without any, or if unknown.
+        """Returns the latency in seconds at this quantile of appends; None without any, or if unknown.
 
-        Latencies above the last bound count as that.
+        Latencies above the last bound count as that bound.
         """
         wanted = share * sum(self.appends)
         if not wanted:
@@ -49,11 +49,11 @@ class Chart:
 
     @property
     def is_drawn(self) -> bool:
-        """One value makes no line."""
+        """Whether there is a line to draw: a single value makes none."""
         return len(self.values) > 1
 
     def points(self, width: int, height: int) -> str:
-        """The points of its SVG polyline."""
+        """Returns the points of the chart's SVG polyline."""
         top = self.top or 1.0
         step = width / max(1, len(self.values) - 1)
         return " ".join(
@@ -63,7 +63,7 @@ class Chart:
 
 
 def between(before: InfoReply, after: InfoReply, seconds: float) -> Rates | None:
-    """The rates between two snapshots; None if the bookie restarted, which resets its counters."""
+    """Returns the rates between two snapshots; None if the bookie restarted, which resets its counters."""
     if seconds <= 0 or before.incarnation != after.incarnation:
         return None
     grown = [

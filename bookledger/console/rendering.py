@@ -69,17 +69,17 @@ async def static(request: web.Request) -> web.Response:
 
 
 def count(number: float | None) -> str:
-    """1234567 as 1,234,567."""
+    """Formats 1234567 as 1,234,567."""
     return "–" if number is None else f"{number:,.0f}"
 
 
 def rate(number: float) -> str:
-    """A rate per second, in few digits."""
+    """Formats a rate per second, in few digits."""
     return f"{number:.1f}" if 0 < number < 10 else count(number)
 
 
 def size(number: float | None) -> str:
-    """Bytes, in the unit that fits."""
+    """Formats a number of bytes, in the unit that fits."""
     if number is None:
         return "–"
     unit = "B"
@@ -91,14 +91,14 @@ def size(number: float | None) -> str:
 
 
 def took(seconds: float | None) -> str:
-    """A latency, in milliseconds."""
+    """Formats a latency, in milliseconds."""
     if seconds is None:
         return "–"
     return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds * 1000:.0f} ms"
 
 
 def duration(seconds: float | None) -> str:
-    """A duration, in the two most significant units."""
+    """Formats a duration, in its two most significant units."""
     if seconds is None:
         return "–"
     whole = int(seconds)
@@ -112,7 +112,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(ms: int) -> str:
-    """A UTC time; the number in a record may be out of range."""
+    """Formats a UTC time; the number in a record may be out of range."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):

@@ -49,7 +49,7 @@ class Stripes:
 
 
 def drawn(ledger: dict[str, Any]) -> Stripes:
-    """The grid of a ledger as returned by the API."""
+    """Returns the grid of a ledger as returned by the API."""
     fragments = ledger["fragments"]
     names = sorted({copy["bookie_id"] for fragment in fragments for copy in fragment["copies"]})
     by_place = {

@@ -14,8 +14,8 @@ from metadata.store import MetadataStore
 
 REST_SECONDS_MIN = 5.0
 REST_A_WALK = 10
-"""Rest between two walks: this many seconds, or this many times the duration of the last walk, so at most a tenth of a
-processor."""
+"""The pause between two walks is REST_SECONDS_MIN, or this many times the duration of the last walk if that is longer,
+so that walks take at most a tenth of a processor."""
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +33,12 @@ class Counted:
         return round(max(0.0, time.monotonic() - self.at), 1)
 
     def is_of(self, view: ClusterView) -> bool:
-        """Whether the live bookies are the same as when the ledgers were counted."""
+        """Returns whether the live bookies are the same as when the ledgers were counted."""
         return self.survey.view.living.keys() == view.living.keys()
 
     def copies_left(self, view: ClusterView) -> dict[str, int] | None:
-        """Number of fragments by the fewest copies that one of their entries has on live bookies; None if the live
-        bookies have changed."""
+        """Returns the number of fragments by the smallest number of copies that one of their entries has on live
+        bookies; None if the live bookies have changed."""
         if not self.is_of(view):
             return None
         return {str(copies): count for copies, count in sorted(self.survey.copies_left.items())}
@@ -54,7 +54,8 @@ class Census:
         self.counted: Counted | None = None
 
     async def now(self, store: MetadataStore, wait_seconds: float) -> Counted | None:
-        """The newest count; if there is none yet, waits this many seconds for one, else None."""
+        """Returns the newest count. If there is none yet, waits up to this many seconds for one, and returns None if it
+        is not ready."""
         if self._walking is None and self._is_due():
             self._walking = asyncio.create_task(self._walk(store))
         if self.counted is None and self._walking is not None:

@@ -36,7 +36,7 @@ Facts = dict[str, Any]
 
 
 async def cluster(sight: MetadataView) -> Facts:
-    """The state of the whole cluster. `counts` is null until all ledgers were counted once."""
+    """Returns the state of the whole cluster. `counts` is null until all ledgers have been counted once."""
     async with sight.looking() as store:
         name = await sight.name(store)
         view = await sight.view(store)
@@ -82,8 +82,8 @@ async def cluster(sight: MetadataView) -> Facts:
 
 
 async def bookies(sight: MetadataView, first: str = "", limit: int = BOOKIES_MAX) -> Facts:
-    """A page, by name, of every bookie that was ever formatted, including dead ones. `next` is the start of the next
-    page.
+    """Returns a page, by name, of all bookies that were ever formatted, including dead ones. `next` is the start of the
+    next page.
 
     A bookie that was reformatted while its predecessor still serves has two rows, on the same page.
     """

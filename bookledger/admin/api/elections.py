@@ -23,7 +23,7 @@ Facts = dict[str, Any]
 
 
 async def elections(sight: MetadataView, first: str = "", limit: int = ELECTIONS_MAX) -> Facts:
-    """A page, by name, of all elections that ever had a leader. `next` is the start of the next page."""
+    """Returns a page, by name, of all elections that ever had a leader. `next` is the start of the next page."""
     async with sight.looking() as store:
         await sight.name(store)
         page = await list_some(

@@ -32,7 +32,7 @@ HEALING_MAX = 200
 
 
 async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
-    """A page of the ledgers that are marked as under-replicated, with their bad copies."""
+    """Returns a page of the ledgers that are marked as under-replicated, with their bad copies."""
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
@@ -50,7 +50,7 @@ async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
 
 
 async def healing(sight: MetadataView) -> Facts:
-    """The running repairs, the bytes left, and the time left at this rate."""
+    """Returns the running repairs, the bytes left, and the time left at this rate."""
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
@@ -84,7 +84,7 @@ async def healing(sight: MetadataView) -> Facts:
 
 
 def _away(counted: Survey) -> list[Facts]:
-    """The first ledgers whose copies wait for absent bookies, with these bookies."""
+    """Returns the first ledgers whose copies wait for absent bookies, with these bookies."""
     by_ledger = (
         (ledger_id, sorted({copy.bookie.bookie_id for copy in bad if copy.condition is Condition.AWAY}))
         for ledger_id, bad in counted.bad_copies_by_ledger.items()
@@ -94,7 +94,7 @@ def _away(counted: Survey) -> list[Facts]:
 
 
 async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> list[Facts]:
-    """The bad copies of the ledger according to its current record; it may be healed already."""
+    """Returns the ledger's bad copies according to its current record; they may have been healed already."""
     try:
         record = await ledger(store, mark.ledger_id)
     except BadRecord as error:

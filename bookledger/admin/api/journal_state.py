@@ -26,10 +26,10 @@ class Ahead(NamedTuple):
 
 
 async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """How long an acceptor that has everything through `last_txid` has lacked the next transaction; None if no record
-    has the time.
+    """Returns how long an acceptor that has everything through `last_txid` has lacked the next transaction; None if no
+    record has the time.
 
-    The time is by the clock of the process that closed the segment's ledger, and by ours.
+    The time is measured by two clocks: that of the process that closed the segment's ledger, and ours.
     """
     ledger_id = await _ledger_after(store, ahead, last_txid)
     if ledger_id is None:
@@ -45,7 +45,7 @@ async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int 
 
 
 async def _ledger_after(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """The ledger of the first finalized segment after this transaction."""
+    """Returns the ledger of the first finalized segment after this transaction."""
     state = ahead.state
     ledgers = {
         one.start_txid: one.ledger_id
@@ -68,7 +68,7 @@ SEGMENTS_MAX = 20
 """Open segments of an acceptor in one answer."""
 
 AFTER_SEGMENTS = "segments/~"
-"""A key after all segments of an acceptor and before its state, to skip a long journal in one step."""
+"""A key that sorts after all segments of an acceptor and before its state, to skip a long journal in one step."""
 
 Facts = dict[str, Any]
 
@@ -77,10 +77,10 @@ _Seen = tuple[Facts, JournalState | None]
 
 
 async def journals(sight: MetadataView) -> Facts:
-    """All journals by name. `lag_txids`: transactions finalized elsewhere but not here; those in progress count when
-    they are finalized.
+    """Returns all journals by name. `lag_txids`: transactions that are finalized at other acceptors but not at this
+    one; those in progress count once they are finalized.
 
-    `lag_millis`: how long it has been behind; null if the ledger does not record when it was closed.
+    `lag_millis`: how long the acceptor has lagged; null if the ledger does not record when it was closed.
     """
     found: dict[str, list[_Seen]] = {}
     async with sight.looking() as store:
@@ -119,7 +119,7 @@ async def _journal(store: MetadataStore, journal_id: str, seen: list[_Seen]) -> 
 
 
 async def _acceptors(store: MetadataStore) -> AsyncIterator[tuple[str, str]]:
-    """Yields (journal, acceptor), and reads only the first segment of each."""
+    """Yields each (journal, acceptor). Reads only the first segment of each acceptor."""
     after: str | None = None
     while True:
         page = await store.list_page(keys.JOURNALS, after=after, limit=1)
@@ -146,7 +146,7 @@ async def _acceptor(store: MetadataStore, journal_id: str, acceptor: str) -> _Se
 
 
 async def _last(store: MetadataStore, journal_id: str, acceptor: str, state: JournalState) -> int | None:
-    """The end of the last finalized segment."""
+    """Returns the end of the last finalized segment."""
     ends = [one.end_txid for one in state.segments if one.finalized and one.end_txid is not None]
     if state.last_finalized_start:
         prefix = keys.journal_segments(journal_id, acceptor)

@@ -32,7 +32,7 @@ CUSTOM_CHARACTERS_MAX = 1000
 
 CUSTOM_KEYS_LISTED_MAX = 5
 CUSTOM_CHARACTERS_LISTED_MAX = 60
-"""The same limit in lists of ledgers."""
+"""Characters of a ledger's custom metadata in a list of ledgers."""
 
 NEWEST = "newest"
 
@@ -46,11 +46,11 @@ async def ledgers(
     bookie: str = "",
     order: str = "",
 ) -> Facts:
-    """A page, by id, of all ledgers or of those that match the search. `next` is the start of the next page; null at
-    the end.
+    """Returns a page, by id, of all ledgers or of those that match the search. `next` is the start of the next page;
+    null at the end.
 
-    With order NEWEST the highest ids come first, from `first` downwards, or from the end for 0; a search has no such
-    order.
+    With order NEWEST the highest ids come first, from `first` downwards, or from the end for 0; only for lists
+    without a search.
     """
     wanted = Wanted.of(state, custom, bookie)
     if order == NEWEST and not wanted.is_anything:
@@ -78,7 +78,7 @@ async def ledgers(
 
 
 async def one_ledger(sight: MetadataView, ledger_id: int, first_fragment: int) -> Facts | None:
-    """A ledger with a page of its fragments, each with its copies; None if the ledger does not exist."""
+    """Returns a ledger with a page of its fragments, each with its copies; None if the ledger does not exist."""
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
@@ -115,7 +115,7 @@ async def _ledger_rows(records: Sequence[LedgerRecord], view: ClusterView, seen:
         custom = _custom(one, CUSTOM_KEYS_LISTED_MAX, CUSTOM_CHARACTERS_LISTED_MAX)
         rows.append({**_ledger_row(one, seen), "condition": worst(copies(one, view)).value, "custom": custom})
         if len(rows) % LEDGERS_A_TURN == 0:
-            await asyncio.sleep(0)  # lets a daemon serve others meanwhile
+            await asyncio.sleep(0)  # lets a daemon serve other requests in between
     return rows
 
 
@@ -161,7 +161,7 @@ def _object_store(record: LedgerRecord) -> Facts | None:
 
 
 def _writer(record: LedgerRecord) -> str:
-    """Who may append to the ledger, as far as its record shows."""
+    """Returns who may append to the ledger, as far as its record shows."""
     if record.state is LedgerState.CLOSED:
         return "none: the ledger is closed"
     if record.state is LedgerState.IN_RECOVERY:
@@ -170,7 +170,7 @@ def _writer(record: LedgerRecord) -> str:
 
 
 def _custom(record: LedgerRecord, keys_max: int, characters_max: int) -> list[Facts]:
-    """The custom metadata, which is untrusted: it is truncated, and bytes that are not text are replaced."""
+    """Returns the custom metadata, which is untrusted: it is truncated, and bytes that are not text are replaced."""
     rows = []
     for key, value in sorted(record.custom_metadata.items())[:keys_max]:
         text = value.decode(errors="replace")

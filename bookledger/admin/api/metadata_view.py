@@ -27,7 +27,7 @@ from metadata.store import MetadataStore, Versioned, list_some
 from .census import Census
 
 ANSWER_SECONDS_MAX = 5.0
-"""Time limit for all reads of one answer; past it the metadata counts as unavailable."""
+"""Time limit for all reads of one answer; when it is exceeded, the metadata counts as unavailable."""
 
 VIEW_SECONDS = 1.0
 """How long one view of the live bookies is used for several answers."""
@@ -36,7 +36,7 @@ LEDGERS_MAX = 500
 """Ledgers on one page."""
 
 KEYS_TRIED_MAX = 4
-"""Pages of keys that are read for one page of ledgers, because deleted ledgers between them are left out."""
+"""Maximum number of pages of keys read for one page of ledgers, because deleted ledgers between them are left out."""
 
 LOST_AFTER_SECONDS = 600.0
 """Time after which an absent bookie counts as lost, if not configured otherwise."""
@@ -80,7 +80,7 @@ class MetadataView:
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[MetadataStore]:
-        """The metadata inside the block, which is limited to ANSWER_SECONDS_MAX. Raises Away."""
+        """Yields the metadata store for the block, which may take at most ANSWER_SECONDS_MAX. Raises Away."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 async with self._opening:
@@ -93,27 +93,27 @@ class MetadataView:
             raise Away(str(error)) from error
 
     async def name(self, store: MetadataStore) -> str:
-        """The cluster's id. Raises Away if there is none."""
+        """Returns the cluster's id. Raises Away if there is none."""
         name = await cluster_id(store)
         if name is None:
             raise Away(await why_no_cluster(store))
         return name
 
     async def view(self, store: MetadataStore) -> ClusterView:
-        """The live bookies, at most a second old."""
+        """Returns the live bookies, at most a second old."""
         if self._view is None or time.monotonic() - self._viewed > VIEW_SECONDS:
             self._view, self._viewed = await look(store, self.wait_ms), time.monotonic()
         return self._view
 
 
 def key_before(prefix: str, name: str) -> str | None:
-    """A key after those of all names that come before this one; no name has a `~`."""
+    """Returns a key that sorts after the keys of all names before this one; no name contains a `~`."""
     return f"{prefix}{name[:-1]}{chr(ord(name[-1]) - 1)}~" if keys.is_name(name) else None
 
 
 async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[list[LedgerRecord], int | None]:
-    """Up to `limit` ledgers from an id on, and the start of the next page; there may be fewer because of deleted
-    ledgers."""
+    """Returns up to `limit` ledgers from an id on, and the start of the next page; there may be fewer because of
+    deleted ledgers."""
     assert 1 <= limit <= LEDGERS_MAX
     found: list[LedgerRecord] = []
     after = keys.ledger(first - 1) if first else None
@@ -130,7 +130,8 @@ async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[li
 
 
 async def end_of_ledgers(store: MetadataStore) -> int:
-    """An id above those of all ledgers: the next id to be assigned, unless some were created with ids of their own."""
+    """Returns an id above those of all ledgers: the next id to be assigned, unless some were created with ids of their
+    own."""
     end = await ledger_ids.counted_end(store)
     above = await store.list_page(keys.LEDGERS, after=keys.ledger(end - 1) if end else None, limit=1)
     return keys.LEDGER_ID_MAX + 1 if above.items else end
@@ -139,10 +140,11 @@ async def end_of_ledgers(store: MetadataStore) -> int:
 async def newest_ledgers(
     store: MetadataStore, below: int, limit: int
 ) -> tuple[list[LedgerRecord], int | None]:
-    """Up to `limit` ledgers with ids below this one, from the highest on, and the id below which the next page begins.
+    """Returns up to `limit` ledgers with ids below this one, from the highest on, and the id below which the next page
+    begins.
 
-    A store lists upward only, and ids may have wide gaps. So this reads windows, each four times as wide as the one
-    before, and half as wide if one holds more than a page.
+    A store lists keys only in ascending order, and ids may have wide gaps. So this function reads windows, each four
+    times as wide as the one before; a window that holds more than a page is halved.
     """
     found: list[LedgerRecord] = []
     width = limit
@@ -166,6 +168,6 @@ def _records(items: Iterable[Versioned]) -> list[LedgerRecord]:
 
 
 async def ledger(store: MetadataStore, ledger_id: int) -> LedgerRecord | None:
-    """One ledger's record, None if it does not exist."""
+    """Returns one ledger's record; None if the ledger does not exist."""
     found = await LedgerStore(store).read(ledger_id)
     return None if found is None else found.record

@@ -1,4 +1,4 @@
-"""The API's HTTP routes: validates parameters; errors are problem documents, 503 for unavailable metadata."""
+"""The API's HTTP routes. Parameters are validated; errors are problem documents, with 503 for unavailable metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def api_routes(sight: MetadataView) -> list[web.RouteDef]:
-    """Each has a rule in ROUTES."""
+    """Returns the API's routes. Each has a rule in ROUTES."""
     described = openapi(program_version())
 
     async def document(_: web.Request) -> web.Response:

@@ -17,7 +17,7 @@ SECONDS: Schema = {"type": "number", "minimum": 0}
 
 
 def maybe(schema: Schema) -> Schema:
-    """The schema, or null."""
+    """Returns a schema that also allows null."""
     return {"oneOf": [schema, {"type": "null"}]}
 
 
@@ -26,7 +26,7 @@ def listed(schema: Schema) -> Schema:
 
 
 def record(**fields: Schema) -> Schema:
-    """An object with exactly these fields."""
+    """Returns the schema of an object with exactly these fields."""
     return {
         "type": "object",
         "properties": fields,

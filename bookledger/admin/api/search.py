@@ -14,7 +14,7 @@ from metadata.records.record_decoding import decode_or_skip
 from metadata.store import PAGE_KEYS_MAX, MetadataStore
 
 SEARCH_SECONDS_MAX = 2.0
-"""Time limit of a search; past it the answer has the ledgers found so far."""
+"""Time limit of a search; when it is exceeded, the answer has the ledgers found so far."""
 
 STATES = tuple(state.value for state in LedgerState)
 
@@ -39,7 +39,7 @@ class Wanted:
         return self.state is None and self.custom is None and not self.bookie
 
     def is_in(self, key: str, value: bytes) -> LedgerRecord | None:
-        """The record of these bytes if it matches. Raises BadRecord."""
+        """Returns the record encoded in `value` if it matches. Raises BadRecord."""
         if self.custom is not None and not self.custom.may_be_in(value):
             return None
         if self.bookie and self.bookie.encode() not in value:
@@ -59,7 +59,7 @@ class Wanted:
 async def search(
     store: MetadataStore, wanted: Wanted, first: int, limit: int
 ) -> tuple[list[LedgerRecord], int | None]:
-    """Up to `limit` matching ledgers from an id on, and where to continue; fewer, or none, if the time was up."""
+    """Returns up to `limit` matching ledgers from an id on, and where to continue; fewer, or none, if time ran out."""
     found: list[LedgerRecord] = []
     after = keys.ledger(first - 1) if first else None
     end = time.monotonic() + SEARCH_SECONDS_MAX

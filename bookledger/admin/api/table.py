@@ -33,14 +33,14 @@ class Parameter:
     default: int | None = None
 
     def described(self) -> dict[str, Any]:
-        """The parameter's OpenAPI object."""
+        """Returns the parameter's OpenAPI object."""
         schema: dict[str, Any] = {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
         if self.default is not None:
             schema["default"] = self.default
         return _described(self, schema)
 
     def read(self, given: Mapping[str, str]) -> int:
-        """Raises ValueError that explains the fault."""
+        """Reads the parameter from a request. Raises ValueError with the reason if it is invalid."""
         text = given.get(self.name)
         if text is None:
             assert self.default is not None, "the path has it"
@@ -53,8 +53,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class TextParameter:
-    """A text in a request: one of `choices`, or any text up to `characters_max`; "" if it is absent. A parameter in the
-    path is always present."""
+    """A string in a request: one of `choices`, or any of up to `characters_max` characters; "" if it is absent. A
+    parameter in the path is always present."""
 
     name: str
     about: str
@@ -63,14 +63,14 @@ class TextParameter:
     default: str | None = ""
 
     def described(self) -> dict[str, Any]:
-        """The parameter's OpenAPI object."""
+        """Returns the parameter's OpenAPI object."""
         schema: dict[str, Any] = {"type": "string", "maxLength": self.characters_max}
         if self.choices:
             schema = {"type": "string", "enum": list(self.choices)}
         return _described(self, schema)
 
     def read(self, given: Mapping[str, str]) -> str:
-        """Raises ValueError that explains the fault."""
+        """Reads the parameter from a request. Raises ValueError with the reason if it is invalid."""
         text = given.get(self.name, self.default or "")
         if self.choices and text and text not in self.choices:
             raise ValueError(f"{self.name} must be one of {', '.join(self.choices)}")
@@ -201,7 +201,7 @@ PATHS = (
 
 
 def openapi(version: str) -> dict[str, Any]:
-    """The OpenAPI 3.1 document."""
+    """Returns the OpenAPI 3.1 document."""
     return {
         "openapi": "3.1.0",
         "info": {"title": "bookledger", "version": version, "description": "A cluster, read-only."},

@@ -1,4 +1,4 @@
-"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with most.
+"""Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with the most.
 
 Gate        wraps the HTTP library's protocol of one connection: counts the connection, or refuses it with a reason
 knowing     for each request: marks its connection as identified, and as busy
@@ -23,11 +23,12 @@ from .problems import refusal
 log = logging.getLogger(__name__)
 
 STRANGERS_MAX = 32
-"""Connections without any request yet. The oldest is closed for a new one."""
+"""Maximum number of connections that have not sent a request yet. The oldest is closed for a new one."""
 
 
 def table_of(config: HttpConfig) -> ConnectionTable:
-    """HTTP clients reconnect at no cost, so an idle connection may be closed at any time."""
+    """Returns the table of connections. HTTP clients reconnect at no cost, so an idle connection may be closed at any
+    time."""
     return ConnectionTable(
         Places.shared(
             config.peer_share,
@@ -40,7 +41,7 @@ def table_of(config: HttpConfig) -> ConnectionTable:
 
 
 class Gate(asyncio.Protocol):
-    """One connection. `visitor`: the peer that was counted before, with TLS."""
+    """One connection. `visitor`: with TLS, the peer as it was counted before."""
 
     def __init__(
         self,
@@ -75,13 +76,13 @@ class Gate(asyncio.Protocol):
         self._inside.connection_made(transport)
 
     def begins(self) -> None:
-        """A whole request has arrived."""
+        """Records that a whole request has arrived."""
         if self._visitor is not None and self._visitor.is_stranger:
             self._table.is_known(self._visitor, lambda: not self._requests)
         self._requests += 1
 
     def ends(self) -> None:
-        """The request is answered, except for the network."""
+        """Records that the request is answered; the response may still be in transit."""
         self._requests -= 1
 
     def data_received(self, data: bytes) -> None:
@@ -110,7 +111,7 @@ class Gate(asyncio.Protocol):
 async def knowing(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Marks the connection in the gate as busy with a request."""
     gate = None if request.transport is None else request.transport.get_protocol()
-    if not isinstance(gate, Gate):  # the connection has ended meanwhile
+    if not isinstance(gate, Gate):  # the connection has ended in the meantime
         return await handler(request)
     gate.begins()
     try:

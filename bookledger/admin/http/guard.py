@@ -20,7 +20,7 @@ _PEER: ContextVar[Peer | None] = ContextVar("peer", default=None)
 
 
 def guard_of(certificates: Certificates) -> Middleware:
-    """Refuses requests that the certificate does not allow, with 403 and the reason."""
+    """Returns middleware that refuses requests that the certificate does not allow, with 403 and the reason."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -38,12 +38,12 @@ def guard_of(certificates: Certificates) -> Middleware:
 
 
 def peer_of(request: web.Request) -> Peer:
-    """The peer of a request; without certificates, only its address."""
+    """Returns the peer of a request; without certificates, only its address."""
     return _PEER.get() or Peer.of(request.remote or "", None)
 
 
 def _peer(request: web.Request, certificates: Certificates) -> Peer:
-    """Raises Problem for a peer without an identity."""
+    """Returns the peer of a request. Raises Problem if it has no identity."""
     address = request.remote or ""
     assert request.transport is not None, "nothing has been awaited since it came"
     try:

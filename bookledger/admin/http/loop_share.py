@@ -1,7 +1,7 @@
 """Bounds the share of a daemon's event loop that its HTTP port takes, so that HTTP requests do not delay appends.
 
-The processor time that an answer takes on the loop is measured step by step, and paid from a budget that refills with
-time; time that other processes of a busy machine take is not charged. Requests begin in order of arrival, once there is
+The processor time that an answer takes on the loop is measured step by step, and charged to a budget that refills over
+time; time taken by other processes of a busy machine is not charged. Requests begin in order of arrival, once there is
 budget; a request that would wait too long gets 503. Probes have a budget of their own, so that a flood of other
 requests cannot make a daemon look dead.
 """
@@ -33,10 +33,10 @@ WAIT_SECONDS_MAX = 5.0
 """How long a request waits to begin. Only requests on open connections wait: `connections_max` limits their number."""
 
 REQUEST_SECONDS = 0.0005
-"""Cost of receiving, parsing and sending, besides the answer itself."""
+"""Cost of receiving, parsing and sending, in addition to the answer itself."""
 
 ANSWER_SECONDS = 0.005
-"""Expected cost of an answer until one of its path was measured."""
+"""Expected cost of an answer until one for its path has been measured."""
 
 NEWEST_WEIGHT = 0.2
 """Weight of a path's newest answer in the expected cost of the next one."""
@@ -48,7 +48,7 @@ BUSY = (
 
 
 class LoopShare:
-    """The budgets of one port. Belongs to its event loop. `share`: of the loop's time, at most 1."""
+    """The budgets of one port. Belongs to its event loop. `share`: the fraction of the loop's time, at most 1."""
 
     def __init__(self, share: float) -> None:
         now = asyncio.get_running_loop().time
@@ -85,11 +85,13 @@ class _Budget:
         self._first = asyncio.Lock()
 
     async def begin(self, seconds: float) -> None:
-        """Waits for its turn, and pays this amount in advance. Raises Problem if that takes too long."""
+        """Waits for the caller's turn, and charges this amount in advance. Raises Problem if that takes too long."""
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX), self._first:
                 wait = self.rate.spend(0.0)
-                while wait > 0:  # answers that end meanwhile may have cost more than their advance payment
+                while (
+                    wait > 0
+                ):  # answers that end in the meantime may have cost more than their advance payment
                     await asyncio.sleep(wait)
                     wait = self.rate.spend(0.0)
                 self.rate.spend(seconds)

@@ -31,11 +31,11 @@ WHY = {
     HTTPStatus.METHOD_NOT_ALLOWED: "this path supports only GET and HEAD",
     HTTPStatus.INTERNAL_SERVER_ERROR: "the daemon failed to answer; its log has the reason",
 }
-"""Explanations for errors that have none of our own."""
+"""Explanations of errors for which our code gives no reason."""
 
 
 class Problem(Exception):
-    """Ends a request with this status and reason. `title`: of the page, if it differs from the status's name."""
+    """Ends a request with this status and reason. `title`: the page's title, if it differs from the status's name."""
 
     def __init__(self, status: HTTPStatus, why: str, *, title: str = "") -> None:
         super().__init__(why)
@@ -45,12 +45,12 @@ class Problem(Exception):
 
 
 def described(status: HTTPStatus, why: str) -> dict[str, object]:
-    """The problem document; its type is that of the status."""
+    """Returns the problem document; its type is that of the status."""
     return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
 
 
 def document(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = None) -> web.Response:
-    """The problem document as a response."""
+    """Returns the problem document as a response."""
     return web.json_response(
         described(status, why),
         status=status,
@@ -60,7 +60,7 @@ def document(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = N
 
 
 def refusal(why: str) -> bytes:
-    """A response for a connection that is refused, whatever its request would be."""
+    """Returns the response for a connection that is refused, whatever it would request."""
     body = json.dumps(described(HTTPStatus.SERVICE_UNAVAILABLE, why)).encode()
     head = (
         "HTTP/1.1 503 Service Unavailable",
@@ -73,7 +73,7 @@ def refusal(why: str) -> bytes:
 
 
 def answering_problems(error_page: ErrorPage | None) -> Middleware:
-    """Answers raised errors, as a page if there are pages and the client wants HTML."""
+    """Returns middleware that answers raised errors, with a page if there are pages and the client asks for HTML."""
 
     @web.middleware
     async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -6,10 +6,10 @@
 
 and further pages that the caller passes: the API and the console. Errors are problem documents, and pages for browsers.
 
-With certificates, `bookie/wire/trust/roles` defines who may request what; without, every client that reaches the port
-may read all of it, except web pages that address a loopback port by another host name. The server is read-only.
-Connections, requests, their durations and their share of the event loop are bounded, so that no unknown peer disturbs
-the daemon.
+With certificates, `bookie/wire/trust/roles` defines who may request what; without them, every client that reaches the
+port may read all of it, except web pages that address a loopback port by another host name. The server is read-only.
+Connections, requests, their durations and their share of the event loop are bounded, so that no unknown peer can
+disturb the daemon.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ NAME_SHOWN_MAX = 253
 
 
 def asked_by(own_names: Iterable[str]) -> Middleware:
-    """Answers 421 to requests with another Host than a loopback name or one of these.
+    """Returns middleware that answers 421 to requests whose Host is neither a loopback name nor one of these.
 
-    Requests without a Host pass, because every browser sends one.
+    Requests without a Host are allowed, because every browser sends one.
     """
     own = {name.lower() for name in own_names}
 
@@ -78,7 +78,7 @@ def asked_by(own_names: Iterable[str]) -> Middleware:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether it is a loopback address, or a name that every resolver reserves for it."""
+    """Returns whether the host is a loopback address, or a name that every resolver reserves for it."""
     try:
         return ip_address(host).is_loopback
     except ValueError:
@@ -86,7 +86,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _without_port(host: str) -> str:
-    """The bare name, for comparison, of `127.0.0.1:9181`, `[::1]:9181` or `localhost.`."""
+    """Returns the bare name in `127.0.0.1:9181`, `[::1]:9181` or `localhost.`, for comparison."""
     name = host.strip().lower()
     if name.startswith("["):
         return name[1:].partition("]")[0]
@@ -94,13 +94,14 @@ def _without_port(host: str) -> str:
 
 
 LOG_INTERVAL_SECONDS = 10.0
-"""Seconds between two lines of a kind; the next line counts the suppressed ones."""
+"""Seconds between two log lines of the same kind; the next line counts the suppressed ones."""
 
 log = logging.getLogger(__name__)
 
 
 class _RateLimitFilter(logging.Filter):
-    """Unknown clients send invalid requests; each gets one line without a traceback. Our own faults keep theirs."""
+    """Logs invalid requests, which unknown clients send, without a traceback. Our own errors keep their tracebacks.
+    Limits the rate of both."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -219,7 +220,7 @@ async def serving_http(
 
 
 def routes_of(content: HttpContent) -> list[web.RouteDef]:
-    """Each has a rule in ROUTES."""
+    """Returns all routes. Each has a rule in ROUTES."""
     return [
         web.get("/healthz", _healthz),
         web.get("/readyz", _readyz_of(content)),
@@ -229,7 +230,8 @@ def routes_of(content: HttpContent) -> list[web.RouteDef]:
 
 
 def _guards(address: str, host: str, certificates: Certificates | None) -> list[Middleware]:
-    """The host names of a port on more than loopback are unknown, so only loopback ports check them."""
+    """Returns the middleware that guards a port. Only loopback ports check the Host header, because the host names of
+    other ports are unknown."""
     if certificates is not None:
         return [guard_of(certificates)]
     return [asked_by({address, host})] if is_loopback(address) else []

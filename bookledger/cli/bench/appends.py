@@ -85,7 +85,7 @@ async def send_for(
 ) -> tuple[list[float], float]:
     """Keeps `in_flight` appends in flight; latency is the time from the append until its confirmation is seen.
 
-    Only the future of each append is an object that the garbage collector tracks.
+    The garbage collector tracks only one object per append, its future.
     """
     clock = time.perf_counter
     under_way: deque[asyncio.Future[int]] = deque()

@@ -61,7 +61,7 @@ def _receiver(path: Path, block_bytes: int) -> Child:
 def _send_for(
     sockets: list[socket.socket], seconds: float, block: bytes, window: int
 ) -> tuple[list[float], float]:
-    """The latency of each block, and the total time."""
+    """Measures the latency of each block, and the total time."""
     clock = time.perf_counter
     began = clock()
     under_way: deque[float] = deque()

@@ -40,13 +40,13 @@ class Scale:
 
     @classmethod
     def over(cls, values: Sequence[float], start: float, end: float) -> Scale:
-        """An axis that fits all values above 0."""
+        """Returns an axis that fits all values above 0."""
         found = [value for value in values if value > 0] or [1.0]
         low = math.floor(math.log10(min(found)))
         return cls(low, max(math.ceil(math.log10(max(found))), low + 1), start, end)
 
     def at(self, value: float) -> float:
-        """The position of a value; values of 0 and less are at the beginning."""
+        """Returns the position of a value; values of 0 or less are at the beginning."""
         share = (math.log10(max(value, 10.0**self.low)) - self.low) / (self.high - self.low)
         return self.start + (self.end - self.start) * share
 
@@ -55,7 +55,7 @@ class Scale:
 
 
 def chart(title: str, x_title: str, y_title: str, lines: Sequence[Line], rules: Sequence[Rule]) -> str:
-    """One SVG element. Raises ValueError if there are no points."""
+    """Returns the chart as one SVG element. Raises ValueError if there are no points."""
     points = [point for line in lines for point in line.points]
     if not points:
         raise ValueError(f"there is nothing to draw of {title}")

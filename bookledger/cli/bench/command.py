@@ -82,7 +82,7 @@ def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
 
 
 def bookies_with_certificates(directory: Path, uri: str, authority: Authority) -> list[BookieProcess]:
-    """Creates, but does not start, as many bookies as an ensemble has."""
+    """Creates as many bookies as an ensemble has, without starting them."""
     return [_with_certificate(directory, uri, n, authority) for n in range(1, ENSEMBLE_SIZE + 1)]
 
 
@@ -155,7 +155,7 @@ def measured(
     say(f"Python: {interpreter()}")
     say(f"baseline: plain sockets, three receivers, 1 MiB blocks, fdatasync each ({seconds:g} s)")
     baselines = [measured_baseline(directory, seconds)]
-    gc.freeze()  # as docs/applications.md advises whoever has thousands of futures in flight
+    gc.freeze()  # as docs/applications.md advises for thousands of futures in flight
     results: list[WorkloadResult] = []
     with ExitStack() as stack:
         clusters = [stack.enter_context(plain_cluster(directory / "plain"))]
@@ -182,7 +182,7 @@ def _run_workload(cluster: BenchCluster, workload: Workload, seconds: float, say
 
 
 def _single(directory: Path, seconds: float, say: Say) -> Baseline:
-    """The baseline's latency: one block of an entry's size at a time."""
+    """Measures the baseline's latency: one block of an entry's size at a time."""
     size = SWEEP[0].entry_bytes
     say(
         f"baseline: plain sockets, blocks of {format_bytes(size)}, one in flight, fdatasync each ({seconds:g} s)"

@@ -45,7 +45,7 @@ _OPCODE = 3
 _FRAME_BYTES_WITHOUT_BODY = 17
 
 Send = Callable[[], Awaitable["asyncio.Future[int]"]]
-"""Sends a batch; the future ends when it is on disk."""
+"""Sends a batch; the future is done when the batch is on disk."""
 
 Rounds = list[tuple[list[float], float]]
 """Results of one workload: for each round, the latencies and the total time."""
@@ -152,7 +152,7 @@ def _result(workload: JournalWorkload, measured: dict[JournalWorkload, Measured]
 
 
 def _is_bare(one: JournalWorkload, workload: JournalWorkload) -> bool:
-    """Whether it is the same workload on a bare ledger."""
+    """Returns whether `one` is the same workload on a bare ledger."""
     same = (one.in_flight, one.batch_bytes) == (workload.in_flight, workload.batch_bytes)
     return one.acceptors == 0 and same
 
@@ -211,7 +211,7 @@ def _write_frames(out: EditLogOutputStream, edits: int) -> None:
 
 
 def _write_decoded(out: EditLogOutputStream, edits: int) -> None:
-    """Each edit renames a file to its final name, as writers of tables do."""
+    """Writes edits that each rename a file to its final name, as writers of tables do."""
     for txid in range(out.next_txid, out.next_txid + edits):
         name = f"{txid:010d}"
         out.write(

@@ -50,7 +50,8 @@ th:first-child { text-align: left } thead th { color: var(--dim); font-weight: 5
 
 
 def page_of(run: BenchRun, subtitle: str) -> str:
-    """The page. `subtitle`: a line with the date and the machine. Raises ValueError for a run without a sweep."""
+    """Returns the page. `subtitle`: a line with the date and the machine. Raises ValueError for a run without a
+    sweep."""
     if not run.sweep or run.single is None:
         raise ValueError("more and more entries in flight were not measured")
     return "\n".join(

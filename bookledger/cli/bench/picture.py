@@ -29,7 +29,7 @@ STYLE = """
 
 
 def picture_of(results: Sequence[WorkloadResult], subtitle: str) -> str:
-    """The SVG. `subtitle`: a line with the date and the machine. Raises ValueError if there are no results."""
+    """Returns the SVG. `subtitle`: a line with the date and the machine. Raises ValueError if there are no results."""
     if not results:
         raise ValueError("nothing was measured")
     height = TOP + ROW * len(results) + 30
@@ -47,7 +47,7 @@ def picture_of(results: Sequence[WorkloadResult], subtitle: str) -> str:
 
 
 def _bars(results: Sequence[WorkloadResult], height: int) -> Iterator[str]:
-    """Megabytes per second as bars, and the baseline of plain sockets and `fdatasync` as a line."""
+    """Draws megabytes per second as bars, and the baseline of plain sockets and `fdatasync` as a line."""
     baseline = results[0].baseline_mb_per_s
     most = max(baseline, *(result.mb_per_s for result in results)) or 1.0
     yield _text(NAMES, TOP - 14, "MB/s; entries/s beside it", "small")
@@ -65,7 +65,7 @@ def _bars(results: Sequence[WorkloadResult], height: int) -> Iterator[str]:
 
 
 def _dots(results: Sequence[WorkloadResult], height: int) -> Iterator[str]:
-    """p50 and p99 on a logarithmic scale, with a rule at each power of ten."""
+    """Draws p50 and p99 on a logarithmic scale, with a rule at each power of ten."""
     left = NAMES + BARS + GAP
     scale = Scale.over(
         [value for result in results for value in (result.p50_ms, result.p99_ms)], left, left + DOTS

@@ -48,7 +48,7 @@ def _written(client: LedgerClient, workload: Workload, share: float) -> int:
 
 
 def _pages(reader: ReadHandle) -> Iterator[int]:
-    """The number of entries of each page."""
+    """Yields the number of entries of each page."""
     return map(len, reader.pages())
 
 

@@ -69,7 +69,7 @@ SWEEP = tuple(Workload(f"{count} in flight", 1000, count) for count in (1, 4, 16
 
 @dataclass(frozen=True, slots=True)
 class WorkloadResult:
-    """`adds_per_s` are entries read in workloads that read; latencies are then those of a page, not of an entry.
+    """In workloads that read, `adds_per_s` counts the entries read, and latencies are those of a page, not of an entry.
 
     `client_cpu_us`, `bookies_cpu_us`: CPU time per entry, summed over all bookies. `of_lists`: the rate relative to
     lists of the same entries; 0 if that was not measured.
@@ -98,7 +98,7 @@ class Measured:
     seconds: float
 
     def ms(self, percent: int) -> float:
-        """Duration of a step at this percentile, in milliseconds."""
+        """Returns the duration of a step at this percentile, in milliseconds."""
         return round(1000 * self.steps[len(self.steps) * percent // 100], 3)
 
     def result(self, workload: Workload, cpu: CpuMeter) -> WorkloadResult:
@@ -116,7 +116,7 @@ class Measured:
 
 
 def of_steps(latencies: list[float], seconds: float) -> Measured:
-    """Measurements with one entry per step."""
+    """Returns measurements with one entry per step."""
     return Measured(len(latencies), sorted(latencies), seconds)
 
 

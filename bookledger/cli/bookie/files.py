@@ -146,7 +146,7 @@ def rebuild_index(data: Path, as_json: bool) -> None:
 
 
 def _log_bytes(data: Path) -> int | None:
-    """About how many bytes there are to read; None if that fails for a reason that is reported later."""
+    """Returns approximately how many bytes have to be read; None if that fails for a reason that is reported later."""
     try:
         return sum(file.stat().st_size for file in (data / "log").iterdir())
     except OSError:
@@ -194,7 +194,7 @@ def salvage(data: Path, as_json: bool) -> None:
 
 
 def _next_steps(data: Path, mended: list[Mended], outcome: SalvageOutcome) -> list[str]:
-    """The steps left for the operator, in order."""
+    """Returns the remaining steps for the operator, in order."""
     steps = []
     if outcome.index_problem:
         steps.append(

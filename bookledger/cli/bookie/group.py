@@ -158,10 +158,10 @@ def info(metadata_uri: str | None, data: Path | None, names: tuple[str, ...], as
 
 
 _NOT_SHOWN = ("cluster_id", "append_seconds_bounds", "append_counts")
-"""Fields of a bookie's info that are the same for all, or for programs."""
+"""Fields of a bookie's info that are not shown to people: they are the same for all bookies, or meant for programs."""
 
 _NAMES = {"disk_bytes_total": "disk_total_bytes", "disk_bytes_free": "disk_free_bytes"}
-"""Names in JSON, as in the API, of fields that the wire names otherwise."""
+"""Names in JSON, as in the API, of fields that have other names on the wire."""
 
 
 async def _live(metadata_uri: str, names: tuple[str, ...]) -> list[dict[str, object]]:

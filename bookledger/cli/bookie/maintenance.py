@@ -193,7 +193,7 @@ def _left_undone(bookie: BookieRef, report: Mapping[str, Any]) -> list[str]:
 
 
 def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:
-    """The registered bookies of these names, each once, or all. Raises ValueError for an unknown name."""
+    """Returns the registered bookies of these names, each once, or all. Raises ValueError for an unknown name."""
     live = {registration.bookie.bookie_id: registration.bookie for registration in client.list_bookies()}
     if unknown := set(names) - live.keys():
         raise ValueError(f"not registered: {', '.join(sorted(unknown))}")
@@ -203,7 +203,7 @@ def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:
 
 
 def _report(reply: MaintainReply) -> dict[str, Any]:
-    """The bookie's report. Raises LedgerError if it refused, failed, or is malformed."""
+    """Returns the bookie's report. Raises LedgerError if the bookie refused or failed, or the report is malformed."""
     from bookie.wire.messages import Status, status_text
     from ledgers import LedgerError
 

@@ -49,7 +49,8 @@ _OF_MIB = {
 
 
 def config_of(**options: Any) -> BookieConfig:
-    """The configuration from the options of `bookie run`, which have the names of its fields, and the settings file.
+    """Returns the configuration from the options of `bookie run`, which have the names of its fields, and the settings
+    file.
 
     Raises SettingsUsageError.
     """
@@ -84,7 +85,7 @@ class Serving:
         self._as_json = as_json
 
     def run(self, event_loop: EventLoop, traces: str | None) -> None:
-        """Serves until SIGTERM or SIGINT. Raises the error that prevented or ended that."""
+        """Serves until SIGTERM or SIGINT. Raises the error that prevented or ended serving."""
         directory = self._config.data_directory
         with (
             tracing_to(traces, "bookledger-bookie", lambda: read_cookie(directory).bookie_id) as provider,
@@ -95,7 +96,7 @@ class Serving:
     async def _serve(self, provider: TracerProvider | None) -> None:
         config = replace(self._config, tracing=provider)
         if self._asked is not None:
-            from ..journal_node.embedded_node import EmbeddedNode  # not needed without one
+            from ..journal_node.embedded_node import EmbeddedNode  # not needed without a node
 
             self._node = EmbeddedNode(self._asked, config)
             config = replace(config, descriptors_elsewhere=self._node.connections_max)
@@ -137,7 +138,7 @@ class Serving:
         sys.stdout.flush()
         systemd.notify(systemd.READY)
         gc.collect()
-        gc.freeze()  # objects alive now live to the end: exempt them from collection
+        gc.freeze()  # objects that exist now last until the end: exempt them from collection
 
     def _say(self, url: str | None, running: RunningBookie) -> None:
         node = None if self._node is None else self._node.describe(running)

@@ -32,7 +32,7 @@ from metadata.secret_file import read_bounded
 AUTHORITY_KEY = "ca-key.pem"
 
 CLOCKS_APART = timedelta(minutes=5)
-"""Certificates are valid from this long before they are made, for hosts whose clocks are behind."""
+"""Certificates are valid from this long before they are issued, for hosts whose clocks are behind."""
 
 COMMON_NAME_CHARACTERS_MAX = 64
 
@@ -88,7 +88,7 @@ class Authority:
         return self._sign(directory, _named(str(identity)), x509.SubjectAlternativeName(names), days)
 
     def renew(self, directory: Path, days: int) -> x509.Certificate:
-        """Reissues the certificate, with a new key. Raises BadAuthority if there is none, OSError."""
+        """Reissues the certificate, with a new key. Raises BadAuthority if there is no certificate, OSError."""
         old = certificate_in(directory)
         try:
             names = old.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -115,14 +115,15 @@ class Authority:
         )
         certificate = unsigned.sign(self._key, hashes.SHA256())
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A process that reloads between the second and the third sees a mismatched key, and keeps its old pair.
+        # A process that reloads between key and certificate sees a mismatched key, and keeps its old pair.
         _put(directory / CA, self._beside_others(directory / CA))
         _put(directory / KEY, _pem_of(key), private=True)
         _put(directory / CERTIFICATE, certificate.public_bytes(Encoding.PEM))
         return certificate
 
     def _beside_others(self, path: Path) -> bytes:
-        """The authorities trusted there, plus this one: both are trusted while one replaces the other."""
+        """Returns the authorities in the file at `path`, plus this one: both are trusted while one replaces the
+        other."""
         try:
             trusted = x509.load_pem_x509_certificates(read_bounded(path))
         except FileNotFoundError:
@@ -179,7 +180,7 @@ def _named(name: str) -> x509.Name:
 
 
 def general_name(host: str) -> x509.GeneralName:
-    """An IP address, in brackets or not, or a DNS name. Raises ValueError."""
+    """Converts an IP address, in brackets or not, or a DNS name. Raises ValueError."""
     try:
         address = ipaddress.ip_address(host[1:-1] if host[:1] + host[-1:] == "[]" else host)
     except ValueError:

@@ -156,7 +156,7 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
 
 
 async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
-    """The number of ledgers still to be moved, and the target bookies that cannot take copies."""
+    """Returns the number of ledgers still to be moved, and the target bookies that cannot take copies."""
     left = [one async for one in planned_moves.list_moves(store)]
     living = {one.bookie for one in await list_bookies(store) if one.writable}
     absent = {move.new.bookie_id for one in left for move in one.moves if move.new not in living}
@@ -164,7 +164,7 @@ async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
 
 
 async def _undone(store: MetadataStore, plan: Plan) -> int:
-    """Planned copies that are not in place; those of deleted ledgers do not count."""
+    """Returns the number of planned copies that are not in place; those of deleted ledgers do not count."""
     undone = 0
     for one in plan.moves:
         found = await LedgerStore(store).read(one.ledger_id)

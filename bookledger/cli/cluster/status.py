@@ -62,7 +62,7 @@ def status(metadata_uri: str, lost_after: float, watch_seconds: float | None, as
 
 
 def fields(seen: Survey) -> dict[str, Any]:
-    """All fields, as `--json` prints them."""
+    """Returns all fields, as `--json` prints them."""
     found = health.of_survey(seen)
     return {
         "cluster_id": seen.cluster_id,
@@ -101,7 +101,7 @@ def fields(seen: Survey) -> dict[str, Any]:
 
 
 def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
-    """One row for each bookie that was ever formatted."""
+    """Returns one row for each bookie that was ever formatted."""
     rows = []
     for one in seen.bookies:
         lives, last = one.registration, one.last
@@ -124,7 +124,7 @@ def bookie_rows(seen: Survey) -> list[dict[str, Any]]:
 
 
 def healing_rows(seen: Survey) -> list[dict[str, Any]]:
-    """The copies being made now."""
+    """Returns the copies being made now."""
     return [healing_row(ledger_id, who) for ledger_id, who in sorted(seen.healing.items())]
 
 
@@ -133,7 +133,7 @@ def _used_percent(total: int, free: int) -> int | None:
 
 
 def _seconds_left(seen: Survey) -> int | None:
-    """Estimated time left at the current rate; None if nothing is being copied."""
+    """Returns the estimated time left at the current rate; None if nothing is being copied."""
     rate = sum(row["bytes_per_second"] for row in healing_rows(seen))
     return round(seen.to_copy_bytes / rate) if rate else None
 

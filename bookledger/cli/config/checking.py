@@ -39,7 +39,7 @@ LIKENESS = 0.8
 
 
 def check_environment(root: click.Group, faults: Faults) -> None:
-    """Adds a fault for each variable that has a wrong value, and for each that no setting has."""
+    """Adds a fault for each variable that has a wrong value, and for each that belongs to no setting."""
     known = {*COMMON.values(), *OTHERS}
     for table, section in SECTIONS.items():
         with faults.gathering():
@@ -118,7 +118,7 @@ def _gathering(faults: Faults) -> Iterator[None]:
 
 def _check_section(settings: Settings, name: str) -> None:
     kind = SECTIONS[name].kind()
-    if required_of(kind):  # by the command that makes it
+    if required_of(kind):  # the command that constructs it gives the required values
         settings.values(name)
     else:
         settings.made(name, kind)
@@ -168,7 +168,7 @@ def _check_shape(command: click.Command, values: Mapping[str, Any], place: str) 
         raise SettingsUsageError(f"{place} {error}") from None
 
 
-# --- what is for all ------------------------------------------------------------------------------
+# --- common settings ------------------------------------------------------------------------------
 
 
 def _check_common(place: str, name: str, value: str) -> None:

@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
 
 def client_config(**more: Any) -> ClientConfig:
-    """`[client]`, overridden by `more`, in which None means not given. Raises SettingsUsageError."""
+    """Returns the settings in `[client]`, overridden by `more`, in which None means not given. Raises
+    SettingsUsageError."""
     said = {name: value for name, value in more.items() if value is not None}
     return settings_now().made("client", ClientConfig, **said)
 
 
 def http_config() -> HttpConfig:
-    """`[http]`. Raises SettingsUsageError."""
+    """Returns the settings in `[http]`. Raises SettingsUsageError."""
     return settings_now().made("http", HttpConfig)
 
 
@@ -39,7 +40,8 @@ def http_port(
     certificates: Path | None = None,
     **more: Any,
 ) -> AbstractAsyncContextManager[str | None]:
-    """`with_http`, with `[http]` and the console of the daemon's cluster; `more` is passed to the console."""
+    """Returns `with_http` with the settings in `[http]` and the console of the daemon's cluster; `more` is passed to
+    the console."""
     pages = None
     if http is not None:
         from ...console.console import Console  # not needed without an HTTP port

@@ -196,7 +196,7 @@ def _of_table(table: str) -> Iterator[Row]:
 
 
 def _of_words(context: click.Context, words: tuple[str, ...], typed: list[str]) -> Iterator[Row]:
-    """Rows of a table, of a command, or of both if they have the same name."""
+    """Yields the rows of a table, of a command, or of both if they have the same name."""
     root = context.find_root().command
     assert isinstance(root, click.Group)
     name = words[0]

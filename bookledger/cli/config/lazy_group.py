@@ -17,7 +17,7 @@ Place = tuple[str, str, str]
 
 
 class LazyGroup(CommandGroup):
-    """Knows its commands by name and short help, for `--help` and TAB, and imports each when it is called.
+    """Holds the name and short help of each command, for `--help` and TAB, and imports a command when it is called.
 
     `path` are the words that call the group. Commands may also be added to it as to any other group.
     """
@@ -28,7 +28,7 @@ class LazyGroup(CommandGroup):
         self._path = path
 
     def imported(self, name: str) -> click.Command:
-        """The command with a name in `places`."""
+        """Imports and returns the command with a name in `places`."""
         module, attribute, _ = self._places[name]
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)

@@ -1,4 +1,4 @@
-"""Tables of the settings file that configure components, besides the tables with options of commands."""
+"""Tables of the settings file that configure components, in addition to the tables with options of commands."""
 
 from __future__ import annotations
 

@@ -57,14 +57,14 @@ class Settings:
     """By command name: its options, and tables of its subcommands."""
 
     def into_environment(self) -> None:
-        """Puts the common settings into environment variables, where the whole program looks for them, unless they are
-        set there."""
+        """Puts the common settings into environment variables, where the whole program looks for them, unless these are
+        already set."""
         for name, value in self.common.items():
             if not os.environ.get(COMMON[name]):
                 os.environ[COMMON[name]] = value
 
     def values(self, name: str) -> dict[str, Any]:
-        """The settings of a table of SECTIONS, for the dataclass's constructor. Raises SettingsUsageError."""
+        """Returns the settings of a table of SECTIONS, for the dataclass's constructor. Raises SettingsUsageError."""
         return {**self.sections.get(name, {}), **self.in_environment(name)}
 
     def in_environment(self, name: str) -> dict[str, Any]:
@@ -86,7 +86,8 @@ class Settings:
             )
 
     def defaults_of(self, name: str, command: click.Command) -> dict[str, Any]:
-        """The defaults for click's `default_map`. Raises SettingsUsageError for options that the command lacks."""
+        """Returns the defaults for click's `default_map`. Raises SettingsUsageError for options that the command
+        lacks."""
         faults = Faults()
         with translate_to_usage_errors():
             found = self.valid_defaults_of(name, command, faults)
@@ -94,7 +95,7 @@ class Settings:
             return found
 
     def valid_defaults_of(self, name: str, command: click.Command, faults: Faults) -> dict[str, Any]:
-        """The valid ones of these; the invalid ones are added to `faults`."""
+        """Returns the valid defaults for click's `default_map`, and adds the invalid ones to `faults`."""
         return self._defaults(command, self.tables.get(name, {}), (name,), faults)
 
     def _defaults(
@@ -151,7 +152,7 @@ def read(path: Path, commands: Mapping[str, Callable[[], click.Command]]) -> Set
 
 
 def read_valid(path: Path, commands: Mapping[str, Callable[[], click.Command]], faults: Faults) -> Settings:
-    """The valid settings of the file; the invalid ones are added to `faults`."""
+    """Reads the valid settings of the file, and adds the invalid ones to `faults`."""
     with faults.gathering():
         file = settings_file.read(path)
         whole = file.content
@@ -207,12 +208,12 @@ def _without_commands(
 
 
 def settings_now() -> Settings:
-    """The settings of the running command."""
+    """Returns the settings of the running command."""
     context = click.get_current_context(silent=True)
     return Settings() if context is None else settings_of(context)
 
 
 def settings_of(context: click.Context) -> Settings:
-    """The settings of the command of this context."""
+    """Returns the settings of the command of this context."""
     found = context.find_root().obj
     return found if isinstance(found, Settings) else Settings()

@@ -33,7 +33,7 @@ RECORDS_MIN = 10
 
 
 def default_file() -> Path:
-    """A real file that every machine with this program has: the larger of Python's and gRPC's library."""
+    """Returns a real file that every machine with this program has: the larger of Python's and gRPC's library."""
     library = importlib.import_module("grpc._cython.cygrpc").__file__
     candidates = (os.path.realpath(sys.executable), str(library))
     return Path(max(candidates, key=os.path.getsize))
@@ -99,7 +99,7 @@ def demo(
 
 
 def _prefix() -> str:
-    """Prefix of this run's bookie names, because others may use the same store."""
+    """Returns a prefix for this run's bookie names, because other programs may use the same store."""
     return f"demo-{os.getpid()}-bookie"
 
 

@@ -129,7 +129,8 @@ class Demo:
         self.findings.expect(changed, "the ensemble did not change when its bookie died")
 
     def _await(self, ledger_id: int, holds: Callable[[LedgerRecord], bool]) -> bool:
-        """Whether the ledger's metadata meets the condition within CHANGE_SECONDS_MAX."""
+        """Waits up to CHANGE_SECONDS_MAX until the ledger's metadata meets the condition, and returns whether it
+        does."""
         deadline = time.monotonic() + CHANGE_SECONDS_MAX
         with LedgerClient(self._uri) as client:
             while not (there := holds(client.describe_ledger(ledger_id))) and time.monotonic() < deadline:
@@ -200,7 +201,8 @@ class Demo:
 
 
 def expect_event(said: dict[str, Any], event: str) -> dict[str, Any]:
-    """Checks the event that a writer sent. Raises ChildFailed for another one, with its error if it sent one."""
+    """Checks the event that a writer sent. Raises ChildFailed for any other event, with the writer's error if it sent
+    one."""
     match said.get("event"):
         case found if found == event:
             return said

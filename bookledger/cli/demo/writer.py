@@ -4,10 +4,10 @@
                                         "pauses": [{"at_byte": …, "settle": true}, …],
                                         "one_of": [bookie, …], "close": true}'
 
-It prints JSON lines: its ledger and ensemble, which holds one of the given bookies; at each
-pause, and at the end, how many entries are confirmed with the SHA-256 of exactly those; the error that
-ended it. It resumes after a pause when a line comes on standard input. It reports only what was confirmed
-before; at a pause that is at least one entry more than at the last one, and with `settle` all of them.
+It prints JSON lines: its ledger and ensemble, which includes one of the given bookies; at each pause and at
+the end, the number of confirmed entries with the SHA-256 of exactly those; and the error that ended it. After
+a pause it resumes when it reads a line from standard input. It reports only confirmed entries: at each pause
+at least one more than at the last one, and with `settle` all of them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from ledgers import LedgerClient, LedgerError, WriteHandle
 
 IN_FLIGHT_MAX = 512
-"""Appends not yet confirmed, which defines latency here."""
+"""Maximum number of appends not yet confirmed; it determines the latency here."""
 
 LATENCIES_MAX = 2_000_000
 """Number of latencies kept for the percentiles; for a longer file, only the first ones."""
@@ -112,7 +112,7 @@ class FileWriter:
             self._confirmed.add(payload, time.perf_counter() - appended_at)
 
     def _seconds(self) -> float:
-        """Time spent writing, without the pauses."""
+        """Returns the time spent writing, without the pauses."""
         return time.perf_counter() - self._began - self._paused_seconds
 
 

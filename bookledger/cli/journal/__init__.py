@@ -1,1 +1,1 @@
-"""`bookledger journal`"""
+"""The commands `bookledger journal`."""

@@ -104,7 +104,7 @@ _NEED_MORE: dict[str, Place] = {
         "Run a JournalNode, at which stock NameNodes store their edits as qjournal://HOST:PORT;…/JOURNAL.",
     ),
 }
-"""Commands with imports that the others do without."""
+"""Commands with imports that the other commands do not need."""
 
 
 HEADINGS: Headings = {

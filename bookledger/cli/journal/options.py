@@ -45,7 +45,7 @@ class JournalPlace:
     config: JournalConfig
 
     def manager(self) -> QuorumJournalManager:
-        """The journal's manager, not opened yet."""
+        """Returns the journal's manager, not opened yet."""
         from qjm_compat.aio import QuorumJournalManager
 
         acceptors = self.acceptors or None
@@ -84,7 +84,7 @@ class JournalPlace:
                 raise ValueError(self._not_named(more, new))
 
     def _not_named(self, more: Sequence[str], new: Sequence[str]) -> str:
-        """Advice about acceptors that were not named; a new name may be meant as a replacement for one."""
+        """Returns advice about acceptors that were not named; a new name may be meant as a replacement for one."""
         left_out, names = ", ".join(more), ", ".join(new)
         if new:
             return (
@@ -95,7 +95,7 @@ class JournalPlace:
         return f"journal {self.journal_id} has more acceptors: give --acceptor for all of them, {left_out} included"
 
     async def check_known(self) -> None:
-        """Raises ValueError for named acceptors that the metadata does not know, if it knows others."""
+        """Raises ValueError for named acceptors of which the metadata has no record, if it has a record of others."""
         for one in self.acceptors:
             there = await self._acceptors_in(one.metadata_uri)
             if there and one.name not in there:
@@ -104,7 +104,8 @@ class JournalPlace:
                 )
 
     async def _acceptors_in(self, uri: str) -> set[str]:
-        """The acceptors in a metadata store; empty if the store is down, because a majority may do without it."""
+        """Returns the acceptors in a metadata store; empty if the store is down, because a majority may do without
+        it."""
         from qjm_compat.errors import JournalUnavailable
         from qjm_compat.transfer.inspection.inspector import journals_in
 

@@ -1,4 +1,4 @@
-"""`bookledger journal list` and `show`: prints the state of acceptors, read without calling them."""
+"""`bookledger journal list` and `show`: print the state of acceptors, read without calling them."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def _without(fields: Fields, hidden: Sequence[str]) -> Fields:
 
 
 async def _all(metadata_uri: str) -> list[Fields]:
-    """The rows of all journals. A record of a newer version is reported on stderr, and hides no other."""
+    """Returns the rows of all journals. A record of a newer version is reported on stderr, and does not hide the
+    others."""
     from metadata.errors import BadRecord
     from metadata.records import record_decoding
     from qjm_compat import JournalError
@@ -128,7 +129,7 @@ async def _rows(metadata_uri: str, journal_id: str, acceptor: str) -> list[Field
 
 
 async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
-    """Every acceptor's fields and segments, including acceptors that are not formatted or cannot be read."""
+    """Returns every acceptor's fields and segments, including acceptors that are not formatted or cannot be read."""
     from qjm_compat.config import AcceptorConfig
     from qjm_compat.errors import JournalNotFormatted
     from qjm_compat.transfer.inspection.inspector import cannot_be_read, journals_in
@@ -153,8 +154,8 @@ async def _described(place: JournalPlace) -> list[tuple[Fields, list[Fields]]]:
 async def _one(
     inspector: JournalInspector, name: str, seen: AcceptorSeen | None, error: JournalUnavailable | None
 ) -> tuple[Fields, list[Fields]]:
-    """An acceptor's fields and segments; `seen` is None if the journal is not formatted there, or `error` says why it
-    cannot be read."""
+    """Returns an acceptor's fields and segments. `seen` is None if the journal is not formatted there, or if it cannot
+    be read, in which case `error` says why."""
     if error is not None:
         return _unseen(inspector.journal_id, name, UNKNOWN, str(error)), []
     if seen is None:
@@ -169,7 +170,7 @@ def _describe_unread(unread: Unread) -> str | None:
 
 
 def _unseen(journal_id: str, acceptor: str, state: str, error: str | None = None) -> Fields:
-    """All fields, empty except for these."""
+    """Returns a row whose fields are all empty except for these."""
     named = {"journal": journal_id, "acceptor": acceptor, "state": state}
     return {**named, **dict.fromkeys(OF_STATE), "error": error}
 
@@ -202,7 +203,7 @@ def _of_namespace(seen: AcceptorSeen, *names: str) -> Fields:
 
 
 async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[list[Fields], Unread]:
-    """The segments in order, and why the ledgers of some could not be read."""
+    """Returns the segments in order, and why the ledgers of some could not be read."""
     from ledgers import LedgerError, NoSuchLedger
     from qjm_compat.errors import JournalUnavailable
 

@@ -1,4 +1,4 @@
-"""`bookledger journal tail` and `dump`: prints the edits of a journal or of one file as JSON lines."""
+"""`bookledger journal tail` and `dump`: print the edits of a journal or of one file as JSON lines."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
 
 
 def _content(path: Path) -> bytes:
-    """The content of a file; from a pipe or a device, at most as many bytes as a segment may have."""
+    """Returns the content of a file; from a pipe or a device, at most as many bytes as a segment may have."""
     if path.is_file():
         return path.read_bytes()
     with path.open("rb") as pipe:
@@ -145,7 +145,7 @@ async def _tail(
 async def _follow_until_set_back(
     uris: Sequence[str], manager: QuorumJournalManager, printed: _Printed, outages: Outages
 ) -> None:
-    """Raises LedgerError if no edits come and the metadata went back."""
+    """Prints edits as they become durable. Raises LedgerError if no edits arrive and the metadata went back."""
     following = asyncio.create_task(_follow(manager, printed, outages, is_alone=len(uris) == 1))
     try:
         while not following.done():
@@ -176,7 +176,7 @@ async def _follow(
 
 
 def _is_lost(error: JournalError) -> bool:
-    """Whether an acceptor reports that the journal does not exist."""
+    """Returns whether an acceptor reports that the journal does not exist."""
     from qjm_compat.errors import JournalNotFormatted, QuorumFailed
 
     said = error.errors.values() if isinstance(error, QuorumFailed) else [error]
@@ -184,7 +184,7 @@ def _is_lost(error: JournalError) -> bool:
 
 
 def _is_outage(error: JournalError) -> bool:
-    """Whether a peer did not answer; errors that acceptors report do not improve with time."""
+    """Returns whether a peer did not answer; errors that acceptors report do not go away with time."""
     from qjm_compat.errors import JournalUnavailable, QuorumFailed, QuorumTimeout, SegmentUnavailable
 
     if isinstance(error, QuorumFailed):
@@ -197,7 +197,7 @@ async def _print_following(manager: QuorumJournalManager, printed: _Printed, out
     """Prints existing edits and then new ones, forever. Raises JournalError, also for an outage."""
     await _print_durable(manager, printed, waits=True)
     outages.is_over()
-    while printed.next_txid is None:  # nobody knows yet what the first one will be
+    while printed.next_txid is None:  # the first txid is not known yet
         await asyncio.sleep(manager.config.tail_poll_seconds)
         await _print_durable(manager, printed, waits=True)
         outages.is_over()
@@ -236,7 +236,7 @@ async def _durable(
 
 
 async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: bool) -> None:
-    """For a journal that has no edits from `txid` on: raises EditsMissing unless the caller waits for it or it is the
+    """Raises EditsMissing for a journal without edits from `txid` on, unless the caller waits for `txid` or it is the
     next one."""
     from qjm_compat.errors import EditsMissing
 
@@ -270,7 +270,7 @@ def _dump_xml(data: bytes) -> None:
         for op in iter_segment(data):
             record = op_to_xml(op, layout)
             ElementTree.indent(record, level=1)
-            # A reader of XML takes a carriage return that stands for itself for the end of a line.
+            # An XML parser reads an unescaped carriage return as the end of a line.
             text = ElementTree.tostring(record, encoding="unicode").rstrip("\n ").replace("\r", "&#13;")
             out.write(f"  {text.replace(' />', '/>')}\n")  # as Hadoop's serializer ends an empty element
     finally:

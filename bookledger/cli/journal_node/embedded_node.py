@@ -62,7 +62,7 @@ class EmbeddedNode:
         return self._limits.connections_max + http_config().connections_max
 
     def describe(self, running: RunningBookie) -> dict[str, str]:
-        """Its name and addresses, for people and programs."""
+        """Returns the node's name and addresses, for people and programs."""
         rpc, http = (join_host_port(*port.address) for port in (self._rpc, self._http))
         return {"name": self._name_of(running), "rpc": rpc, "http": http}
 
@@ -128,14 +128,14 @@ class _Port:
 
     @contextmanager
     def listening(self) -> Iterator[socket.socket]:
-        """Raises OSError."""
+        """Yields a socket that listens on the address. Raises OSError."""
         bound, self._bound = self._bound or sockets.bound(*self.address), None
         with bound:
             yield bound
 
 
 async def _end(serving: asyncio.Task[None], patience: float) -> None:
-    """Ends it in order, or forcibly after `patience` seconds."""
+    """Ends serving in order, or forcibly after `patience` seconds."""
     while not serving.done():
         serving.cancel()
         await asyncio.wait([serving], timeout=patience)
@@ -145,5 +145,5 @@ async def _end(serving: asyncio.Task[None], patience: float) -> None:
 
 
 def _nobody_waits(node: RunningNode) -> None:
-    """Does nothing: callers that come before the node serves wait in the port's backlog."""
+    """Does nothing: clients that connect before the node serves wait in the port's backlog."""
     del node

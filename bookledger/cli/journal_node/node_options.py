@@ -14,7 +14,7 @@ HTTP_PORT = 8480
 
 @dataclass(frozen=True, slots=True)
 class NodeOptions:
-    """A JournalNode beside a bookie: its addresses, and its name if that is not the bookie's."""
+    """A JournalNode in a bookie's process: its addresses, and its name if that is not the bookie's."""
 
     rpc: HttpAddress
     http: HttpAddress | None

@@ -38,4 +38,4 @@ async def serve_node(config: NodeConfig, on_ready: Callable[[RunningNode], None]
             cluster = await cluster_id(node.store)
             with log_lifecycle(f"journal node {record.name}", f", {addresses}, cluster {cluster}"):
                 on_ready(node)
-                await node.broken  # ends only where the name was lost
+                await node.broken  # returns only if the name was lost

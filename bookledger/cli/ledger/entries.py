@@ -1,4 +1,4 @@
-"""`bookledger ledger read` and `tail`: prints a ledger's entries to standard output."""
+"""`bookledger ledger read` and `tail`: print a ledger's entries to standard output."""
 
 from __future__ import annotations
 

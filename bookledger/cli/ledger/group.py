@@ -124,7 +124,7 @@ def show(metadata_uri: str, ledger_id: int, as_json: bool) -> None:
 
 
 def _parts(record: LedgerRecord) -> dict[str, Any]:
-    """Nested parts of a ledger's JSON."""
+    """Returns the nested parts of a ledger's JSON."""
     return {
         "fragments": [
             {

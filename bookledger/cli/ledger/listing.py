@@ -135,7 +135,7 @@ def _rows(records: Sequence[LedgerRecord], asked: Asked) -> list[dict[str, Any]]
 
 
 def _row(record: LedgerRecord, confirmed: dict[str, Any]) -> dict[str, Any]:
-    """The fields that fit on a line; `--json` and `ledger show` have the others."""
+    """Returns the fields that fit on a line; `--json` and `ledger show` print all fields."""
     shape = record.shape
     last, size, writer = confirmed.values()
     so_far = "" if record.is_closed else "+"
@@ -166,7 +166,7 @@ def _fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
 
 
 class _Shown:
-    """The ledgers to print, collected while others are examined: a table needs the widths of all."""
+    """The ledgers to print, collected while further ledgers are examined: a table needs the widths of all rows."""
 
     def __init__(self) -> None:
         self.last_ledger: int | None = None
@@ -184,7 +184,7 @@ class _Shown:
 
 
 def _seen(records: Iterable[LedgerRecord], asked: Asked) -> Iterator[tuple[list[LedgerRecord], Open]]:
-    """Pages of ledgers whose bookies are asked together, each with their answers."""
+    """Yields pages of ledgers, each with the answers of their bookies, which are asked concurrently."""
     left = iter(records)
     while page := list(islice(left, ASKED_AT_ONCE_MAX)):
         yield page, asked(page)

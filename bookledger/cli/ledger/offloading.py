@@ -1,4 +1,4 @@
-"""`bookledger ledger offload` and `recall`: moves closed ledgers to and from an object store."""
+"""`bookledger ledger offload` and `recall`: move closed ledgers to and from an object store."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
 
 
 def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
-    """The entries that would be lost, and the alternatives."""
+    """Yields the entries that would be lost, and the alternatives."""
     ledger_id, proven, last = assessment.ledger_id, assessment.proven_through, assessment.last_entry
     proof = f"confirmed up to entry {proven}" if proven >= 0 else "not proven to have a confirmed entry"
     end = f"at entry {last}" if last >= 0 else "before its first entry"
@@ -124,7 +124,8 @@ def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
 
 
 def _of_a_journal(record: LedgerRecord) -> Iterator[str]:
-    """A warning for a journal's segment, because journals rely on entries that their acceptors have acknowledged."""
+    """Yields a warning for a journal's segment, because journals rely on entries that their acceptors have
+    acknowledged."""
     if (journal := record.custom_metadata.get(JOURNAL)) is not None:
         from qjm_compat.acceptor.acceptor_ledgers import ACCEPTOR_OF_LEDGER
 

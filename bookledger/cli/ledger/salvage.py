@@ -117,7 +117,7 @@ class _SalvageFindings:
         self.gap = None
 
     def is_all_of(self, ledger: Salvage) -> bool:
-        """Whether the file has the whole ledger, with every entry proven. If the ledger is not closed, all
+        """Returns whether the file has the whole ledger, with every entry proven. If the ledger is not closed, all
         bookies must have answered, because one that has not may have more entries."""
         is_whole = not self.missing and not self.unproven
         return is_whole and (ledger.record.is_closed or not (ledger.silent or ledger.unsure))

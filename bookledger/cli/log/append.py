@@ -1,4 +1,4 @@
-"""`bookledger log append`: takes a log over, and appends the records of a file or pipe to it."""
+"""`bookledger log append`: takes over a log, and appends the records of a file or pipe to it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Stored:
 
     @contextmanager
     def by(self, writer: LogWriter) -> Iterator[LogWriter]:
-        """Closes the writer; an error describes the records stored so far."""
+        """Closes the writer after the block; an error is raised with a description of the records stored so far."""
         self._writer, self._first = writer, writer.next_position
         try:
             with writer:

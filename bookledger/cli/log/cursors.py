@@ -1,4 +1,4 @@
-"""`bookledger log cursors` and `seek`: shows the positions of a log's readers, and moves them."""
+"""`bookledger log cursors` and `seek`: show the positions of a log's readers, and move them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def seek(
 
 
 def _fields(log: Log, name: str, record: CursorRecord) -> dict[str, Any]:
-    """The fields of a cursor. Its lag is None if a segment cannot be read; `problem` says why."""
+    """Returns the fields of a cursor. Its lag is None if a segment cannot be read; `problem` says why."""
     fields: dict[str, Any] = {"cursor": name, "position": record.position}
     lags = ("lag_records", "lag_bytes", "lag_seconds", "truncated")
     try:

@@ -14,7 +14,7 @@ from ..output import iso
 
 
 def log_fields(name: str, record: LogRecord) -> dict[str, Any]:
-    """The main fields of a log. `end_position` is None while a writer may append."""
+    """Returns the main fields of a log. `end_position` is None while a writer may append."""
     return {
         "log": name,
         "first_position": record.first_position,
@@ -27,7 +27,7 @@ def log_fields(name: str, record: LogRecord) -> dict[str, Any]:
 
 
 def settings_fields(record: LogRecord) -> dict[str, Any]:
-    """The settings of a log's segments."""
+    """Returns the settings of a log's segments."""
     settings = record.settings
     return {
         "identity": record.identity.hex(),
@@ -41,7 +41,7 @@ def settings_fields(record: LogRecord) -> dict[str, Any]:
 
 
 def sharing_fields(sharing: Sharing) -> dict[str, Any]:
-    """The logs with which a log shares ledgers. `own_bytes`: bytes of one copy that its deletion would free."""
+    """Returns the logs with which a log shares ledgers. `own_bytes`: bytes of one copy that its deletion would free."""
     return {
         "shared_with": [f"{one.log}: {one.start} to {one.stop - 1}" for one in sharing.logs],
         "own_bytes": sharing.own_bytes,
@@ -50,9 +50,9 @@ def sharing_fields(sharing: Sharing) -> dict[str, Any]:
 
 
 def segment_fields(segment: Segment) -> dict[str, Any]:
-    """The fields of a segment; those that only its end determines are None while its ledger may be open.
+    """Returns the fields of a segment; those that only its end determines are None while its ledger may be open.
 
-    `encoded_bytes`: size of one copy of its records, including the time, key and headers of each besides its payload.
+    `encoded_bytes`: size of one copy of its records, including the time, key and headers of each.
     """
     is_ended = segment.end_position is not None
     return {
@@ -67,5 +67,5 @@ def segment_fields(segment: Segment) -> dict[str, Any]:
 
 
 def time_field(us: int) -> str | None:
-    """Formats a time in microseconds; None for none."""
+    """Formats a time in microseconds; None if there is none."""
     return iso(datetime.fromtimestamp(us / 1_000_000, UTC)) if us else None

@@ -1,4 +1,4 @@
-"""`bookledger log fork` and `log restore`: creates a log that shares records without copying them, and restores a log
+"""`bookledger log fork` and `log restore`: create a log that shares records without copying them, and restore a log
 to an earlier state."""
 
 from __future__ import annotations

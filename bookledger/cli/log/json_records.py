@@ -15,7 +15,7 @@ from ..payloads.cutting import base64_in, payload_of
 
 
 def json_line(record: Record) -> bytes:
-    """One line, with only the fields that the record has."""
+    """Returns the record as one line, with only the fields that it has."""
     is_bare = record.key is None and not record.headers and record.event_time is None
     if is_bare and record.producer is None:
         payload = base64.b64encode(record.payload)
@@ -41,7 +41,7 @@ def _fields(record: Record) -> dict[str, Any]:
 
 
 def new_record_in(fields: object) -> NewRecord:
-    """The record to append that a line describes. Its position and time are ignored. Raises ValueError."""
+    """Returns the record to append that a line describes. Its position and time are ignored. Raises ValueError."""
     payload = payload_of(fields)
     assert isinstance(fields, Mapping)
     producer, sequence = fields.get("producer"), fields.get("sequence")
@@ -69,7 +69,7 @@ def _headers_in(fields: Mapping[str, object]) -> dict[str, bytes]:
 
 
 def _one_of(fields: Mapping[str, object], name: str) -> tuple[str, object]:
-    """Whichever of `name` and `name`_base64 exists, with its value; None if neither does."""
+    """Returns whichever of `name` and `name`_base64 exists, with its value; None if neither does."""
     encoded = f"{name}_base64"
     if name in fields and encoded in fields:
         raise ValueError(f"it has both {name} and {encoded}")

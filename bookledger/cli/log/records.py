@@ -1,4 +1,4 @@
-"""`bookledger log read` and `tail`: prints a log's records."""
+"""`bookledger log read` and `tail`: print a log's records."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def check_start(first: int | None, since: datetime | None) -> None:
 
 
 def start_of(log: Log, first: int | None, since: datetime | None) -> int:
-    """The first position to print."""
+    """Returns the first position to print."""
     if since is not None:
         return log.position_at(since)
     return log.first_position() if first is None else first

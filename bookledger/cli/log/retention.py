@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 
 
 class Duration(click.ParamType):  # type: ignore[type-arg]
-    """A time span such as `90s`, `12h` or `7d`, in seconds; a number alone is seconds."""
+    """A time span such as `90s`, `12h` or `7d`, in seconds; a number without a unit is in seconds."""
 
     name = "DURATION"
 
@@ -38,7 +38,7 @@ class Duration(click.ParamType):  # type: ignore[type-arg]
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]
-    """A size such as `512MiB` or `10GiB`, in bytes; a number alone is bytes."""
+    """A size such as `512MiB` or `10GiB`, in bytes; a number without a unit is in bytes."""
 
     name = "SIZE"
 
@@ -82,7 +82,7 @@ given."""
 
 
 def made(before: Retention, given: dict[str, Any]) -> Retention:
-    """The retention with the given changes. Raises UsageError for combinations that are not allowed."""
+    """Returns the retention with the given changes. Raises UsageError for combinations that are not allowed."""
     try:
         return replace(before, **{name: given[name] for name in NAMES if given[name] not in (None, ())})
     except ValueError as error:
@@ -121,8 +121,8 @@ def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
 
 
 def retention_fields(found: RetentionView) -> dict[str, Any]:
-    """The fields of a log's retention. The next round deletes records before position `goes_before`; `next` describes
-    the following deletion."""
+    """Returns the fields of a log's retention. The next round deletes records before position `goes_before`; `next`
+    describes the following deletion."""
     settled = found.record.retention
     if not settled.is_set:
         return {"retention": None}

@@ -173,7 +173,7 @@ for one in (create, show, grow, retention, hold, delete):
 
 
 def _fields(name: str, record: LogSetRecord) -> dict[str, Any]:
-    """The main fields of a set. `growing_to` is set while the set grows, when no writer may append to it."""
+    """Returns the main fields of a set. `growing_to` is set while the set grows, when no writer may append to it."""
     return {
         "set": name,
         "log_count": record.logs,

@@ -1,6 +1,7 @@
 """Authorizes and audits operations on a whole cluster: a certificate, if any, must be an admin's.
 
-The operations are written to the metadata, which knows no certificates: there etcd's own roles authorize.
+The operations are written to the metadata store, which does not check these certificates: etcd authorizes by its own
+roles.
 """
 
 from __future__ import annotations

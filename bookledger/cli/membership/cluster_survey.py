@@ -49,7 +49,7 @@ def check_is_cluster(metadata_uri: str) -> None:
 
 
 async def cluster_there(store: MetadataStore) -> str:
-    """The cluster's id. Raises LedgerError if there is none."""
+    """Returns the cluster's id. Raises LedgerError if there is none."""
     name = await cluster_id(store)
     if name is None:
         raise LedgerError(await why_no_cluster(store))
@@ -57,7 +57,7 @@ async def cluster_there(store: MetadataStore) -> str:
 
 
 def looking_at_ledgers(total: int | None = None, *, prints: bool = False) -> ProgressBar:
-    """The progress bar of a command that reads the records of all ledgers; most clusters have few."""
+    """Returns the progress bar of a command that reads the records of all ledgers; most clusters have few ledgers."""
     return ProgressBar("looking at ledgers", total, of="ledgers", prints=prints, is_mostly_quick=True)
 
 

@@ -179,7 +179,8 @@ def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Co
 
 
 async def check_formatted(store: MetadataStore, name: str) -> None:
-    """Raises LedgerError for a bookie that never existed. A bookie that is half forgotten still has its order."""
+    """Raises LedgerError for a bookie that never existed. A bookie that is only partly forgotten still has its
+    order."""
     if await read_cookie(store, name) is None and await operator_requests.read(store, name) is None:
         raise LedgerError(f"no bookie was ever formatted as {name}")
 
@@ -187,8 +188,8 @@ async def check_formatted(store: MetadataStore, name: str) -> None:
 async def forget(store: MetadataStore, name: str) -> None:
     """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it is alive, and MetadataError.
 
-    A bookie that starts meanwhile is either seen here, or sees after its registration that its cookie is missing.
-    Before the cookie is removed, it is on record that it was removed and not lost.
+    A bookie that starts in the meantime is either seen here, or finds after its registration that its cookie is
+    missing. Before the cookie is removed, a record is written that it was removed and not lost.
     """
     cookie = await store.get(keys.cookie(name))
     if cookie is not None:
@@ -275,14 +276,14 @@ class _Pace:
         self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_LOOKS)
 
     def seconds_left(self, left_bytes: int) -> float | None:
-        """Estimated time left at the recent rate; None if nothing moves."""
+        """Returns the estimated time left at the recent rate; None if nothing moves."""
         self._seen.append((time.monotonic(), left_bytes))
         (began, first), (now, last) = self._seen[0], self._seen[-1]
         return last * (now - began) / (first - last) if first > last > 0 else None
 
 
 def _hindrances(seen: Survey, name: str) -> list[str]:
-    """Known reasons why its copies do not move, and remedies."""
+    """Returns known reasons why the bookie's copies do not move, and remedies."""
     found = [
         f"ledger {ledger_id} is open: its current entries are moved when it is closed or recovered"
         for ledger_id in seen.open_on.get(name, ())[:HINDRANCES_MAX]
@@ -304,7 +305,7 @@ def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
 
 
 def _left(seen: Survey, name: str) -> Mapping[str, Any]:
-    """The number of ledgers and bytes that still refer to a bookie of this name."""
+    """Returns the number of ledgers and bytes that still refer to a bookie of this name."""
     found = [holding for ref, holding in seen.holdings.items() if ref.bookie_id == name]
     return {
         "ledgers": sum(holding.ledgers for holding in found),

@@ -27,7 +27,7 @@ def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
         yield
     except OF_A_LEDGER as error:
         if isinstance(error, LedgerRecoveryFailed) and not error.is_undecided:
-            raise  # it says what it lacks, such as bookies to write to
+            raise  # the error names what is lacking, such as bookies to write to
         ledger_id = error.ledger_id
         try:
             absent = with_store(metadata_uri, lambda store: _absent(store, ledger_id))
@@ -37,7 +37,7 @@ def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
 
 
 async def _absent(store: MetadataStore, ledger_id: int) -> list[Whereabouts]:
-    """Bookies of the ledger that are not alive, by name."""
+    """Returns the bookies of the ledger that are not alive, by name."""
     found = await LedgerStore(store).read(ledger_id)
     refs = () if found is None else [ref for fragment in found.record.fragments for ref in fragment.ensemble]
     seen = [await whereabouts(store, ref) for ref in sorted(set(refs))]
@@ -48,7 +48,7 @@ def _describe_remedies(error: OfALedger, absent: Sequence[Whereabouts], *, delet
     lost = [f"{one.bookie} ({one.why})" for one in absent if one.is_lost]
     away = [str(one.bookie) for one in absent if not one.is_lost]
     if not absent and not isinstance(error, EntryUnreadable):
-        away = ["the bookies that it names"]  # who has just died is registered for a while
+        away = ["the bookies that it names"]  # a bookie that has just died stays registered for a while
     ways = "; ".join(_ways(error, deleting=deleting))
     said = [f"lost for good: {', '.join(lost)}"] if lost else []
     if away:

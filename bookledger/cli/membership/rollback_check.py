@@ -15,20 +15,20 @@ from .cluster_survey import check_is_cluster
 
 
 async def check_not_rolled_back(metadata_uris: Iterable[str], how_to_go_on: str) -> None:
-    """Raises LedgerError if one of these is held back. A store that does not answer is left to the caller, which waits
-    for it."""
+    """Raises LedgerError if the metadata at one of these URIs is held back. A store that does not answer is left to the
+    caller, which waits for it."""
     for uri in sorted(set(metadata_uris)):
         try:
             async with opened_store(uri) as store:
                 await hold.check_accepted(store)
         except MetadataRestored as error:
             raise LedgerError(f"{error}; {how_to_go_on}") from error
-        except MetadataError:  # an outage, which says nothing of the sort
+        except MetadataError:  # an outage, which does not show that the metadata went back
             continue
 
 
 def rollback_check(metadata_uri: str) -> Callable[[str], None]:
-    """`check_not_rolled_back` for one store, for commands without an event loop."""
+    """Returns `check_not_rolled_back` for one store, for commands without an event loop."""
     return lambda how_to_go_on: asyncio.run(check_not_rolled_back([metadata_uri], how_to_go_on))
 
 

@@ -24,7 +24,8 @@ from .rollback_check import explain_missing_cluster
 
 @contextmanager
 def connected(metadata_uri: str, *, deleting: bool = False, **more: Any) -> Iterator[LedgerClient]:
-    """A client, with `[client]` and `more`. Errors inside the block name a remedy, or say that there is no cluster."""
+    """Yields a client, configured by `[client]` and `more`. Errors inside the block name a remedy, or say that there is
+    no cluster."""
     with (
         remedies(metadata_uri, deleting=deleting),
         explain_missing_cluster(metadata_uri),
@@ -35,7 +36,7 @@ def connected(metadata_uri: str, *, deleting: bool = False, **more: Any) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlace:
-    """A ledger."""
+    """A ledger that the command line names."""
 
     metadata_uri: str
     ledger_id: int
@@ -44,7 +45,7 @@ class LedgerPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """A log, or a set of logs."""
+    """A log, or a set of logs, that the command line names."""
 
     metadata_uri: str
     name: str
@@ -52,7 +53,7 @@ class LogPlace:
 
     @contextmanager
     def opened(self, *, create: bool = False) -> Iterator[Log]:
-        """Opens the log inside the block. Operations that it refuses become errors of the command."""
+        """Opens the log inside the block. Operations that the log refuses become errors of the command."""
         with connected(self.metadata_uri) as client:
             found = client.log(self.name, create=create, password=self.password)
             try:
@@ -65,4 +66,4 @@ ledger_place = made_of("place", LedgerPlace, metadata_option, password_option, l
 """Adds LEDGER, --metadata and --password-file; the command gets them as `place`."""
 
 log_place = made_of("place", LogPlace, metadata_option, log_password_option, log_argument)
-"""The same with LOG."""
+"""Adds LOG, --metadata and --password-file; the command gets them as `place`."""

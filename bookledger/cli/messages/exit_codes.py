@@ -38,5 +38,5 @@ MEANINGS = {
 
 
 def is_of_signal(code: object) -> bool:
-    """Whether an exit code means that a signal ended the command."""
+    """Returns whether an exit code means that a signal ended the command."""
     return isinstance(code, int) and code > BY_SIGNAL

@@ -52,20 +52,20 @@ class _WithExamples(click.Command):
 
 
 class Command(_WithExamples):
-    """A command; `headings` are of its options."""
+    """A command; `headings` group its options."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.write_options(ctx, formatter, self.headings)
 
 
 class CommandGroup(_WithExamples, click.Group):
-    """A group; `headings` are of its commands. Its commands and groups are also of these classes."""
+    """A group; `headings` group its commands. Its commands and groups are also of these classes."""
 
     command_class = Command
     group_class = type
 
     def short_help_of(self, ctx: click.Context, name: str) -> str:
-        """The first sentence of a command's help, uncut."""
+        """Returns the first sentence of a command's help, uncut."""
         command = self.get_command(ctx, name)
         return command.get_short_help_str(SHORT_HELP_CHARACTERS_MAX) if command else ""
 
@@ -77,14 +77,14 @@ class CommandGroup(_WithExamples, click.Group):
 
 
 def command(name: str | None = None, *, headings: Headings = NONE) -> Callable[[Callable[..., Any]], Command]:
-    """`click.command`, with this help."""
+    """Like `click.command`, with this help."""
     return click.command(name, cls=Command, headings=headings)
 
 
 def group(
     name: str | None = None, *, headings: Headings = NONE
 ) -> Callable[[Callable[..., Any]], CommandGroup]:
-    """`click.group`, with this help."""
+    """Like `click.group`, with this help."""
     return click.group(name, cls=CommandGroup, headings=headings)
 
 

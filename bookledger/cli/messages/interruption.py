@@ -31,16 +31,16 @@ def advise_when_stopped(how: Callable[[], str]) -> Iterator[None]:
 
 
 def bookies_are_gone(kept: str = "") -> str:
-    """Advice of a command that had its own bookies. `kept`: data of them that remains in another store."""
+    """Returns the advice of a command that had its own bookies. `kept`: their data that remains in another store."""
     besides = f", but {kept}" if kept else ""
     return f"its bookies have ended, and their files are gone{besides}; {again()}"
 
 
 def nothing_changed() -> str:
-    """Advice of a read-only command."""
+    """Returns the advice of a read-only command."""
     return f"nothing was changed; {again(so='begin again')}"
 
 
 def again(*, so: str = "go on") -> str:
-    """The command as it was typed, to be repeated."""
+    """Returns the command as it was typed, to be repeated."""
     return f"{so} with: {shlex.join(['bookledger', *sys.argv[1:]])}"

@@ -33,14 +33,15 @@ MEANINGS: dict[type[JournalError], str] = {
 
 
 def describe_journal_error(error: JournalError) -> str:
-    """One line: the meaning, the message, each acceptor's error, and Hadoop's class."""
+    """Describes the error in one line: the meaning, the message, each acceptor's error, and Hadoop's class."""
     meaning = next((MEANINGS[kind] for kind in type(error).__mro__ if kind in MEANINGS), "")
     parts = [meaning, _detail(error)]
     return f"{': '.join(part for part in parts if part)} ({hadoop_name(error)})"
 
 
 def describe_outage(error: JournalError, *, is_alone: bool) -> str:
-    """A clause for a wait, only with the peers that did not answer. `is_alone`: the one acceptor need not be named."""
+    """Returns a clause that explains a wait, with only the peers that did not answer. `is_alone`: there is only one
+    acceptor, which need not be named."""
     if isinstance(error, JournalUnavailable):
         return _cause(error)
     if not isinstance(error, QuorumFailed) or isinstance(error, QuorumTimeout) or not error.errors:
@@ -58,7 +59,7 @@ def _cause(error: Exception) -> str:
 
 
 def hadoop_name(error: JournalError) -> str:
-    """Hadoop's class without its package, as in Hadoop's logs."""
+    """Returns Hadoop's class without its package, as in Hadoop's logs."""
     return error.java_class.rpartition(".")[2]
 
 

@@ -10,7 +10,7 @@ _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def describe_os_error(error: OSError) -> str:
-    """The error in one line."""
+    """Describes the error in one line."""
     why = error.strerror or str(error)
     if isinstance(error.filename, str | bytes):
         return f"{os.fsdecode(error.filename)}: {why}"

@@ -15,7 +15,8 @@ LOOK_SECONDS = 10.0
 """After this time without news the command checks whether the bookies are unavailable or the metadata went back."""
 
 ATTEMPT_SECONDS_MAX = 120.0
-"""No attempt takes longer to fail without an answer: a longer one had answers before, and another outage begins."""
+"""No attempt takes longer than this to fail without an answer: a longer attempt was answered before, and its failure
+begins another outage."""
 
 
 class Outages:

@@ -7,13 +7,13 @@ STEP = 1024
 
 
 def format_bytes(count: int) -> str:
-    """Formats such as `1.5 MiB (1,572,864 bytes)`; below one KiB only the exact count."""
+    """Formats a byte count, as in `1.5 MiB (1,572,864 bytes)`; below one KiB only the exact count."""
     exact = f"{count:,} byte{'' if count == 1 else 's'}"
     return exact if abs(count) < STEP else f"{short_size(count)} ({exact})"
 
 
 def short_size(count: int) -> str:
-    """Formats such as `1.5 MiB`, for a narrow column."""
+    """Formats a byte count for a narrow column, as in `1.5 MiB`."""
     if abs(count) < STEP:
         return f"{count} B"
     size, power = count / STEP, 0
@@ -23,6 +23,7 @@ def short_size(count: int) -> str:
 
 
 def counts_bytes(name: str) -> bool:
-    """Whether a field of this name is a byte count, such as `length_bytes` or `last.bytes_moved`, and not a rate."""
+    """Returns whether a field of this name is a byte count, such as `length_bytes` or `last.bytes_moved`, and not a
+    rate."""
     words = name.rpartition(".")[2].split("_")
     return "bytes" in words and "per" not in words

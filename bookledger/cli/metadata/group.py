@@ -226,7 +226,7 @@ def _accept(
     elif not fits and not yes:
         confirm(f"{lost} Accept it anyway?")
     with acting("restored metadata accepted"):
-        if noted.chained:  # held or not: no writer continues on these before they are brought up to date
+        if noted.chained:  # whether held or not: no writer continues on these before they are up to date
             with_store(metadata_uri, lambda store: hold.begin(store, backup_ms=0, now_ms=_now_ms()))
         made = rebuild_records(metadata_uri)
         with_store(metadata_uri, lambda store: hold.accept(store, made.heard))
@@ -250,7 +250,7 @@ def _why_held(restored: Restored) -> str:
 
 
 def _compared(metadata_uri: str) -> tuple[Restored | None, dict[str, Misfits | None]]:
-    """Every bookie's report; None for bookies that have not reported yet."""
+    """Returns every bookie's report; None for bookies that have not reported yet."""
 
     async def work(store: MetadataStore) -> tuple[Restored | None, dict[str, Misfits | None]]:
         await cluster_there(store)

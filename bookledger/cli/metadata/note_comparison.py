@@ -28,7 +28,7 @@ LISTED_MAX = 1000
 
 @dataclass(slots=True)
 class NoteComparison:
-    """Ledgers that bookies know better than the metadata: it has lost them, or its records are older.
+    """Ledgers of which bookies have newer notes than the metadata: it has lost them, or its records are older.
 
     `waiting`: bookies that came back after older metadata was accepted without them.
     """
@@ -40,7 +40,7 @@ class NoteComparison:
     waiting: list[str] = field(default_factory=list)
     stale: list[StaleRecord] = field(default_factory=list)
     chained: list[LedgerRecord] = field(default_factory=list)
-    """The records of logs and journals among these, which `stale` counts."""
+    """The records of these ledgers that belong to logs and journals, which `stale` counts."""
 
     @property
     def fits(self) -> bool:
@@ -107,7 +107,7 @@ class NoteComparison:
 
 
 def compare_notes(metadata_uri: str) -> NoteComparison:
-    """Asks every living bookie. Raises MetadataError."""
+    """Asks every live bookie. Raises MetadataError."""
     compared = NoteComparison()
 
     async def work(store: MetadataStore) -> None:
@@ -136,9 +136,9 @@ class RebuiltRecords:
 
 
 def rebuild_records(metadata_uri: str) -> RebuiltRecords:
-    """Brings the metadata up to the notes of live bookies: first ledgers, then the logs and journals on them. The
-    caller ensures that the metadata is held back. Raises MetadataError; in that case finished records stay, and a retry
-    completes the rest."""
+    """Brings the metadata up to date with the notes of live bookies: first ledgers, then the logs and journals on them.
+    The caller ensures that the metadata is held back. Raises MetadataError; in that case finished records stay, and a
+    retry completes the rest."""
 
     async def work(store: MetadataStore) -> RebuiltRecords:
         seen = Compared()

@@ -113,7 +113,7 @@ def _object_in(line: bytes) -> object:
 
 
 def payload_of(line: object) -> bytes:
-    """The payload of a decoded line. Raises ValueError."""
+    """Returns the payload of a decoded line. Raises ValueError."""
     match line:
         case {"payload_base64": _, "payload": _}:
             pass
@@ -125,7 +125,7 @@ def payload_of(line: object) -> bytes:
 
 
 def base64_in(encoded: object, name: str) -> bytes:
-    """The bytes of a value in base64. Raises ValueError."""
+    """Returns the bytes of a value in base64. Raises ValueError."""
     try:
         return base64.b64decode(encoded, validate=True)  # type: ignore[arg-type]
     except (TypeError, ValueError):  # its message is about padding and digits

@@ -56,7 +56,7 @@ def followed(
                 news_at = time.monotonic()
             if has_ended() or (timeout is not None and time.monotonic() >= news_at + timeout):
                 return
-            probe()  # tailing stays silent if nobody answers
+            probe()  # tailing stays silent if no bookie answers
             outages.is_over()
             check_not_rolled_back(f"go on with --first {printer.next}")
         except MetadataWentBack as error:
@@ -69,7 +69,7 @@ def followed(
 
 
 def at_most(count: int | None, pages: Iterator[P]) -> Iterator[P]:
-    """The pages up to the given number of items; all of them for None."""
+    """Yields the pages up to the given number of items; all of them for None."""
     left = math.inf if count is None else count
     for page in pages:
         yield page if len(page) <= left else page.cut(0, int(left))

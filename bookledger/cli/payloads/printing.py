@@ -42,7 +42,7 @@ class PayloadFiles:
         self._unfinished = directory / UNFINISHED
 
     def write(self, items: Iterable[Entry | Record]) -> None:
-        """Returns when all names are on disk, too. Raises LedgerError."""
+        """Writes the files, and returns when all names are on disk, too. Raises LedgerError."""
         for number, payload, *_ in items:
             file = self._directory / f"{number:0{DIGITS}}"
             try:
@@ -193,7 +193,7 @@ def _plain_line(item: Item) -> bytes:
 
 
 def output_option(one: str) -> Callable[[F], F]:
-    """`output`: the output of a reading command."""
+    """Adds `output`: the output of a reading command."""
     return click.option(
         "--output",
         "-o",
@@ -204,6 +204,6 @@ def output_option(one: str) -> Callable[[F], F]:
 
 
 def is_typed(name: str) -> bool:
-    """Whether an option of the running command was given, not left at its default."""
+    """Returns whether an option of the running command was given, not left at its default."""
     source = click.get_current_context().get_parameter_source(name)
     return source not in (None, ParameterSource.DEFAULT, ParameterSource.DEFAULT_MAP)

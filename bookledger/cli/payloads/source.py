@@ -27,7 +27,8 @@ LOOK_MILLISECONDS = 200
 
 
 def watched(file: BinaryIO, check: Callable[[], object]) -> BinaryIO:
-    """The unread part of `file`, unbuffered; while the input yields nothing, an error of `check` ends the read."""
+    """Returns the unread part of `file`, unbuffered; while the input yields nothing, an error of `check` ends the
+    read."""
     return BufferedReader(_WatchedFile(file, check))
 
 
@@ -57,7 +58,7 @@ HEADING = {"Input": ("--delimiter", "--record-bytes", "--json-lines")}
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The input to append. Raises UsageError for two ways to cut it, and for a standard input that is closed."""
+    """The input to append. Raises UsageError if it would be cut in two ways, or if standard input is closed."""
 
     file: BinaryIO
     delimiter: bytes | None
@@ -77,7 +78,8 @@ class Source:
             raise click.UsageError("standard input is closed: name a FILE, or send data to standard input")
 
     def records(self, of_json: Callable[[object], T], check: Callable[[], object]) -> Iterator[T | bytes]:
-        """The input, cut. `of_json` decodes a line of JSON; `check` is called while the input gives nothing."""
+        """Yields the records cut from the input. `of_json` decodes a line of JSON; `check` is called while the input
+        yields nothing."""
         file = watched(self.file, check)
         if self.json_lines:
             return cutting.json_lines(file, of_json)
@@ -108,7 +110,7 @@ class Source:
         return total_bytes
 
     def _size_bytes(self) -> int | None:
-        """Bytes left to read; None if the input is not a regular file."""
+        """Returns the number of bytes left to read; None if the input is not a regular file."""
         status = os.fstat(self.file.fileno())
         return max(0, status.st_size - self.file.tell()) if stat.S_ISREG(status.st_mode) else None
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FILE_SYSTEM = "spark.hadoop.fs.defaultFS"
 HADOOP_DIRECTORIES = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-"""If these are set, a path without a scheme may be of any file system."""
+"""If these are set, a path without a scheme may be on any file system."""
 
 FILE_SYSTEMS = (
     *("file", "har", "hdfs", "swebhdfs", "viewfs", "webhdfs"),
@@ -150,7 +150,7 @@ def _check_edits(given: Mapping[str, str]) -> None:
 
 
 def _check_log(given: Mapping[str, str]) -> None:
-    """Checks that the log or the set exists, and has records that are selected."""
+    """Checks that the log or the set exists, and that the selection includes records of it."""
     from spark.logs.options import LogOptions
     from spark.logs.segment_parts import parts_of_batch
     from spark.planning.selection import BadSelection

@@ -9,7 +9,7 @@ from enum import Enum
 from ledgers.errors import LedgerError
 
 OUR_PACKAGES = frozenset({"bookie", "ledgers", "metadata", "qjm_compat", "spark"})
-"""Errors defined in these explain what is wrong with ledgers or options."""
+"""Errors defined in these packages explain what is wrong with ledgers or options."""
 
 HINTS = (
     (
@@ -39,9 +39,10 @@ HINTS = (
 
 
 def in_one_line(error: BaseException | str) -> LedgerError:
-    """One of our errors with its class and its whole message, if there is one; else Spark's own most useful line.
+    """Returns one of our errors with its class and its whole message, if there is one; else Spark's own most useful
+    line.
 
-    If several errors were raised on the way, it is our first one, not an error of the cleanup after it.
+    If several of our errors were raised, it is the first one, not an error of the cleanup after it.
     """
     text = str(error)
     said = _of_python(text) or _of_java(text)
@@ -95,7 +96,7 @@ _END = re.compile(r"^(?:\s+at |Driver stacktrace:|JVM stacktrace:|Caused by: |\s
 
 
 def _of_python(text: str) -> str:
-    """The relevant error of a Python traceback in the text; empty if there is none."""
+    """Returns the relevant error of a Python traceback in the text; empty if there is none."""
     chosen: _Raised | None = None
     for raised in _raised_in(text):
         follows = chosen is not None and chosen.is_ours
@@ -126,9 +127,8 @@ def _raised_in(text: str) -> list[_Raised]:
 
 
 def _is_error(named: re.Match[str], expected: bool) -> bool:
-    """Whether a line names an error: the one after a traceback does; one in a group, without a traceback, by its
-    module.
-    """
+    """Returns whether a line names an error: a line after a traceback does; a line in a group, without a traceback, is
+    judged by its module."""
     return expected or named[1].partition(".")[0] in OUR_PACKAGES
 
 
@@ -140,7 +140,7 @@ _NOISE = re.compile(
 
 
 def _of_java(text: str) -> str:
-    """The innermost cause for which there is advice, or that has a message; else the first useful line."""
+    """Returns the innermost cause for which there is advice, or that has a message; else the first useful line."""
     lines = [line for line in text.splitlines() if not _NOISE.match(line)]
     if any(line.startswith("Caused by: ") for line in lines) or text.startswith("An error occurred while"):
         causes = [f"{found[1]}: {found[2]}" for found in map(_JAVA_ERROR.match, lines) if found]

@@ -24,7 +24,7 @@ def master_given(_context: click.Context, _option: click.Parameter, value: str) 
 
 
 def settings(texts: tuple[str, ...]) -> dict[str, str]:
-    """Spark's settings from `--conf`. Raises UsageError for settings that Spark would ignore."""
+    """Returns Spark's settings from `--conf`. Raises UsageError for settings that Spark would ignore."""
     found = pairs(texts, "--conf")
     for name in found:
         if not name.startswith("spark."):
@@ -47,7 +47,7 @@ def pairs(texts: tuple[str, ...], option: str) -> dict[str, str]:
 
 @contextmanager
 def tasks_bar() -> Iterator[Callable[[int, int], None]]:
-    """A progress bar of tasks, on a terminal only."""
+    """Shows a progress bar of tasks, on a terminal only; yields the function that updates it."""
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return

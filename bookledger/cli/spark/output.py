@@ -58,7 +58,8 @@ class NewOutput:
         return f"file://{self._stage(self._local)}/out"
 
     def complete(self) -> None:
-        """Gives the written directory its name. Raises LedgerError if another process created it meanwhile."""
+        """Gives the written directory its name. Raises LedgerError if another process has created it in the
+        meantime."""
         if self._local is None or self._staging is None:
             return
         try:

@@ -20,9 +20,9 @@ JAVA_SECONDS_MAX = 20
 
 
 def check_spark_can_start() -> None:
-    """Raises LedgerError with what to install."""
+    """Raises LedgerError, with what to install, if something is missing."""
     check_packages()
-    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit, Java runs already
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit, Java is already running
         _check_java()
 
 
@@ -55,7 +55,7 @@ def _check_java() -> None:
 
 
 def _java() -> str:
-    """The Java that Spark's own scripts would use."""
+    """Returns the Java that Spark's own scripts would use."""
     home = os.environ.get("JAVA_HOME")
     if home:
         java = Path(home) / "bin" / "java"

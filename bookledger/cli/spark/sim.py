@@ -32,7 +32,7 @@ LAYERS = {
     name: f"tests.simulation.{name}.layer:LAYER"
     for name in ("cores", "upkeep", "journals", "cluster", "logs")
 }
-"""The simulator is in the repository, beside the tests; executors get it shipped."""
+"""The simulator is in the repository, beside the tests; it is shipped to the executors."""
 
 RANDOM_FIRST_SEED_MAX = 10**9
 FIRST_SEED_MAX = 2**62

@@ -58,7 +58,8 @@ class LastLines:
 
 @contextmanager
 def children_quiet() -> Iterator[LastLines]:
-    """Redirects the stderr of processes started inside the block, for their lifetime, to its LastLines."""
+    """Redirects the stderr of processes started inside the block, for their lifetime, to the LastLines that it
+    yields."""
     readable, writable = os.pipe()
     lines = LastLines(readable)
     sys.stderr.flush()
@@ -80,7 +81,7 @@ STOP_SECONDS_MAX = 15.0
 CANCEL_AGAIN_SECONDS = 0.5
 
 JAVA_ENDS_SECONDS_MAX = 5.0
-"""How long Java may take to exit; it removes its own files meanwhile."""
+"""How long Java may take to exit; it removes its own files in this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,7 @@ class _Running(Generic[T]):
         try:
             self._cancel()
             if self._session.done() and self._session.exception() is None:
-                with warnings.catch_warnings(action="ignore"):  # of a JVM that is gone
+                with warnings.catch_warnings(action="ignore"):  # about a JVM that is gone
                     self._session.result().stop()
         except (Py4JError, OSError) as gone:
             logging.getLogger(__name__).info("Spark's JVM is gone, and its jobs with it: %s", gone)

@@ -38,7 +38,7 @@ class RebuiltLedger:
 
 
 def rebuilt_ledger(noted: Sequence[NotedBy]) -> RebuiltLedger:
-    """The record of one ledger, from all notes under its id. Raises ValueError if they do not fit together."""
+    """Returns the record of one ledger, from all notes under its id. Raises ValueError if they do not fit together."""
     record = reconcile(None, noted)
     assert record is not None
     ours = of_one_ledger(record, noted)
@@ -118,14 +118,14 @@ class Rebuilding:
 
     @property
     def cluster_id(self) -> str:
-        """Raises ValueError if the bookies are not of one cluster."""
+        """The id of the bookies' cluster. Raises ValueError if they are not all of one cluster."""
         found = {one.cookie.cluster_id for one in self.sources}
         if len(found) != 1:
             raise ValueError(f"these bookies are of several clusters: {', '.join(sorted(found))}")
         return found.pop()
 
     async def items(self) -> AsyncGenerator[Item, None]:
-        """Raises ValueError for bookies that do not belong together, and errors of reading them."""
+        """Yields all keys. Raises ValueError for bookies that do not belong together, and errors of reading them."""
         cookies = _cookies(self.sources)
         layout = Item(keys.LAYOUT, encode_layout(self.cluster_id))
         copies = _noted_of(self.copies)
@@ -202,8 +202,8 @@ class Rebuilding:
                 yield Item(key, journal_record.encode_finalized(one, new_nonce()))
 
     def _logs(self, *, is_whole: bool) -> Iterator[Item]:
-        """Puts a log under legal hold if a part of it may be missing, because ledgers that no log needs are deleted
-        otherwise, and a bookie that comes back later may have that part."""
+        """Yields the keys of logs. A log is put under legal hold if a part of it may be missing: ledgers that no log
+        needs are deleted otherwise, and a bookie that comes back later may have that part."""
         names: set[str] = set()
         of_sets: dict[bytes, list[LogRecord]] = defaultdict(list)
         latest_first = sorted(
@@ -238,13 +238,14 @@ class Rebuilding:
             yield Item(keys.log_set(log_set.model.name), log_set_record.encode(log_set))
 
     def _elections(self) -> Iterator[Item]:
-        """The elections that logs name: the next term is above all that have written to these (rule L7)."""
+        """Yields the elections that logs name. The next term of each is above all terms that have written to its logs
+        (rule L7)."""
         for name, token in sorted(self._terms.items()):
             nobody = TermRecord(token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{name}/lost")
             yield Item(keys.election(name), election_record.encode(nobody))
 
     def _named_only(self, cookies: dict[str, Cookie]) -> Iterator[Cookie]:
-        """Bookies that ledgers name but that were not asked; they may start again."""
+        """Yields the cookies of bookies that ledgers name but that were not asked; they may start again."""
         for name, (_, ref) in sorted(self._named.items()):
             if name not in cookies:
                 self._doubt(
@@ -260,8 +261,8 @@ class Rebuilding:
 
 
 def _cookies(sources: Sequence[BookieSource]) -> dict[str, Cookie]:
-    """The cookies by name; of two disks with one name, the one that replaced the other. Raises ValueError if neither
-    did."""
+    """Returns the cookies by name; if two disks have the same name, that of the disk that replaced the other. Raises
+    ValueError if neither did."""
     found: dict[str, Cookie] = {}
     for one in (source.cookie for source in sources):
         known = found.setdefault(one.bookie_id, one)

@@ -39,18 +39,18 @@ class _SegmentLedger:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Order of ledgers for the same segment: the one of the latest writer counts, and among copies the last."""
+        """Order of ledgers for the same segment: that of the latest writer counts, and of several copies the last."""
         return self.segment.writer_epoch, self.ledger.ledger_id
 
     @property
     def as_finalized(self) -> FinalizedSegment:
-        """The segment as finalized; one that is in progress ends far away."""
+        """The segment as a finalized one; a segment in progress gets a very high end."""
         end = TXID_MAX if self.segment.end_txid is None else self.segment.end_txid
         return replace(self.segment, end_txid=end, finalized=True).as_finalized(self.state.generation)
 
 
 def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
-    """The journal and the acceptor to which a segment's ledger belongs; None for any other ledger."""
+    """Returns the journal and the acceptor to which a segment's ledger belongs; None for any other ledger."""
     said = ledger.custom_metadata
     if JOURNAL not in said or ACCEPTOR_OF_LEDGER not in said:
         return None
@@ -60,7 +60,7 @@ def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
 def rebuilt_acceptor(
     ledgers: Iterable[LedgerRecord], known: JournalState | None = None
 ) -> RebuiltAcceptor | None:
-    """The acceptor of these ledgers; None if none names the namespace of its edits.
+    """Returns the acceptor of these ledgers; None if none names the namespace of its edits.
 
     Its epochs are above all known ones, so that every writer starts over and finalizes the segment in progress.
     Segments that a `known` state has dropped stay dropped.
@@ -100,7 +100,7 @@ def _decode_ledger(ledger: LedgerRecord) -> _SegmentLedger | None:
 
 
 def _begun(found: Iterable[_SegmentLedger], purged_below: int) -> list[_SegmentLedger]:
-    """One ledger for each segment, in order, without empty ones and those with only purged edits."""
+    """Returns one ledger for each segment, in order, leaving out empty ledgers and those with only purged edits."""
     by_start: dict[int, _SegmentLedger] = {}
     for one in sorted(found, key=lambda one: one.rank):
         if one.ledger.last_entry != -1:
@@ -112,7 +112,7 @@ def _begun(found: Iterable[_SegmentLedger], purged_below: int) -> list[_SegmentL
 
 
 def _ended(begun: Sequence[_SegmentLedger]) -> tuple[list[SegmentRecord], list[str]]:
-    """Each segment with its end: a segment begins only after the one before it was finalized (rule J5)."""
+    """Returns each segment with its end: a segment begins only after the one before it was finalized (rule J5)."""
     segments, doubts = [], []
     for one, following in zip(begun, [*begun[1:], None], strict=False):
         segment = one.segment

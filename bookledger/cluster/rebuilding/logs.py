@@ -34,7 +34,7 @@ class _LogLedger:
     said: SegmentOf
     ledger: LedgerRecord
     log: int = 0
-    """Which of the logs that share ledgers with a fork; each has its own epochs."""
+    """Which of the logs that share ledgers with a fork the ledger belongs to; each log has its own epochs."""
     stop: int = POSITION_MAX
     """End position up to which a fork shares a ledger."""
 
@@ -46,7 +46,7 @@ class _LogLedger:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Order of ledgers for the same position: the one of the latest writer counts."""
+        """Order of ledgers for the same position: that of the latest writer counts."""
         return self.log, self.said.epoch, self.ledger.ledger_id
 
 
@@ -55,8 +55,8 @@ def rebuilt_log(
     paged_us: int = 0,
     others: Mapping[bytes, Sequence[LedgerRecord]] = NO_OTHERS,
 ) -> RebuiltLog:
-    """The log of these ledgers, which are all known segments, except those in pages that end by `paged_us`. `others`:
-    the ledgers of other logs, some of which a fork shares. Raises ValueError if they match none.
+    """Returns the log rebuilt from these ledgers, which are all known segments, except those in pages that end by
+    `paged_us`. `others`: the ledgers of other logs, some of which a fork shares. Raises ValueError if they match none.
 
     As always, a take-over of the log recovers its last segment.
     """
@@ -76,7 +76,7 @@ def rebuilt_log(
 
 
 def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) -> Iterator[_LogLedger]:
-    """The ledgers of other logs that a fork shares (rule L13)."""
+    """Yields the ledgers of other logs that a fork shares (rule L13)."""
     for number, maker in enumerate(known.makers):
         for one in others.get(maker.identity, ()):
             said = segment_of(one.custom_metadata)
@@ -85,7 +85,7 @@ def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) ->
 
 
 def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
-    """The forks that each log's record must name, by its identity, if these are all logs that are left."""
+    """Returns the forks that each log's record must name, by the log's identity, if no other logs are left."""
     found: dict[bytes, tuple[Fork, ...]] = {}
     for log in logs:
         start = log.first_position
@@ -100,7 +100,7 @@ def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
 
 
 def _header(found: Sequence[_LogLedger]) -> LogRecord:
-    """The record without its segments, according to the latest ledger of the log."""
+    """Returns the record without its segments, according to the latest ledger of the log."""
     latest = max(found, key=lambda one: (one.rank, one.said.first_position))
     epoch = latest.said.epoch + EPOCHS_LEFT
     ranked = [(one.rank, log) for one in found if (log := log_of(one.ledger.custom_metadata)) is not None]
@@ -111,7 +111,7 @@ def _header(found: Sequence[_LogLedger]) -> LogRecord:
 
 
 def _chained(found: Iterable[_LogLedger]) -> list[_LogLedger]:
-    """The ledgers that follow each other: without empty ones, and without unneeded ones of an earlier writer, which
+    """Returns the ledgers that follow each other, leaving out empty ones and unneeded ones of an earlier writer, which
     continue a tail that ended earlier than they assume."""
     chain: list[_LogLedger] = []
     for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
@@ -125,12 +125,13 @@ def _chained(found: Iterable[_LogLedger]) -> list[_LogLedger]:
 
 
 def _is_dead(one: _LogLedger, known: LogRecord) -> bool:
-    """Whether the segment was truncated, and reappears because its ledger was not collected yet."""
+    """Returns whether the segment was truncated, and reappears because its ledger was not collected yet."""
     return one.end_position is not None and one.end_position <= known.first_position
 
 
 def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segment], list[str]]:
-    """`time_us`: no segment begins earlier, because earlier ones are looked up in pages by time."""
+    """Returns the segments of the ledgers, and what is doubtful about them. `time_us`: no segment begins earlier,
+    because earlier ones are looked up in pages by time."""
     segments: list[Segment] = []
     doubts = []
     for one, following in zip(chain, [*chain[1:], None], strict=False):
@@ -148,8 +149,8 @@ def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segmen
 
 
 def _ended_us(one: _LogLedger, following: _LogLedger | None) -> int:
-    """A time not before its last record, if clocks are right: when its ledger was closed, or, if no bookie noted that,
-    when the next one was created."""
+    """Returns a time not before the ledger's last record, if clocks are right: when the ledger was closed, or, if no
+    bookie noted that, when the next one was created."""
     if not one.ledger.closed_ms and following is not None:
         return following.ledger.created_ms * 1000
     return one.ledger.closed_ms * 1000 + 999
@@ -169,7 +170,7 @@ def _runs(segments: Iterable[Segment]) -> list[tuple[Segment, ...]]:
 def _with_segments(
     known: LogRecord, segments: tuple[Segment, ...]
 ) -> tuple[LogRecord, list[tuple[Segment, ...]]]:
-    """The record with the latest of these, and pages with the others."""
+    """Returns the record with the latest of these segments, and pages with the earlier ones."""
     begin = segments[0].first_position if segments else known.first_position
     record = replace(known, segments=(), paged_through=max(begin, known.first_position))
     pages = []

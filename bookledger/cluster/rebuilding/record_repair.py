@@ -1,4 +1,4 @@
-"""Brings logs, sets and journals up to their ledgers when older metadata is accepted."""
+"""Brings logs, sets and journals up to date with their ledgers when older metadata is accepted."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .stale_record import StaleRecord
 async def find_stale_acceptor(
     store: MetadataStore, acceptor: tuple[str, str], ledgers: Sequence[LedgerRecord]
 ) -> StaleRecord | None:
-    """The acceptor of these ledgers, if its state does not name the last one. Raises MetadataError."""
+    """Returns the acceptor of these ledgers, if its state does not name the last of them. Raises MetadataError."""
     records = JournalStore(store, *acceptor)
     standing = await records.read_state()
     rebuilt = rebuilt_acceptor(ledgers, None if standing is None else standing.state)
@@ -45,7 +45,7 @@ async def find_stale_acceptor(
 async def _has(
     records: JournalStore, standing: VersionedState | None, start_txid: int, ledger_id: int
 ) -> bool:
-    """Whether the state names this ledger, or one of a later segment."""
+    """Returns whether the state names this ledger, or one of a later segment."""
     if standing is None:
         return False
     state = standing.state
@@ -68,7 +68,7 @@ async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: 
 
 def _merged(known: JournalState, later: JournalState) -> JournalState:
     """Merges the states: no promise is withdrawn, and purged or dropped segments stay so."""
-    if known.storage != later.storage:  # it was formatted since
+    if known.storage != later.storage:  # it has been formatted since
         return replace(later, last_promised_epoch=max(known.latest_epoch + 1, later.last_promised_epoch))
     in_progress = {one.start_txid for one in later.segments}
     return replace(
@@ -88,8 +88,8 @@ def _merged(known: JournalState, later: JournalState) -> JournalState:
 async def find_stale_records(
     store: MetadataStore, noted: Iterable[LedgerRecord] = ()
 ) -> AsyncIterator[StaleRecord]:
-    """Yields all logs, sets and journals that are behind, according to the ledgers in the store and those that bookies
-    have noted better; sets come after their logs. Call it while the metadata is held back, because active writers
+    """Yields all logs, sets and journals whose records are out of date, according to the ledgers in the store and to
+    newer notes of bookies; sets come after their logs. Call it while the metadata is held back, because active writers
     create ledgers that no record names yet. Raises MetadataError."""
     of_logs: dict[bytes, list[LedgerRecord]] = defaultdict(list)
     of_acceptors: dict[tuple[str, str], list[LedgerRecord]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Brings logs and sets up to their ledgers, because metadata that went back does not name the later ones."""
+"""Brings logs and sets up to date with their ledgers, because metadata that went back does not name the later ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .stale_record import StaleRecord
 async def find_stale_log(
     logs: LogStore, identity: bytes, of_logs: Mapping[bytes, Sequence[LedgerRecord]]
 ) -> tuple[LogRecord, StaleRecord | None]:
-    """The log of this identity as it should be, and the difference, if any. `of_logs`: the ledgers of each log. Raises
-    MetadataError."""
+    """Returns the log of this identity as it should be, and the difference, if any. `of_logs`: the ledgers of each log.
+    Raises MetadataError."""
     standing, ledgers = await logs.read(identity), of_logs[identity]
     known = None if standing is None else standing.record
     later = [one for one in ledgers if known is None or _is_later(one, known)]
@@ -53,7 +53,8 @@ async def find_stale_log(
 
 
 async def find_unnamed_forks(logs: LogStore, identity: bytes, forks: Sequence[Fork]) -> StaleRecord | None:
-    """The difference, if a log's record does not name all its forks; `make` updates it and the forks (rule L13)."""
+    """Returns the difference, if a log's record does not name all its forks; `make` updates it and the forks (rule
+    L13)."""
 
     async def name_them() -> None:
         found = await logs.read(identity)
@@ -78,8 +79,9 @@ def _unnamed(log: LogRecord, forks: Sequence[Fork]) -> list[Fork]:
 
 
 async def find_stale_set(store: MetadataStore, members: Sequence[LogRecord]) -> StaleRecord | None:
-    """The difference, if the set of these logs is missing or has grown since. The next client that opens it completes
-    the growth; until then records that came after it count as before it. Raises MetadataError."""
+    """Returns the difference if the set of these logs is missing or has grown since. The next client that opens it
+    completes the growth; until then, records appended after the growth count as appended before it. Raises
+    MetadataError."""
     sets, rebuilt = LogSetStore(store), made_again(members)
     name, standing = rebuilt.model.name, await sets.read(rebuilt.model.name)
     if standing is None:
@@ -116,7 +118,7 @@ def _merged(known: LogRecord, later: LogRecord) -> LogRecord:
 
 
 def _gap(known: LogRecord, record: LogRecord, rebuilt: RebuiltLog) -> Iterator[str]:
-    """A doubt if the earliest found segment does not begin where the log's pages end."""
+    """Yields a doubt if the earliest found segment does not begin where the log's pages end."""
     first = next((one for page in (*rebuilt.pages, record.segments) for one in page), None)
     begin = max(known.paged_through if known is not record else 0, record.first_position)
     if first is not None and first.first_position > begin:
@@ -143,7 +145,7 @@ async def _put_log(
 
 
 async def _raise_term(store: MetadataStore, record: LogRecord) -> None:
-    """Raises the next term of the log's election above the one that wrote to it last (rule L7)."""
+    """Raises the next term of the log's election above the term that last wrote to the log (rule L7)."""
     if not record.token:
         return
     nobody = TermRecord(record.token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{record.election}/lost")

@@ -1,4 +1,4 @@
-"""Describes logs, sets and journals that metadata which went back does not know fully, and their repair."""
+"""Describes logs, sets and journals whose records are incomplete because the metadata went back, and their repair."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ NOT_IN_LEDGERS = (
 
 @dataclass(frozen=True, slots=True)
 class StaleRecord:
-    """A log, a set or an acceptor whose record is behind its ledgers: `missing` describes the difference, and `doubts`
-    what is unknown. `make` updates the record by compare-and-swap; it raises MetadataError, also if the record was
-    changed meanwhile."""
+    """A log, a set or an acceptor whose record is older than its ledgers: `missing` describes the difference, and
+    `doubts` what is unknown. `make` updates the record by compare-and-swap; it raises MetadataError, also if the record
+    was changed in the meantime."""
 
     about: str
     missing: str
