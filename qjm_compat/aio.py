@@ -144,10 +144,10 @@ class QuorumJournalManager:
     async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
         """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor has it already.
 
-        If only some acceptors have it, for this namespace, the others join them: the others are formatted, and the
-        existing contents are kept. Raises BadJournalState, having changed nothing, if a majority could then lack
-        acknowledged edits; HalfFormatted names the acceptors that were formatted, and repeating the call formats the
-        rest. `force` discards the acceptors' contents, even if they cannot be fenced; stop the journal's writer first.
+        If only some acceptors have it, for this namespace, the rest are formatted to join them, and the existing
+        contents are kept. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged
+        edits; HalfFormatted names the acceptors that were formatted, and repeating the call formats the rest. `force`
+        discards the acceptors' contents, even if they cannot be fenced; stop the journal's writer first.
         """
         work = Formatting(self.journal_id, self._set, self._proposer, self._opened)
         done = await work.run(namespace, force=force)

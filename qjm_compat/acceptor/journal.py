@@ -234,7 +234,7 @@ class Journal:
         return Batch(next_txid, count, edits.records, self._memory.committed_txid, edits.writer_epoch)
 
     async def is_purged(self, start_txid: int) -> bool:
-        """Returns whether the segment that begins at `start_txid` was purged."""
+        """Returns whether any segment that begins at `start_txid` has been purged."""
         with metadata_errors():
             found = await self._store.read_state()
         return (

@@ -42,7 +42,7 @@ PAUSE_SECONDS = 0.2
 
 
 class OutageRetry:
-    """The retries of one call; its time starts when this is created."""
+    """The retries of one call. The time limit starts at construction."""
 
     def __init__(self, away_seconds_max: float) -> None:
         self._loop = asyncio.get_running_loop()

@@ -46,9 +46,8 @@ _POOL = "POOLNAME=pool OWNERNAME=owner GROUPNAME=group MODE=mode LIMIT=limit_byt
 _USERS = "OWNER=owner RENEWER=renewer REALUSER=real_user"
 _DATES = "ISSUE_DATE=issued_ms MAX_DATE=renewable_until_ms"
 
-# The elements that oev prints for each op, in its order: ELEMENT=field; ELEMENT without a field is a
-# constant; a field without ELEMENT has its own elements; after a question mark an empty text is omitted. None is always
-# omitted.
+# The elements that oev prints for each op, in its order: ELEMENT=field; ELEMENT without a field is a constant;
+# a field without ELEMENT has its own elements; after a question mark an empty text is omitted. None is always omitted.
 _ELEMENTS = {
     "OP_ADD": f"{_FILE} {_CLIENT} OVERWRITE=overwrite blocks permission acl "
     f"ERASURE_CODING_POLICY_ID=erasure_coding_policy_id {_RPC}",

@@ -98,7 +98,7 @@ def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
 
 
 def _is_of_old_layout(view: memoryview) -> bool:
-    """Returns whether the file is a log with an unsupported old layout, rather than not a log."""
+    """Returns whether the file is a log with an unsupported old layout, rather than no log at all."""
     return len(view) >= HEADER_BYTES and -56 < int.from_bytes(view[:4], "big", signed=True) < -1
 
 

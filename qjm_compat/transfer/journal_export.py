@@ -122,7 +122,8 @@ async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> N
 
 
 def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
-    """Gives the file its name. Returns whether it was new. Raises TransferRefused if another file has the name."""
+    """Gives the temporary file its final name. Returns whether it had new contents. Raises TransferRefused if a file
+    with other edits has the name."""
     _refuse_link(path)
     if not path.exists():
         temporary.rename(path)

@@ -121,7 +121,7 @@ class Memory:
     # --- checks ----------------------------------------------------------------------------------------
 
     def refuse_stale(self, epoch: int, promised: int) -> None:
-        """Does check 2a: refuses an epoch before the promised one."""
+        """Performs check 2a: refuses an epoch before the promised one."""
         if epoch < promised:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is less than the last promised epoch {promised} ; "
@@ -129,7 +129,7 @@ class Memory:
             )
 
     def take_number(self, info: RequestInfo) -> None:
-        """Does checks 2c and 2d: the serial number rises within its epoch, and the committed txid never goes back."""
+        """Performs checks 2c and 2d: the serial number rises within its epoch, the committed txid never goes back."""
         if info.epoch != self.serial_epoch:  # it may have been promised in another process
             self.serial, self.serial_epoch = -1, info.epoch
         if info.serial <= self.serial:
@@ -148,7 +148,7 @@ class Memory:
         self.committed_txid = info.committed_txid
 
     def check_writer(self, epoch: int, state: JournalState) -> None:
-        """Does check 3: the epoch is the current writer's."""
+        """Performs check 3: the epoch is the current writer's."""
         if epoch != state.last_writer_epoch:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is not the current writer epoch  {state.last_writer_epoch} ; "

@@ -39,7 +39,7 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
 
 
 def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
-    """Does checks 1 and 2 of every writer's call; returns the state under which the call was admitted."""
+    """Performs checks 1 and 2 of every writer's call; returns the state under which the call was admitted."""
 
     def attempt() -> Program[JournalState | None]:
         state = yield from still(me, info.epoch)
@@ -54,7 +54,7 @@ def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
 
 
 def heartbeat(me: Memory, request: Heartbeat) -> Program[None]:
-    """Does check 2 only."""
+    """Performs check 2 only."""
     yield from admit(me, request.info)
 
 

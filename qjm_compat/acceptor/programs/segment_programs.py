@@ -66,7 +66,7 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 
 
 def admit_edits(me: Memory, request: SendEdits) -> Program[CurrentSegment | None]:
-    """Does checks 1 to 3 of a batch. Returns its segment, None for an empty batch.
+    """Performs checks 1 to 3 of a batch. Returns its segment, None for an empty batch.
 
     Uses only memory while the writer stays the same: the fence of the ledger stops a writer that was superseded in
     another process.

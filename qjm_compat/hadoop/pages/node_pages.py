@@ -31,8 +31,8 @@ STEP = "  "
 
 
 def spelled(value: Any, indent: str = "") -> str:
-    """Formats like Jackson's default pretty printer: arrays stay on their line, and each field of an object has its
-    own."""
+    """Formats like Jackson's default pretty printer: arrays stay on one line, and each field of an object gets
+    its own line."""
     if isinstance(value, dict):
         inner = indent + STEP
         fields = [f"{inner}{json.dumps(name)} : {spelled(one, inner)}" for name, one in value.items()]

@@ -22,7 +22,8 @@ def check_agreement(
 ) -> None:
     """Adds to the findings the contradictions between copies, missing edits, and edits that too few acceptors have.
 
-    `purged_below` is the txid below which each acceptor has purged. Nothing is known about the acceptors in `unknown`.
+    `purged_below` maps each acceptor to the txid below which it has purged. Nothing is known about the acceptors in
+    `unknown`.
     """
     final: dict[int, list[CopyFound]] = defaultdict(list)
     for copy in found.copies:
@@ -147,7 +148,7 @@ def _span(copies: Sequence[CopyFound]) -> Iterator[tuple[int, int]]:
 
 
 def _check_layouts(found: JournalFindings, where: str, copies: Sequence[CopyFound]) -> None:
-    """Checks that the layouts are equal, because the same frames are other ops under another layout."""
+    """Checks that the layouts are equal, because the same frames are different ops in another layout."""
     if len({copy.layout_version for copy in copies}) > 1:
         layouts = ", ".join(f"{copy.acceptor} has {copy.layout_version}" for copy in copies)
         found.problem(where, f"the copies are of different layouts: {layouts}")
