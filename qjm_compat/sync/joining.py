@@ -21,10 +21,10 @@ them. The argument, for n acceptors with majorities of m:
   by starting it itself, after a recovery by a majority that could tell found nothing there. A later segment does not
   lift this restriction. The majority that finalized the earlier one may consist of the predecessor and one holder that
   received the request only after the new acceptor had joined.
-- One acceptor at a time: one that cannot tell yet does not count as one that can (`_check_segment_in_progress`).
+- One after the other: an acceptor that cannot tell yet does not count as one that can (`_check_segment_in_progress`).
   If too few would remain that can tell, nothing is done, and the message asks the operator to sync first.
 
-No check here can detect a predecessor that was only cut off, and still serves writers that use its old address. The
+No check here can detect a predecessor that was only cut off, and still serves writers that use its old location. The
 runbook in docs/journals.md requires that it is stopped first.
 """
 

@@ -122,8 +122,8 @@ async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> N
 
 
 def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
-    """Gives the temporary file its final name. Returns whether it had new contents. Raises TransferRefused if a file
-    with other edits has the name."""
+    """Gives the temporary file its final name. Returns False if an equal finalized file already has it. Raises
+    TransferRefused if a file with other edits has it."""
     _refuse_link(path)
     if not path.exists():
         temporary.rename(path)
