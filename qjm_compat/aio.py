@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from .hadoop.client.acceptor import RemoteAcceptor
 
 DEFAULT_ACCEPTOR = "main"
-"""The only acceptor of a journal that names none: the ledgers replicate its segments."""
+"""The name of the only acceptor of a journal that names none: the ledgers replicate its segments."""
 
 PURGE_SECONDS_MAX = 10.0
 """How long closing waits for a running purge."""
@@ -49,9 +49,9 @@ PURGE_SECONDS_MAX = 10.0
 class QuorumJournalManager:
     """A journal. To write to it, become its writer with `recover_unfinalized_segments`; reading needs no preparation.
 
-    With one acceptor, the default, the ledgers replicate every edit and the metadata keeps the promises. With
+    With one acceptor, the default, the ledgers replicate every edit and the metadata stores the promises. With
     `acceptors`, each acceptor has its own ledgers, and a majority of them decides. Use as `async with`; belongs to the
-    event loop it is opened on. Every writer gets a higher epoch than the one before it, which from then on is refused
+    event loop it is opened on. Every writer gets a higher epoch than the previous one, which from then on is refused
     with StaleEpoch.
 
     Instead of a metadata URI it accepts `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes, stock ones or ours.
@@ -144,9 +144,9 @@ class QuorumJournalManager:
     async def format(self, namespace: NamespaceInfo, *, force: bool = False) -> Formatted:
         """Formats the journal at every acceptor. Raises QuorumFailed if every acceptor has it already.
 
-        If only some acceptors have it, for this namespace, the others join: they are formatted, and the first ones keep
-        everything. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged edits;
-        HalfFormatted names the acceptors that were formatted, and the same call again formats the rest. `force`
+        If only some acceptors have it, for this namespace, the rest are formatted to join them, and the existing
+        contents are kept. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged
+        edits; HalfFormatted names the acceptors that were formatted, and repeating the call formats the rest. `force`
         discards the acceptors' contents, even if they cannot be fenced; stop the journal's writer first.
         """
         work = Formatting(self.journal_id, self._set, self._proposer, self._opened)
@@ -159,22 +159,22 @@ class QuorumJournalManager:
     ) -> Synced:
         """Copies finalized segments to acceptors on ledgers that lack them. Returns the work done and the work left.
 
-        A writer may continue meanwhile, in any process. JournalNodes sync on their own. `on_bytes` is called with the
-        bytes of each copied part, on the client's event loop.
+        A writer, in any process, may continue in the meantime. JournalNodes sync on their own. `on_bytes` is called
+        with the number of bytes of each part copied, on the client's event loop.
         """
         pace = RateLimit(bytes_per_second or self.config.sync_bytes_per_second).keep
         return await JournalSyncer(self._opened.on_ledgers, pace, on_bytes=on_bytes).until_done()
 
     async def is_formatted(self) -> bool:
-        """Whether any acceptor has the journal. All must answer."""
+        """Returns whether any acceptor has the journal. Every acceptor must answer."""
         return await self._set.run(self._proposer.is_formatted())
 
     async def do_pre_upgrade(self) -> None:
-        """First step of an upgrade: saves the state. The journal cannot be written until the second step."""
+        """Takes the first step of an upgrade: saves the state. The journal cannot be written until the second step."""
         await self._set.run(self._proposer.do_pre_upgrade())
 
     async def do_upgrade(self, namespace: NamespaceInfo) -> None:
-        """Second step: continues the journal under this namespace's layout and creation time."""
+        """Takes the second step: continues the journal with this namespace's layout and creation time."""
         await self._set.run(self._proposer.do_upgrade(namespace))
         self._namespace = namespace
 
@@ -183,7 +183,7 @@ class QuorumJournalManager:
         await self._set.run(self._proposer.do_finalize())
 
     async def can_roll_back(self, target_layout_version: int) -> bool:
-        """Whether there is a state with this layout to roll back to."""
+        """Returns whether there is a state with this layout to roll back to."""
         return await self._set.run(self._proposer.can_roll_back(target_layout_version))
 
     async def do_rollback(self) -> None:
@@ -198,7 +198,7 @@ class QuorumJournalManager:
         Raises BadJournalState if the txid lies inside a segment.
         """
         seconds_max = self.config.operations_seconds_max
-        request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding segment may begin far earlier
+        request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding segment may begin much earlier
         # An acceptor with an unreadable segment is ignored: this call may be meant to discard it.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
         for segment in segments_seen(answers.replies, self._set.acceptors.majority, only_durable=False):
@@ -210,11 +210,12 @@ class QuorumJournalManager:
         await self._set.run(self._proposer.discard_segments(start_txid))
 
     async def get_journal_c_time(self) -> int:
-        """The journal's creation time."""
+        """Returns the journal's creation time."""
         return await self._set.run(self._proposer.get_journal_c_time())
 
     async def namespace(self) -> NamespaceInfo:
-        """The namespace of the journal's edits: the given one, or the one that a majority of the acceptors knows."""
+        """Returns the namespace of the journal's edits: the given one, or the one that a majority of the acceptors
+        reports."""
         if self._namespace is None:
             ask = self._set.acceptors.ask(
                 "getStorageInfo", GetStorageInfo(), Need.MAJORITY, self.config.takeover_seconds_max
@@ -244,7 +245,7 @@ class QuorumJournalManager:
         return recovered
 
     async def create_new_unique_epoch(self) -> int:
-        """First half of becoming the writer: fences all earlier writers, and recovers nothing."""
+        """Takes the first half of becoming the writer: fences all earlier writers, and recovers nothing."""
         await self._set.run(self._proposer.create_new_unique_epoch(await self.namespace()))
         assert self.epoch is not None
         record_audit(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)
@@ -253,7 +254,8 @@ class QuorumJournalManager:
     async def start_log_segment(
         self, first_txid: int, layout_version: int | None = None
     ) -> EditLogOutputStream:
-        """Begins a segment and returns its output stream. Raises BadJournalState before recovery, or QuorumFailed."""
+        """Begins a segment and returns its output stream. Raises BadJournalState if called before recovery, or
+        QuorumFailed."""
         if self._stream is not None:
             raise BadJournalState(f"segment {self._stream.first_txid} is still being written")
         layout = layout_version if layout_version is not None else (await self.namespace()).layout_version
@@ -293,10 +295,11 @@ class QuorumJournalManager:
         only_durable: bool = True,
         gaps_ok: bool = False,
     ) -> list[EditLogInputStream]:
-        """Input streams of the segments with `from_txid` or later, in order, to be read one after the other.
+        """Returns input streams of the segments that hold `from_txid` or later edits, in order, to be read one after
+        the other.
 
-        With `in_progress_ok` also the segment being written, as far as a quorum has it on disk. Raises QuorumFailed, or
-        SegmentUnreadable if transactions are missing between the segments, unless `gaps_ok`.
+        With `in_progress_ok`, includes the segment being written, as far as a quorum has it on disk. Raises
+        QuorumFailed, or SegmentUnreadable if transactions are missing between the segments, unless `gaps_ok`.
         """
         seconds_max = self.config.select_input_streams_seconds_max
         request = GetEditLogManifest(from_txid, in_progress_ok)
@@ -308,7 +311,7 @@ class QuorumJournalManager:
         return [EditLogInputStream(one, readers, from_txid) for one in seen]
 
     async def journaled_edits(self, from_txid: int) -> Batch | None:
-        """The next edits that a quorum has on disk, at most TAIL_TXNS_MAX; None if there are none yet.
+        """Returns the next edits that a quorum has on disk, at most TAIL_TXNS_MAX; None if there are none yet.
 
         Raises QuorumFailed if too few acceptors have them cached; the input streams may still have them.
         """
@@ -316,7 +319,7 @@ class QuorumJournalManager:
         return None if edits is None else edits[0]
 
     async def tail(self, from_txid: int) -> AsyncGenerator[EditOp, None]:
-        """Yields every edit from `from_txid` on as it becomes durable, without end. Raises JournalError."""
+        """Yields every edit from `from_txid` on as it becomes durable. Never ends. Raises JournalError."""
         async with aclosing(self.tail_batches(from_txid)) as batches:
             async for ops in batches:
                 for op in ops:
@@ -331,7 +334,8 @@ class QuorumJournalManager:
     # --- what is going on -----------------------------------------------------------------------------------
 
     def metrics(self) -> dict[str, dict[str, int | float | str]]:
-        """Counters by Hadoop's names: `Journal-<id>` (`-<acceptor>` with several), `IPCLoggerChannel-<acceptor>`."""
+        """Returns counters by Hadoop's names: `Journal-<id>` (`-<acceptor>` with several),
+        `IPCLoggerChannel-<acceptor>`."""
         found: dict[str, dict[str, int | float | str]] = {}
         for journal in self._journals.values():
             if not isinstance(journal, Journal):
@@ -343,7 +347,7 @@ class QuorumJournalManager:
         return found
 
     def report(self) -> str:
-        """Status for operators: the segment being written, and each acceptor's progress."""
+        """Returns a status for operators: the segment being written, and each acceptor's progress."""
         return self._stream.report() if self._stream is not None else self._set.report()
 
     @property

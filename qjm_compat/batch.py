@@ -1,8 +1,8 @@
 """Encodes a batch of edits as entries of a ledger: one entry, or several if the batch is large.
 
-Each entry begins with a header: version, flags, number of this part, transactions in the batch, its first txid, the
-committed txid that its writer knew, the writer's epoch. All integers are big-endian. A batch counts only if its last
-part exists.
+Each entry begins with a header: version, flags, number of this part, number of transactions in the batch, the batch's
+first txid, the committed txid known to its writer, the writer's epoch. All integers are big-endian. A batch counts only
+if its last part exists.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from .errors import BadRequest, SegmentUnreadable
 
 PART_BYTES_MAX = 1024 * 1024
-"""Bytes of edits in one entry; a larger batch is split."""
+"""The most bytes of edits in one entry; a larger batch is split."""
 
 BATCH_BYTES_MAX = 128 * 1024 * 1024
-"""The size of the largest batch, which is the most that Hadoop's own IPC carries."""
+"""The size of the largest batch, the most that Hadoop's own IPC carries."""
 
 _HEADER = struct.Struct(">BBHIqqq")
 _VERSION = 1
@@ -56,7 +56,7 @@ class Batch:
 
 
 def entries_of(batch: Batch) -> list[bytes]:
-    """The entries to append, in order. Raises BadRequest for a batch over BATCH_BYTES_MAX."""
+    """Returns the entries to append, in order. Raises BadRequest for a batch over BATCH_BYTES_MAX."""
     size = len(batch.records)
     if size > BATCH_BYTES_MAX:
         raise BadRequest(f"a batch of {size} bytes is over the limit of {BATCH_BYTES_MAX}")
@@ -114,7 +114,7 @@ class Assembler:
         """Returns the batch that this entry completes. Raises SegmentUnreadable if a part is missing."""
         header = header_of(payload)
         if header.part == 0:
-            self._begin()  # drops the parts of a batch that its writer abandoned
+            self._begin()  # drops the parts of a batch abandoned by its writer
             if header.is_last_part:
                 return _batch(header, payload[_HEADER.size :])
         elif not self._continues(header):

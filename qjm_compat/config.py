@@ -1,4 +1,4 @@
-"""A journal's settings, validated once, with every bound of the journal manager and its trade-off."""
+"""A journal's settings, validated once, including every bound of the journal manager and its trade-off."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 PIPELINED_BATCHES_MAX = 64
-"""Batches sent to one acceptor and not answered yet; `queued_edits_bytes_max` bounds their size."""
+"""The most batches sent to one acceptor and not answered yet; `queued_edits_bytes_max` bounds their size."""
 
 HEARTBEAT_SECONDS = 1.0
-"""How often an out-of-sync acceptor gets the committed txid, for which its readers wait."""
+"""How often an out-of-sync acceptor is sent the committed txid, for which its readers wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +116,7 @@ class JournalConfig:
 
     @classmethod
     def from_file(cls, path: str | Path) -> JournalConfig:
-        """Reads `[journal]` of a settings file (docs/settings.md); other settings keep their defaults.
+        """Reads `[journal]` from a settings file (docs/settings.md); other settings keep their defaults.
 
         Environment variables named BOOKLEDGER_JOURNAL_ plus the name of a setting override it. Raises BadSettings, a
         ValueError that names the file, the line and the setting, or the variable.

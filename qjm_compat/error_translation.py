@@ -1,4 +1,4 @@
-"""Translates errors of ledgers and metadata into the journal's."""
+"""Translates errors of ledgers and metadata into errors of the journal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ METADATA_FAILED = "the metadata store under the journal failed"
 
 
 def as_unavailable(error: LedgerError, doing: str) -> JournalUnavailable:
-    """The journal's error for a LedgerError, which becomes its cause."""
+    """Returns the journal's error for a LedgerError, which becomes its cause."""
     kind = MetadataAway if isinstance(error, MetadataUnavailable) else JournalUnavailable
     caused = kind(f"{doing}: {error}")
     caused.__cause__ = error

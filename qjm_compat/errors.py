@@ -14,9 +14,9 @@
     ├── SegmentUnreadable        no copy of a segment could be read to its end
     │   ├── SegmentUnavailable   … because bookies or metadata did not answer: read it again later
     │   └── EditsMissing         … because no acceptor that answers has these edits
-    ├── QuorumFailed             too few acceptors succeeded; names the error of each of the others
+    ├── QuorumFailed             too few acceptors succeeded; names the error of each one that failed
     │   ├── QuorumTimeout        … because they did not answer in time
-    │   └── HalfFormatted        … of a format: the same call again formats the rest
+    │   └── HalfFormatted        … when formatting: repeating the call formats the rest
     ├── StreamClosed             the output stream accepts no further edits
     └── JournalUnavailable       the ledgers or the metadata under the journal did not answer
         └── MetadataAway         … the metadata did not answer: it may be back in a moment
@@ -63,7 +63,7 @@ class StaleEpoch(TakenOver, JournalError):
 
 
 class JournalOutOfSync(JournalError):
-    """The acceptor cannot follow this writer, which continues with the others until the next segment."""
+    """The acceptor cannot follow this writer, which continues with the other acceptors until the next segment."""
 
     java_class = _PROTOCOL + "JournalOutOfSyncException"
 
@@ -93,7 +93,7 @@ class RuleViolated(JournalError):
 
 
 class NewerTxid(JournalError):
-    """The acceptor has no edits this new. Ask the others, or retry later."""
+    """The acceptor has no edits this new. Ask the other acceptors, or retry later."""
 
     java_class = _SERVER + "NewerTxnIdException"
 
@@ -109,7 +109,7 @@ class EditsNotCached(JournalError):
 
 
 class SegmentUnreadable(JournalError):
-    """No copy of the segment can be read; the message has the answer of each source."""
+    """No copy of the segment can be read; the message contains the answer of each source."""
 
 
 class SegmentUnavailable(Unavailable, SegmentUnreadable):
@@ -117,12 +117,12 @@ class SegmentUnavailable(Unavailable, SegmentUnreadable):
 
 
 class EditsMissing(SegmentUnreadable):
-    """No acceptor that answers has edits that were requested or lie between others. The message names them and the
-    remedy."""
+    """No acceptor that answers has edits that were requested, or that lie between others. The message names the edits
+    and the remedy."""
 
     @classmethod
     def before(cls, next_txid: int, txid: int, *, is_oldest: bool) -> Self:
-        """The error for edits from `txid` on that are missing before `next_txid`, which may be the oldest one."""
+        """Returns the error for edits missing from `txid` on, before `next_txid`, which may be the oldest one."""
         why = "the oldest edit" if is_oldest else "the next one"
         purged = (
             "; earlier ones were purged, or only acceptors that do not answer have them" if is_oldest else ""
@@ -171,7 +171,7 @@ class QuorumTimeout(Unavailable, QuorumFailed):
 
 
 class HalfFormatted(QuorumFailed):
-    """Some acceptors were formatted, and some were not. The same call formats the rest, and nothing else.
+    """Some acceptors were formatted, and some were not. Repeating the call formats only the rest.
 
     `with_force`: too few were formatted for the others to join them, or old contents must still be discarded.
     """

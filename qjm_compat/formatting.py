@@ -1,4 +1,4 @@
-"""Formats a journal at all its acceptors: all of them are new, or the new ones join the others."""
+"""Formats a journal at all its acceptors: either all of them are new, or the new ones join the others."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Formatting:
     async def _join(
         self, holding: Sequence[str], joining: Sequence[str], namespace: NamespaceInfo
     ) -> Formatted:
-        """Formats the acceptors that hold nothing, so that no majority that includes them lacks anything; see
+        """Formats the acceptors that hold nothing, such that no majority that includes them lacks anything; see
         sync/joining.py.
 
-        The others keep all their contents and their writer; the next writer gets a higher epoch.
+        The other acceptors keep all their contents and their writer; the next writer gets a higher epoch.
         """
         held = {one.name: one for one in self._opened.on_ledgers if one.name in holding}
         if not held:

@@ -54,7 +54,7 @@ class OpenAcceptors:
         return [one for one in self.by_name.values() if isinstance(one, Journal)]
 
     def open_remote(self, addresses: Sequence[str]) -> None:
-        """Uses JournalNodes as acceptors. The first call to each connects to it."""
+        """Uses JournalNodes as acceptors. The first call to each node connects to it."""
         from .hadoop.client.acceptor import RemoteAcceptor
 
         for address in addresses:
@@ -75,9 +75,9 @@ class OpenAcceptors:
             raise last_error
 
     def background_sync(self) -> BackgroundSync | None:
-        """The sync rounds that bring acceptors on ledgers up to date, which no daemon does for them.
+        """Returns the sync rounds that bring acceptors on ledgers up to date, which no daemon does for them.
 
-        None if there is a single acceptor, if syncing is off, or for JournalNodes, which sync on their own.
+        Returns None if there is a single acceptor, if syncing is off, or for JournalNodes, which sync on their own.
         """
         seconds, acceptors = self._config.sync_interval_seconds, self.on_ledgers
         if not seconds or len(acceptors) < 2:

@@ -1,8 +1,8 @@
 """A journal's Prometheus metrics, under Hadoop's names and in Hadoop's units.
 
 Hadoop's own Prometheus sink translates the names of its beans in the same way: `Journal-<id>` and `CurrentLagTxns`
-become `journal_current_lag_txns`. So dashboards for JournalNodes work; the prefix `hadoop_` marks names that follow
-Hadoop's rules.
+become `journal_current_lag_txns`. So dashboards made for JournalNodes work; the prefix `hadoop_` marks names that
+follow Hadoop's rules.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class JournalMetrics(Collector):
 
 
 def snake_case(name: str) -> str:
-    """Converts a name like Hadoop does for Prometheus: `WritesRpc60sNumOps` becomes `writes_rpc60s_num_ops`."""
+    """Converts a name as Hadoop does for Prometheus: `WritesRpc60sNumOps` becomes `writes_rpc60s_num_ops`."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return apart.lower()
 

@@ -1,7 +1,7 @@
 """Latency percentiles over sliding windows in bounded memory, as in Hadoop's metrics.
 
 A window is split into time slices; each slice is a histogram with eight buckets per doubling, so a percentile is
-accurate to a tenth. A window of an hour drops data in steps of six minutes.
+accurate to within a tenth. A window of an hour drops data in steps of six minutes.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ PERCENTILES = (50, 75, 90, 95, 99)
 WINDOWS_SECONDS = (60, 300, 3600)
 
 NEW_MAX = 256
-"""Latencies buffered before they are counted."""
+"""The most latencies buffered before they are counted."""
 
 COUNT_SECONDS = 1.0
-"""Latencies within this time are counted as if all had arrived with the last of them: the precision of a window."""
+"""Latencies within this time are counted as if all had arrived with the last of them; this is the precision of a
+window."""
 
 
 @dataclass(slots=True)
@@ -44,11 +45,11 @@ class QuantileWindow:
         self._slices[-1].classes.update(counted)
 
     def count(self, now: float) -> int:
-        """The number of latencies."""
+        """Returns the number of latencies."""
         return sum(self._recent(now).values())
 
     def percentile_micros(self, percentile: int, now: float) -> int:
-        """The latency at a percentile; 0 if there are none."""
+        """Returns the latency at a percentile; 0 if there are none."""
         classes = self._recent(now)
         left = math.ceil(sum(classes.values()) * percentile / 100)
         for number in sorted(classes):
@@ -68,7 +69,7 @@ class QuantileWindow:
 class Latencies:
     """Latencies of batches, over all windows. `now` is the caller's clock.
 
-    They are counted in bulk, because counting each in every window costs as much as writing a batch to disk.
+    They are counted in bulk, because counting each one in every window costs as much as writing a batch to disk.
     """
 
     def __init__(self) -> None:
@@ -86,11 +87,11 @@ class Latencies:
         self._newest_at = now
 
     def count(self, window_seconds: int, now: float) -> int:
-        """The number of latencies in a window."""
+        """Returns the number of latencies in a window."""
         return self._window(window_seconds).count(now)
 
     def percentile_micros(self, window_seconds: int, percentile: int, now: float) -> int:
-        """The latency at a percentile of a window; 0 if there are none."""
+        """Returns the latency at a percentile of a window; 0 if there are none."""
         return self._window(window_seconds).percentile_micros(percentile, now)
 
     def _window(self, window_seconds: int) -> QuantileWindow:
@@ -114,7 +115,7 @@ def _upper_end(number: int) -> float:
 
 
 def percentiles(prefix: str, latencies: Latencies) -> dict[str, int]:
-    """Current count and percentiles of each window, by Hadoop's names with this prefix; in microseconds."""
+    """Returns the current count and percentiles of each window, by Hadoop's names with this prefix, in microseconds."""
     now = time.monotonic()
     values = {}
     for seconds in WINDOWS_SECONDS:

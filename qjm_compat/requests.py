@@ -43,7 +43,7 @@ class WriterRequest(Request[R]):
     info: RequestInfo = UNNUMBERED
 
     def numbered(self, info: RequestInfo) -> Self:
-        """The same call with its number."""
+        """Returns the same call with this number."""
         return replace(self, info=info)
 
 
@@ -70,7 +70,7 @@ class NamespaceInfo:
 
     @property
     def storage(self) -> JournalStorage:
-        """The part that a journal stores."""
+        """The part of the namespace info that a journal stores."""
         return JournalStorage(self.layout_version, self.namespace_id, self.cluster_id, self.c_time)
 
 
@@ -90,7 +90,7 @@ class SegmentState:
 
 @dataclass(frozen=True, slots=True)
 class IsFormatted(Request[bool]):
-    """Whether the acceptor has this journal."""
+    """Asks whether the acceptor has this journal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +102,8 @@ class GetStorageInfo(Request[JournalStorage]):
 class Format(Request[None]):
     """Formats the journal. `force` discards all its contents.
 
-    `promised_epoch` and `joined_behind` are for an acceptor that joins others: the latest epoch that they promised, and
-    the first txid of the segment that they have in progress.
+    `promised_epoch` and `joined_behind` are for an acceptor that joins others: the latest epoch that the others
+    promised, and the first txid of the segment that they have in progress.
     """
 
     namespace: NamespaceInfo
@@ -114,7 +114,7 @@ class Format(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class JournalStateReply:
-    """The highest epoch an acceptor has promised."""
+    """The highest epoch that an acceptor has promised."""
 
     last_promised_epoch: int
 
@@ -145,7 +145,7 @@ class NewEpoch(Request[NewEpochReply]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartLogSegment(WriterRequest[None]):
-    """Begins a segment. If `layout_version` is None, it has the journal's own."""
+    """Begins a segment. If `layout_version` is None, the segment has the journal's layout."""
 
     txid: int
     layout_version: int | None = None
@@ -153,9 +153,9 @@ class StartLogSegment(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendEdits(WriterRequest[None]):
-    """Hadoop's `journal`: appends a batch; `records` are `num_txns` op frames. An empty one only reports a commit.
+    """Hadoop's `journal`: appends a batch; `records` are `num_txns` op frames. An empty batch only reports a commit.
 
-    `is_checked`: these very bytes were validated in this process.
+    `is_checked`: these exact bytes were validated in this process.
     """
 
     segment_txid: int
@@ -169,7 +169,7 @@ class SendEdits(WriterRequest[None]):
         return self.first_txid + self.num_txns - 1
 
     def numbered(self, info: RequestInfo) -> Self:
-        # As `replace`, at half the cost: this runs for each batch.
+        # Like `replace`, at half the cost: this runs for each batch.
         return type(self)(
             info=info,
             segment_txid=self.segment_txid,
@@ -202,7 +202,7 @@ class PurgeLogs(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class PrepareReply:
-    """An acceptor's copy of a segment, and the state that it accepted for it before."""
+    """An acceptor's copy of a segment, and the state that the acceptor accepted for the segment before."""
 
     segment: SegmentState | None = None
     accepted_in_epoch: int | None = None
@@ -229,9 +229,9 @@ class AcceptRecovery(WriterRequest[None]):
 class RemoteEditLog:
     """A segment in a manifest. If it is in progress, `end_txid` is the last transaction written so far.
 
-    `writer_epoch` is its writer's (0: unknown), and `committed_txid` the txid that this writer reported in it to be on
-    a quorum. `accepted_in_epoch` is that of the recovery which chose this end, 0 if none has. Hadoop's manifest has
-    none of these.
+    `writer_epoch` is its writer's epoch (0: unknown), and `committed_txid` the txid that this writer reported in the
+    segment to be on a quorum. `accepted_in_epoch` is the epoch of the recovery that chose this end, 0 if none did.
+    Hadoop's manifest has none of these.
     """
 
     start_txid: int
@@ -244,7 +244,7 @@ class RemoteEditLog:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The segments an acceptor can serve, in order, without overlaps.
+    """The segments that an acceptor can serve, in order, without overlaps.
 
     `purged_below`: the acceptor has purged the segments that end before this txid (0: none, or unknown). Hadoop's
     manifest has no such field.
@@ -257,7 +257,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class GetEditLogManifest(Request[Manifest]):
-    """Lists segments with `since_txid` or later. Open to any reader."""
+    """Lists segments that hold `since_txid` or later edits. Open to any reader."""
 
     since_txid: int
     in_progress_ok: bool = False
@@ -268,7 +268,7 @@ class JournaledEdits:
     """Edits from an acceptor: `records` are `txn_count` op frames of one layout, without a header.
 
     All are from the writer of `writer_epoch`. `is_final` means that they belong to a finalized segment.
-    `accepted_in_epoch` is that of the recovery which accepted them here, 0 if none did.
+    `accepted_in_epoch` is the epoch of the recovery that accepted them here, 0 if none did.
     """
 
     txn_count: int
@@ -281,7 +281,7 @@ class JournaledEdits:
 
 @dataclass(frozen=True, slots=True)
 class GetJournaledEdits(Request[JournaledEdits]):
-    """At most `max_txns` edits from `since_txid` on that are on the acceptor's disks.
+    """Asks for at most `max_txns` edits from `since_txid` on that are on the acceptor's disks.
 
     `cached_only`: raises EditsNotCached for edits that are not in memory, like a JournalNode. Stock NameNodes rely on
     that answer, and then read the segments.
@@ -305,7 +305,7 @@ class DoPreUpgrade(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class DoUpgrade(Request[None]):
-    """Second step: continues the journal under this storage info."""
+    """Second step: continues the journal with this storage info."""
 
     storage: JournalStorage
 
@@ -317,7 +317,7 @@ class DoFinalize(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class CanRollBack(Request[bool]):
-    """Whether there is a state with this layout to roll back to."""
+    """Asks whether there is a state with this layout to roll back to."""
 
     target_layout_version: int
 
@@ -339,7 +339,7 @@ class DiscardSegments(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class GetJournalCTime(Request[int]):
-    """The journal's creation time, which an upgrade changes."""
+    """Asks for the journal's creation time, which an upgrade changes."""
 
 
 BatchDone = Callable[[Exception | None], None]
@@ -354,13 +354,13 @@ class Acceptor(Protocol):
         ...
 
     async def call(self, request: Request[R]) -> R:
-        """Answers when the request's changes are durable. Raises JournalError."""
+        """Answers once the request's changes are durable. Raises JournalError."""
         ...
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """Takes a batch at once if that needs no waiting. Returns False if `call` must be used.
+        """Accepts a batch at once if that needs no waiting. Returns False if `call` must be used.
 
-        `done` is called later and once, with the error that `call` would have raised, or None.
+        `done` is called later, exactly once, with the error that `call` would have raised, or None.
         """
         ...
 

@@ -28,7 +28,7 @@ ACCEPTOR_OF_LEDGER = "bookledger.acceptor"
 SEGMENT_OF_LEDGER = "bookledger.segment"
 
 STATE_OF_LEDGER = "bookledger.journal.state"
-"""The acceptor's state when it created the ledger, with this segment only, as far as it was known then."""
+"""The acceptor's state when it created the ledger, reduced to this segment as it was known at that time."""
 
 CLOSE_SECONDS_MAX = 5.0
 """How long closing a journal waits for its ledgers to be closed."""
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class NewSegment:
-    """A segment for which a ledger is created. `end_txid` is set if it is known already, as for a copy."""
+    """A segment for which a ledger is created. `end_txid` is set if the end is already known, as it is for a copy."""
 
     start_txid: int
     layout_version: int
@@ -48,7 +48,7 @@ class NewSegment:
     end_txid: int | None = None
 
     def encode_ledger_state(self, state: JournalState) -> bytes:
-        """The part of the acceptor's state that its ledger contains."""
+        """Encodes the part of the acceptor's state that its ledger contains."""
         segment = SegmentRecord(
             self.start_txid,
             0,
@@ -128,12 +128,12 @@ class AcceptorLedgers:
         return writer.ledger_id
 
     def takes_now(self, ledger_id: int, size_bytes: int) -> bool:
-        """Whether `append_now` takes a batch of this size: without waiting, and in one entry."""
+        """Returns whether `append_now` accepts a batch of this size, that is, without waiting and in one entry."""
         writer = self._writers.get(ledger_id)
         return writer is not None and size_bytes <= PART_BYTES_MAX and writer.has_room
 
     def append_now(self, ledger_id: int, batch: Batch) -> asyncio.Future[int]:
-        """Takes a batch that `takes_now` allows; the future ends when it is on disk. Raises JournalUnavailable."""
+        """Appends a batch that `takes_now` allows; the future ends when it is on disk. Raises JournalUnavailable."""
         appended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         (entry,) = entries_of(batch)
         try:
@@ -143,7 +143,7 @@ class AcceptorLedgers:
         return appended
 
     async def append(self, ledger_id: int, batch: Batch) -> BatchInFlight:
-        """Takes a batch. Batches get to disk in the order of these calls.
+        """Appends a batch. Batches reach the disk in the order of these calls.
 
         Waits only while the ledger's writer is full. Raises JournalUnavailable if the ledger accepts no further
         batches.
@@ -153,12 +153,12 @@ class AcceptorLedgers:
             raise JournalUnavailable(f"ledger {ledger_id} is no longer written to by this process")
         with ledger_errors(f"ledger {ledger_id} accepts no further batches"):
             entries = [await writer.append_async(entry) for entry in entries_of(batch)]
-        for future in entries:  # a caller that is cancelled half-way does not await the others
+        for future in entries:  # a caller that is cancelled halfway does not await the remaining ones
             future.add_done_callback(_retrieved)
         return BatchInFlight(entries)
 
     async def end(self, ledger_id: int) -> LedgerEnd:
-        """Closes the ledger for all writers, and returns its end. A healthy local writer closes it itself."""
+        """Closes the ledger for all writers and returns its end. A healthy local writer closes it itself."""
         writer = self._writers.pop(ledger_id, None)
         self._starts.pop(ledger_id, None)
         if writer is not None:
@@ -169,7 +169,7 @@ class AcceptorLedgers:
             return await _end_of(reader)
 
     async def drop(self, ledger_id: int) -> None:
-        """Deletes a ledger. It is no error if the ledger is already gone."""
+        """Deletes a ledger. Does nothing if the ledger is already gone."""
         writer = self._writers.pop(ledger_id, None)
         self._starts.pop(ledger_id, None)
         if writer is not None:
@@ -200,12 +200,13 @@ class AcceptorLedgers:
     # --- reading ------------------------------------------------------------------------------------
 
     async def look(self, ledger_id: int) -> LedgerEnd:
-        """How far a ledger is confirmed. Does not disturb its writer."""
+        """Returns how far a ledger is confirmed. Does not disturb its writer."""
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             return await _end_of(await self._open(ledger_id))
 
     async def batches(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Yields confirmed batches, from the one that holds `from_txid` to the last one confirmed now. Never fences."""
+        """Yields confirmed batches, from the one that holds `from_txid` to the last one confirmed when called. Never
+        fences."""
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             reader = await self._open(ledger_id)
             first = await _entry_of(reader, from_txid)
@@ -250,7 +251,7 @@ async def _header(reader: ReadHandle, entry_id: int) -> BatchHeader:
 
 
 async def _end_of(reader: ReadHandle) -> LedgerEnd:
-    """The end of the last complete batch."""
+    """Returns the end of the last complete batch."""
     last = reader.last_add_confirmed
     while last >= 0:
         header = await _header(reader, last)
@@ -261,7 +262,7 @@ async def _end_of(reader: ReadHandle) -> LedgerEnd:
 
 
 async def _entry_of(reader: ReadHandle, txid: int) -> int:
-    """Binary search for the first entry of the batch that holds `txid`, or of the first batch after it."""
+    """Finds the first entry of the batch that holds `txid`, or of the first batch after it, by binary search."""
     low, high = 0, reader.last_add_confirmed + 1
     while low < high:
         middle = (low + high) // 2

@@ -30,7 +30,7 @@ class AcceptorMetrics:
         self._syncs = Latencies()
 
     def wrote(self, batch: Batch, seconds: float, committed_txid: int | None) -> None:
-        """Counts a batch on disk, and the seconds it took."""
+        """Counts a batch written to disk, and the seconds it took."""
         self.batches_written += 1
         self.txns_written += batch.num_txns
         self.bytes_written += len(batch.records)
@@ -44,7 +44,7 @@ class AcceptorMetrics:
         self.last_promised_epoch, self.last_writer_epoch = promised, writer
 
     def served(self, txns: int, size: int) -> None:
-        """Counts edits given to a tailing reader."""
+        """Counts edits served to a tailing reader."""
         self.txns_served += txns
         self.bytes_served += size
         self.empty_responses += txns == 0
@@ -56,11 +56,11 @@ class AcceptorMetrics:
 
     @property
     def current_lag_txns(self) -> int:
-        """How far this acceptor lags behind the committed txid it knows."""
+        """How far this acceptor lags behind the latest committed txid that was reported to it."""
         return max(self.committed_txid - self.last_written_txid, 0) if self.committed_txid else 0
 
     def snapshot(self) -> dict[str, int | float]:
-        """All metrics by Hadoop's names; latencies in microseconds."""
+        """Returns all metrics by Hadoop's names; latencies are in microseconds."""
         values: dict[str, int | float] = {
             "BatchesWritten": self.batches_written,
             "TxnsWritten": self.txns_written,

@@ -1,4 +1,4 @@
-"""Copies a segment from another acceptor into a ledger, and verifies it on the way."""
+"""Copies a segment from another acceptor into a ledger, verifying it in the process."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ def check_writer(batch: Batch, wanted: CopySegment) -> None:
 
 
 def checked_part(batch: Batch, first_txid: int, last_txid: int) -> Batch:
-    """The part of a batch between these txids, frames verified. Raises SegmentUnreadable for a gap or damage."""
+    """Returns the part of a batch between these txids, with its frames verified. Raises SegmentUnreadable for a gap or
+    damage."""
     first, last = max(first_txid, batch.first_txid), min(last_txid, batch.last_txid)
     if first != first_txid or last < first:
         raise SegmentUnreadable(f"txid {first_txid} is missing: the next batch begins at {batch.first_txid}")

@@ -11,7 +11,7 @@ from ..requests import JournaledEdits
 
 
 class EditsCache:
-    """Contiguous batches of one layout and one writer; evicts the oldest. Holds only edits on disk."""
+    """Contiguous batches of one layout and one writer, evicted oldest first. Holds only edits that are on disk."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -46,7 +46,7 @@ class EditsCache:
         self._bytes = 0
 
     def retrieve(self, since_txid: int, max_txns: int, bytes_max: int | None = None) -> JournaledEdits:
-        """At most `max_txns` edits from `since_txid` on, and at most one batch beyond `bytes_max`.
+        """Returns at most `max_txns` edits from `since_txid` on, and at most one batch beyond `bytes_max`.
 
         Raises EditsNotCached if they were evicted, or were never cached.
         """
@@ -72,7 +72,7 @@ class EditsCache:
 
 
 def cut(batch: Batch, first_txid: int, last_txid: int) -> bytes | memoryview:
-    """The frames of a batch with these txids. Does not parse frames if that is the complete batch."""
+    """Returns the frames of a batch with these txids. Does not parse frames if they are the complete batch."""
     if first_txid <= batch.first_txid and batch.last_txid <= last_txid:
         return batch.records
     return slice_batch(batch.records, max(first_txid, batch.first_txid), min(last_txid, batch.last_txid))

@@ -34,7 +34,7 @@ class Turns:
 
     @property
     def is_anybody_in_line(self) -> bool:
-        """Whether a call holds the lock, or waits for it."""
+        """Whether a call holds the lock or waits for it."""
         return self._in_line > 0
 
     @asynccontextmanager
@@ -88,7 +88,7 @@ class EditsIntake:
         self._on_disk(batch, segment, began)
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """See `Acceptor.begin`: like `send`, but without a task, if only the disk has to be waited for."""
+        """See `Acceptor.begin`: like `send`, but without a task, if only the disk write has to be awaited."""
         segment = self._memory.open
         if self._turns.is_anybody_in_line or segment is None or not request.num_txns:
             return False
@@ -158,7 +158,8 @@ class EditsIntake:
         )
 
     def _aborted(self, segment: CurrentSegment, error: JournalUnavailable) -> JournalError:
-        """The segment accepts no more batches here. A fence means that the journal was promised to another writer."""
+        """Returns the error for a segment that accepts no more batches here. A fence means that the journal was
+        promised to another writer."""
         if self._memory.open is segment:
             self._memory.open = None
         if isinstance(error.__cause__, LedgerFenced):

@@ -61,17 +61,19 @@ from .programs.sync_programs import (
 )
 
 TAIL_BYTES_MAX = 8 * 1024 * 1024
-"""The most bytes of edits that an acceptor gives a follower at a time; it always gives at least one batch."""
+"""The most bytes of edits that an acceptor returns to a follower in one answer; it always returns at least one batch.
+"""
 
 COPY_SECONDS_MAX = 1800.0
 """How long one copy may take. `fsck --delete-orphans` may delete older ledgers that no segment refers to."""
 
 
 class Journal:
-    """One acceptor of a journal, in this process. Several processes may run the same one at a time.
+    """One acceptor of a journal, in this process. Several processes may run the same acceptor, one at a time.
 
-    Its promises are compare-and-swaps on one record and its segments are ledgers, so a promise in one process holds for
-    all; each process remembers the calls' numbers on its own. Belongs to the event loop of its client.
+    Its promises are compare-and-swaps on one record and its segments are ledgers, so a promise made in one process
+    holds for all; each process keeps its own record of the calls' serial numbers. Belongs to the event loop of its
+    client.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class Journal:
         )
 
     async def call(self, request: Request[R]) -> R:
-        """Answers one call, after its changes are durable. Raises JournalError."""
+        """Answers one call once its changes are durable. Raises JournalError."""
         if isinstance(request, SendEdits):
             return cast("R", await self._intake.send(request))
         if isinstance(request, GetJournaledEdits):
@@ -114,7 +116,7 @@ class Journal:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing of this journal was found so far, and no call is running."""
+        """Whether nothing of this journal has been found yet, and no call is running."""
         return self._memory.stored is None and not self._turns.is_anybody_in_line
 
     @property
@@ -151,7 +153,7 @@ class Journal:
         return self._served(await self._edits_on_disk(request))
 
     async def _edits_on_disk(self, request: GetJournaledEdits) -> JournaledEdits:
-        """Edits from the ledger that holds them. They belong to one segment only, so there may be further ones."""
+        """Returns edits from the ledger that holds them. They are from one segment only, so more may follow."""
         since = request.since_txid
         place = await self._run(place_of(self._memory, since))
         if since == place.highest_txid + 1:
@@ -185,7 +187,7 @@ class Journal:
     async def read_segment(
         self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
     ) -> SegmentContent:
-        """The edits of a segment that are on disk, from the batch that holds `from_txid` on. Never fences.
+        """Returns the edits of a segment that are on disk, from the batch that holds `from_txid` on. Never fences.
 
         Raises SegmentUnreadable if the segment does not exist; reading it raises JournalUnavailable.
         """
@@ -203,8 +205,8 @@ class Journal:
     async def _with_latest(
         self, ledger_id: int, from_txid: int, batches: AsyncGenerator[Batch, None]
     ) -> AsyncGenerator[Batch, None]:
-        """The batches that a reader of the ledger sees, then those that only this acceptor's own writer knows to be on
-        disk."""
+        """Yields the batches that a reader of the ledger sees, then those that so far only this acceptor's own writer
+        has confirmed to be on disk."""
         next_txid = from_txid
         async with aclosing(batches):
             async for batch in batches:
@@ -232,7 +234,7 @@ class Journal:
         return Batch(next_txid, count, edits.records, self._memory.committed_txid, edits.writer_epoch)
 
     async def is_purged(self, start_txid: int) -> bool:
-        """Whether segments that begin there were purged."""
+        """Returns whether any segment that begins at `start_txid` has been purged."""
         with metadata_errors():
             found = await self._store.read_state()
         return (
@@ -265,7 +267,7 @@ class Journal:
             return await self._run(make_room_for_another(self._memory, epochs_above))
 
     async def purged_below(self) -> int:
-        """The txid before which purged segments end. Raises JournalUnavailable."""
+        """Returns the txid before which all purged segments end. Raises JournalUnavailable."""
         with metadata_errors():
             found = await self._store.read_state()
         return found.state.purged_below if found is not None else 0
@@ -279,8 +281,9 @@ class Journal:
     ) -> SyncOutcome:
         """Finalizes a segment here that another acceptor has finalized, and copies it from there if necessary.
 
-        A writer's calls continue meanwhile. `is_wanted` is called after the copy, because the segment may have been
-        purged. Raises RuleViolated if the contents here contradict the segment, SegmentUnreadable, JournalUnavailable.
+        A writer's calls continue in the meantime. `is_wanted` is called after the copy, because the segment may have
+        been purged. Raises RuleViolated if the contents here contradict the segment, SegmentUnreadable,
+        JournalUnavailable.
         """
         taken = await self._take(wanted, None)
         if taken is not SyncOutcome.LACKING:
@@ -317,7 +320,7 @@ class Journal:
     # --- programs ------------------------------------------------------------------------------------
 
     async def _run(self, steps: Program[R], retry: OutageRetry | None = None) -> R:
-        """Runs one program to its answer. With `retry`, waits while the metadata is unavailable."""
+        """Runs one program and returns its answer. With `retry`, waits while the metadata is unavailable."""
         retry = retry or OutageRetry(0.0)
         try:
             effect = next(steps)
@@ -373,7 +376,7 @@ class Journal:
 async def _gathered(
     content: SegmentContent, first_txid: int, last_txid: int, bytes_max: int
 ) -> JournaledEdits:
-    """The edits of these txids in one piece, or only the first of them if they exceed `bytes_max`."""
+    """Returns the edits of these txids as one answer, or only the first of them if they exceed `bytes_max`."""
     parts: list[bytes | memoryview] = []
     size = 0
     next_txid = first_txid

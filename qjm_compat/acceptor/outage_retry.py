@@ -27,7 +27,7 @@ AWAY_SECONDS_MAX = 100.0
 """Hadoop gives these calls 120 s (`dfs.qjournal.*.timeout.ms`)."""
 
 START_AWAY_SECONDS_MAX = 12.0
-"""Hadoop gives the start of a segment 20 s, of which bookies that register again may take a few."""
+"""Hadoop gives the start of a segment 20 s, a few of which may be spent on bookies that register again."""
 
 _OF_REQUESTS: dict[type[Request[Any]], float] = {
     GetJournalState: AWAY_SECONDS_MAX,
@@ -42,7 +42,7 @@ PAUSE_SECONDS = 0.2
 
 
 class OutageRetry:
-    """The retries of one call, from now on."""
+    """The retries of one call. The time limit starts at construction."""
 
     def __init__(self, away_seconds_max: float) -> None:
         self._loop = asyncio.get_running_loop()
@@ -53,7 +53,7 @@ class OutageRetry:
         return cls(_OF_REQUESTS.get(type(request), 0.0))
 
     async def until_answered(self, perform: Callable[[E], Awaitable[T]], effect: E) -> T:
-        """The effect's outcome. Performs it again while the metadata is unavailable, until the deadline."""
+        """Returns the effect's outcome. Repeats the effect while the metadata is unavailable, until the deadline."""
         while True:
             try:
                 return await perform(effect)

@@ -1,4 +1,5 @@
-"""Replaces an acceptor whose cluster cannot be opened: a journal works while a majority can be opened."""
+"""Stands in for an acceptor whose cluster cannot be opened: a journal works while a majority of acceptors can be
+opened."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .programs.sync_programs import SegmentsHeld, SyncOutcome
 
 
 class AbsentAcceptor:
-    """Fails every call with the error of opening the acceptor. Reopen the manager to retry."""
+    """Fails every call with the error that occurred when the acceptor was opened. Reopen the manager to retry."""
 
     def __init__(self, name: str, why: Exception) -> None:
         self.name = name

@@ -9,16 +9,16 @@ from .errors import BrokenFrame
 from .op_frames import Buffer, follow, frame_at
 
 OPS_TOGETHER_MIN = 200
-"""At least this many ops are checked together; fewer take less time one by one."""
+"""At least this many ops are checked in bulk; fewer take less time one by one."""
 
 OPS_TOGETHER_MAX = 10_000
-"""Bounds the memory that checking ops together takes in addition to the ops themselves."""
+"""The most ops checked in bulk at once. Bounds the memory needed in addition to the ops themselves."""
 
 
 def check_batch(records: Buffer, first_txid: int, num_txns: int) -> None:
     """Raises BrokenFrame unless `records` is exactly the ops first_txid … first_txid + num_txns - 1.
 
-    Each must be whole and undamaged, in order, with nothing after the last.
+    Each op must be whole and undamaged, in order, with nothing after the last one.
     """
     view = memoryview(records)
     end = _walk(view, 0, first_txid, first_txid + num_txns)
@@ -27,7 +27,7 @@ def check_batch(records: Buffer, first_txid: int, num_txns: int) -> None:
 
 
 def slice_batch(records: Buffer, first_txid: int, last_txid: int) -> memoryview:
-    """The ops first_txid … last_txid of a batch, without a copy.
+    """Returns the ops first_txid … last_txid of a batch, without copying them.
 
     Checks all ops up to last_txid like `check_batch`, but not those after it. Raises BrokenFrame for an unexpected op,
     or if `records` lacks one of the requested ops.
@@ -41,7 +41,7 @@ def slice_batch(records: Buffer, first_txid: int, last_txid: int) -> memoryview:
 
 
 def frame_offsets(records: Buffer) -> list[int]:
-    """The offset of each op. Raises BrokenFrame unless all are whole and undamaged. Does not check txids."""
+    """Returns the offset of each op. Raises BrokenFrame unless all are whole and undamaged. Does not check txids."""
     view = memoryview(records)
     offsets, offset = [], 0
     while offset < len(view):
@@ -51,7 +51,7 @@ def frame_offsets(records: Buffer) -> list[int]:
 
 
 def _walk(view: memoryview, offset: int, txid: int, txid_end: int) -> int:
-    """The end of the ops txid … txid_end - 1, which begin at `offset`."""
+    """Returns the end of the ops txid … txid_end - 1, which begin at `offset`."""
     while txid_end - txid >= OPS_TOGETHER_MIN and (together := _checked_together()):
         count = min(txid_end - txid, OPS_TOGETHER_MAX)
         if (end := together(view, offset, txid, count)) is None:
@@ -76,7 +76,7 @@ def _one(view: memoryview, offset: int, txid: int) -> int:
 @cache
 def _checked_together() -> Callable[[memoryview, int, int, int], int | None] | None:
     try:
-        from .crc_batch import end_of_good  # imports NumPy, so that only large batches wait for that
+        from .crc_batch import end_of_good  # imports NumPy, so only large batches wait for the import
     except ImportError:  # the codec works without it
         return None
     return end_of_good

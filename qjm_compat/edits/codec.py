@@ -65,7 +65,7 @@ def encode_op(op: EditOp, layout_version: int) -> bytes:
 
 
 def op_to_json(op: EditOp) -> dict[str, object]:
-    """The op as JSON: txid, op (its name), and its fields. Bytes are hex, modes octal, times milliseconds.
+    """Converts the op to JSON: txid, op (its name), and its fields. Bytes are hex, modes octal, times milliseconds.
 
     Includes all fields, even those that the op's layout lacks.
     """

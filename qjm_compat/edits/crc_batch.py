@@ -1,11 +1,11 @@
-"""Verifies a batch of ops in one pass over it: work per batch, except for a look at the length of each op. Pure.
+"""Verifies a batch of ops in one pass: the work is per batch, except for reading the length of each op. Pure.
 
-A CRC is a register that is moved over bytes. After the body of an op, it equals the op's checksum; at the start of the
-next op it is all ones. In a copy of the batch, each checksum is replaced by the four bytes that move the register from
-the first value to the second, if the checksum is right. So one pass over the copy ends with ones.
+A CRC is a register that is advanced over bytes. After the body of an op, it equals the op's checksum; at the start of
+the next op it is all ones. In a copy of the batch, each checksum is replaced by the four bytes that advance the
+register from the first value to the second, if the checksum is right. So one pass over the copy ends with all ones.
 
-One wrong op always changes the end, because moving on loses nothing. Several could cancel out once in 2**32, about as
-often as one damaged op has the right CRC.
+One wrong op always changes the result, because advancing the register loses no information. Several could cancel out
+once in 2**32, about as often as one damaged op has the right CRC.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Places = npt.NDArray[np.intp]
 
 _LENGTH = struct.Struct(">xI")
 _NOT_IN_LENGTH = 5
-"""Bytes of an op that its length does not count: opcode and length."""
+"""Bytes of an op that its length does not count: the opcode and the length itself."""
 
 _TXID_AT, _TXID_BYTES = 5, 8
 _CRC_BYTES = 4
 
 _TO_ONES = 0x6DD90A9D
-"""The exclusive or of a checksum and this gives the four bytes, little-endian, that bring its register to ones."""
+"""XORed with a checksum, gives the four bytes, little-endian, that bring the checksum's register to all ones."""
 
 _CRC_OF_ONES = 0
-"""The result of `crc32` for a register of ones: its complement."""
+"""The result of `crc32` for a register of all ones: its complement."""
 
 
 def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -> int | None:
-    """The end of the ops of `count` transactions, at least one, the first of which begins at `offset`.
+    """Returns the end of the ops of `count` transactions, at least one, the first of which begins at `offset`.
 
-    None unless each op is whole, undamaged, and of the next transaction.
+    Returns None unless each op is whole, undamaged, and of the next transaction.
     """
     ends: list[int] = []
     end, length_at = offset, _LENGTH.unpack_from
@@ -46,7 +46,7 @@ def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -
         for _ in repeat(None, count):
             end += length_at(records, end)[0] + _NOT_IN_LENGTH
             ends.append(end)
-    except struct.error:  # it would begin after the last byte
+    except struct.error:  # the op would begin after the last byte
         return None
     if end > len(records):
         return None
@@ -67,7 +67,7 @@ def _are_ops(ops: bytearray, stops: Places, first_txid: int) -> bool:
 
 
 def _are_undamaged(ops: bytearray, stops: Places) -> bool:
-    """Whether each checksum is right. Takes over `ops` as the copy that it changes."""
+    """Returns whether each checksum is right. Modifies `ops`."""
     words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES  # a word starting at each byte
     checksums = np.ndarray(words, ">u4", ops, strides=(1,))[places]
     np.ndarray(words, "<u4", ops, strides=(1,))[places] = checksums ^ _TO_ONES

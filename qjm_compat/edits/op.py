@@ -45,7 +45,7 @@ class EditOp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetriedOp(EditOp):
-    """An op that identifies the client's call that requested it, in the last two fields of its body."""
+    """An op that identifies the client call that requested it, in the last two fields of its body."""
 
     rpc_client_id: ShortBytes = b""
     rpc_call_id: I32 = NO_CALL
@@ -58,11 +58,11 @@ OPS: dict[int, type[EditOp]] = {}
 """Every op, by its code."""
 
 OBSOLETE = {5: "OP_DATANODE_ADD", 6: "OP_DATANODE_REMOVE"}
-"""Codes that Hadoop dropped long before ops had a length: no body is defined for them."""
+"""Codes that Hadoop dropped long before ops had a length: they have no defined body."""
 
 
 def since(layout_version: int, *, default: V) -> V:
-    """A field that older layouts lack. (Its type is the field's own type, as with dataclasses' `field`.)"""
+    """Declares a field that older layouts lack. (It returns the field's own type, as dataclasses' `field` does.)"""
     found: V = field(default=default, metadata={_SINCE: layout_version})
     return found
 
@@ -97,7 +97,7 @@ class OpLayout:
 
 @cache
 def layout_of(opcode: int, layout_version: int) -> OpLayout:
-    """The fields of an op at a layout. Raises UnknownLayout, or UnknownOp for an unknown code."""
+    """Returns the fields of an op at a layout. Raises UnknownLayout, or UnknownOp for an unknown code."""
     if not NEWEST_LAYOUT <= layout_version <= OLDEST_LAYOUT:
         raise UnknownLayout(f"layout {layout_version} is not from {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
     if opcode in OBSOLETE:

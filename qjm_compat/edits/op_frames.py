@@ -1,6 +1,6 @@
 """Frames of Hadoop's edit log: encodes, decodes and checksums ops without decoding their bodies.
 
-A segment is a header followed by ops; a writer sends the ops alone. All integers are big-endian.
+A segment is a header followed by ops; a writer sends only the ops. All integers are big-endian.
 
     header, 8 bytes
      0  layout   i32  negative; a newer layout is smaller
@@ -13,7 +13,7 @@ A segment is a header followed by ops; a writer sends the ops alone. All integer
     13  body
         crc      u32  CRC-32 over everything before it
 
-A length is checked against the remaining bytes before use, so no input makes a reader take more memory than the input
+A length is checked against the remaining bytes before use, so no input makes a reader use more memory than the input
 itself.
 """
 
@@ -30,7 +30,7 @@ Buffer = bytes | bytearray | memoryview
 HEADER_BYTES = 8
 OP_BYTES_MIN = 17
 OP_BYTES_MAX = 50 * 1024 * 1024
-"""The size of the largest op with its frame; anything larger is damage."""
+"""The size of the largest op including its frame; anything larger is damage."""
 
 TERMINATOR = 0xFF
 PREALLOCATION_BYTES = 1024 * 1024
@@ -56,7 +56,7 @@ def encode_header(layout_version: int) -> bytes:
 
 
 def decode_header(data: Buffer) -> int:
-    """Decodes the layout version. Raises BrokenHeader; newer layouts than any known are accepted."""
+    """Decodes the layout version. Raises BrokenHeader. Accepts layouts newer than any known one."""
     if len(data) < HEADER_BYTES:
         raise BrokenHeader(f"the header is cut short: {len(data)} bytes of {HEADER_BYTES}")
     layout, flags = _HEADER.unpack_from(data)
@@ -70,7 +70,7 @@ def decode_header(data: Buffer) -> int:
 
 
 def segment_bytes(layout_version: int, frames: Iterable[Buffer], *, padding: bool = False) -> bytes:
-    """Encodes a whole segment file; with `padding`, as one that is still being written."""
+    """Encodes a whole segment file; with `padding`, like one that is still being written."""
     data = b"".join([encode_header(layout_version), *frames])
     if not padding:
         return data
@@ -87,7 +87,7 @@ def encode_frame(opcode: int, txid: int, body: Buffer) -> bytes:
 
 
 def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
-    """(opcode, txid, end) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
+    """Returns (opcode, txid, end) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
     left = len(data) - offset
     if left > 0 and data[offset] == TERMINATOR:
         raise BrokenFrame(offset, "an op was expected here, but the terminator is here")

@@ -1,9 +1,9 @@
-"""Scans a segment file by its frames alone, past damage in the middle.
+"""Scans a segment file by its frames only, and continues past damage in the middle.
 
-As in Hadoop, the ops end with the file, or with a terminator followed only by padding. If no op can be read, every
-following byte is tried until one can. So damage in the middle does not hide the ops after it. (Hadoop intends this, but
-misses the first op that it finds again, and all of them if a length is damaged: for such a file it may report a lower
-last transaction.) Unlike Hadoop, this bounds the effort, and reports damage and gaps between transactions.
+As in Hadoop, the ops end at the end of the file, or at a terminator followed only by padding. If no op can be read,
+every following byte is tried until one can. So damage in the middle does not hide the ops after it. (Hadoop intends
+this, but misses the first op that it finds again, and all of them if a length is damaged: for such a file it may report
+a lower last transaction.) Unlike Hadoop, this bounds the effort, and reports damage and gaps between transactions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .op_frames import (
 )
 
 DAMAGE_MAX = 1024
-"""The number of damaged places listed; all are counted."""
+"""The most damaged places listed; all are counted."""
 
 RESYNC_EFFORT_BYTES = 64 * 1024 * 1024
 RESYNC_EFFORT_FACTOR = 16
@@ -38,7 +38,7 @@ _NO_END = 1 << 64
 _PADDING = bytes([0, TERMINATOR])
 _PIECE_BYTES = 64 * 1024
 
-# An op code, then a plausible length of an op, by its first byte and its least value.
+# An op code, then a plausible length of an op, judged by the length's first byte and its smallest value.
 _MAYBE_AN_OP = re.compile(rb"[^\xff](?=[\x00-\x03])(?!\x00\x00\x00[\x00-\x0b])", re.DOTALL)
 assert OP_BYTES_MAX < 0x04000000
 assert OP_BYTES_MIN - 5 == 0x0C
@@ -57,9 +57,10 @@ class Damage:
 class SegmentScan:
     """The whole, undamaged ops of a segment file.
 
-    If there are none, `first_txid` and `last_txid` are INVALID_TXID. `last_txid` is the highest one found.
-    `valid_bytes` is the end of the last op, so an undamaged file is header and ops up to there, and padding from there
-    on; damage that begins there is a torn tail. A file with a corrupt header (missing, or never written) is not read.
+    If there are none, `first_txid` and `last_txid` are INVALID_TXID. `last_txid` is the highest txid found.
+    `valid_bytes` is the end of the last op, so an undamaged file has its header and ops before that offset, and padding
+    from there on; damage that begins there is a torn tail. A file with a corrupt header (missing, or never written) is
+    not read.
     """
 
     layout_version: int | None
@@ -72,7 +73,7 @@ class SegmentScan:
     """Whether each op's txid is one more than that of the op before it."""
     damage: tuple[Damage, ...] = ()
     damaged_places: int = 0
-    """The number of all damaged places; `damage` has the first DAMAGE_MAX."""
+    """The total number of damaged places; `damage` has the first DAMAGE_MAX."""
 
     @property
     def is_empty(self) -> bool:
@@ -80,7 +81,7 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
-    """Scans a whole segment file; with `txid_max`, only up to that op, or the first one beyond it.
+    """Scans a whole segment file; with `txid_max`, only up to that op, or to the first one beyond it.
 
     Bytes after that are not read, because a writer may be appending there. Damage is not an error here but part of the
     result. Raises BrokenHeader for a layout from before ops had a length.
@@ -97,7 +98,7 @@ def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
 
 
 def _is_of_old_layout(view: memoryview) -> bool:
-    """Whether it is a log with an unsupported old layout, rather than no log."""
+    """Returns whether the file is a log with an unsupported old layout, rather than no log at all."""
     return len(view) >= HEADER_BYTES and -56 < int.from_bytes(view[:4], "big", signed=True) < -1
 
 
@@ -135,7 +136,8 @@ class _Scanner:
         return not self.ops or self.last_txid + 1 < self.txid_end
 
     def _step(self) -> bool:
-        """Takes the op here and the consecutive ones after it, or the damage. Returns False at the end."""
+        """Processes the op at the current offset and the consecutive ones after it, or the damage. Returns False at the
+        end."""
         try:
             _, txid, end = frame_at(self.view, self.offset)
         except BrokenFrame as error:
@@ -164,7 +166,7 @@ class _Scanner:
         self.offset = end
 
     def _next_op(self) -> int:
-        """The offset of the next op, or otherwise of the padding, or the file's end."""
+        """Returns the offset of the next op, or else of the padding, or else the file's end."""
         for found in _MAYBE_AN_OP.finditer(self.view, self.offset + 1):
             offset = found.start()
             size = 5 + int.from_bytes(self.view[offset + 1 : offset + 5], "big")
@@ -188,7 +190,7 @@ class _Scanner:
         return self.view[self.offset] == TERMINATOR and self.offset >= self._padding()
 
     def _padding(self) -> int:
-        """The first terminator followed only by padding; the file's end, if there is none."""
+        """Returns the offset of the first terminator followed only by padding; the file's end if there is none."""
         if self._padding_from is None:
             self._padding_from = _padding_of(self.view)
         return self._padding_from

@@ -30,7 +30,7 @@ class BadRpcMessage(BadRequest):
 
 
 class RemoteError(JournalError):
-    """A JournalNode's error that has no class of ours."""
+    """A JournalNode's error whose class has no counterpart here."""
 
     def __init__(self, java_class: str, message: str) -> None:
         super().__init__(message or java_class)

@@ -39,7 +39,7 @@ WILDCARDS = ("0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """`rpc` and `http` are bound sockets; `peers` are nodes to copy from, in addition to those found alive."""
+    """`rpc` and `http` are bound sockets; `peers` are nodes to copy from, in addition to those found to be alive."""
 
     metadata_uri: str
     name: str
@@ -56,7 +56,7 @@ class NodeConfig:
 
 @dataclass(slots=True)
 class RunningNode:
-    """The daemon's parts, for the server of the HTTP port. `broken` ends when another daemon has the name."""
+    """The daemon's parts, for the server of the HTTP port. `broken` ends when another daemon has taken the name."""
 
     record: JournalNodeRecord
     node: JournalNode
@@ -67,13 +67,13 @@ class RunningNode:
     store: CountingStore
 
     def findings(self) -> list[Finding]:
-        """Findings about its own health."""
+        """Returns findings about the daemon's own health."""
         why = self.lease.held.why_lost
         return [facts.REGISTERED.found(f"its name is not held: {why}" if why else ""), self.store.finding()]
 
 
 def name_of(host: str) -> str:
-    """The name by which others reach this host."""
+    """Returns the name by which other hosts reach this one."""
     return socket.gethostname() if host in WILDCARDS else host
 
 

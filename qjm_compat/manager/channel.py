@@ -24,7 +24,7 @@ from ..requests import (
 )
 
 QUEUED_CALLS_MAX = 100_000
-"""The most calls queued for one acceptor; batches reach their limit in bytes long before."""
+"""The most calls queued for one acceptor; batches reach their limit in bytes long before this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +81,11 @@ class Channel:
         return len(self._waiting) + len(self._under_way)
 
     def has_room(self, size: int) -> bool:
-        """Whether a batch of this size would be accepted now."""
+        """Returns whether a batch of this size would be accepted now."""
         return not self.queued_bytes or self.queued_bytes + size <= self._config.queued_edits_bytes_max
 
     def set_epoch(self, epoch: int) -> None:
-        """Makes later calls in this epoch."""
+        """Makes later calls carry this epoch."""
         self.epoch = epoch
 
     def set_committed(self, txid: int) -> None:
@@ -107,7 +107,7 @@ class Channel:
         return call, self._pump(now)
 
     def answered(self, call: int, now: float) -> list[ChannelEffect]:
-        """The acceptor carried out the request."""
+        """Handles a call that the acceptor carried out."""
         done = self._over(call)
         if isinstance(done.request, StartLogSegment):
             self.is_out_of_sync = False
@@ -116,7 +116,8 @@ class Channel:
         return self._pump(now)
 
     def failed(self, call: int, now: float) -> list[ChannelEffect]:
-        """The acceptor refused, or did not answer. If the call was a batch, the acceptor is now out of sync."""
+        """Handles a call that the acceptor refused or did not answer. If it was a batch, the acceptor is now out of
+        sync."""
         done = self._over(call)
         if isinstance(done.request, SendEdits):
             self.is_out_of_sync = True

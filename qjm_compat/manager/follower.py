@@ -1,4 +1,4 @@
-"""Tails a journal: yields edits as a quorum gets them on disk."""
+"""Tails a journal: yields edits as they reach the disks of a quorum."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from .quorum_call import collected, wait_for
 from .segments_seen import durable_edits
 
 StreamsFrom = Callable[[int], Awaitable[Sequence[EditLogInputStream]]]
-"""Input streams of the segments from a txid on, as far as a quorum has them, including those in progress."""
+"""Returns input streams of the segments from a txid on, as far as a quorum has them, including those in progress."""
 
 
 TAIL_TXNS_MAX = 5000
 """The number of edits requested from an acceptor at a time, as in Hadoop by default."""
 
 BEHIND_SECONDS_MAX = 20.0
-"""How long the acceptors may know fewer edits than a running follower has read, before that is an error."""
+"""How long the acceptors may report fewer edits than a running follower has read before that is an error."""
 
 CALL = "getJournaledEdits"
 
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """An acceptor's answer that it does not have these edits, or not cached. This is not a failure."""
+    """An acceptor's answer that it does not have these edits, or does not have them cached. This is not a failure."""
 
     why: JournalError
 
@@ -42,7 +42,7 @@ class Lacks:
 class Follower:
     """Polls all acceptors for the next edits, and yields those that a quorum has.
 
-    Stock JournalNodes cache only the latest edits, or none; the follower reads the others from the segments.
+    Stock JournalNodes cache only the latest edits, or none; the follower reads all other edits from the segments.
     """
 
     def __init__(self, loggers: LoggerSet, config: JournalConfig, streams_from: StreamsFrom) -> None:
@@ -52,7 +52,7 @@ class Follower:
         self._streams_from = streams_from
 
     async def batches(self, from_txid: int) -> AsyncGenerator[list[EditOp], None]:
-        """Yields the edits from a txid on, in batches, without end. Raises JournalError."""
+        """Yields the edits from a txid on, in batches. Never ends. Raises JournalError."""
         next_txid = from_txid
         patience = Patience(BEHIND_SECONDS_MAX)
         while True:
@@ -65,7 +65,7 @@ class Follower:
                 await asyncio.sleep(self._config.tail_poll_seconds)
 
     async def _next(self, from_txid: int, patience: Patience) -> AsyncGenerator[tuple[Batch, int], None]:
-        """Yields the edits available now from a txid on, with their layout version."""
+        """Yields the edits from a txid on that are available now, with their layout version."""
         try:
             edits = await self.durable_edits(from_txid)
         except QuorumFailed as error:
@@ -93,7 +93,7 @@ class Follower:
             next_txid = stream.last_txid + 1
 
     async def durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
-        """The next edits and their layout version; None if no quorum has any. Raises QuorumFailed.
+        """Returns the next edits and their layout version; None if no quorum has any. Raises QuorumFailed.
 
         It fails if a majority does not answer, or if no acceptor of a majority has these edits cached.
         """
@@ -103,7 +103,7 @@ class Follower:
             return await self._durable_of(calls, from_txid)
         finally:
             for call in calls:
-                call.cancel()  # the next poll retries one that hangs
+                call.cancel()  # the next poll retries an acceptor that hangs
             await asyncio.gather(*calls, return_exceptions=True)
 
     async def _durable_of(
@@ -114,7 +114,7 @@ class Follower:
         self._loggers.acceptors.check(CALL, answers, Need.MAJORITY, seconds_max)
         found = durable_edits(_given(answers), self._quorum)
         if found is None and not all(_has_nothing_new(reply) for reply in answers.replies.values()):
-            # A lagging acceptor has nothing and answers first: the others may still make a quorum.
+            # A lagging acceptor has nothing and answers first: the other acceptors may still form a quorum.
             await wait_for(CALL, calls, Need.ALL, self._config.tail_poll_seconds, is_polling=True)
             answers = collected(calls)
             found = durable_edits(_given(answers), self._quorum)
@@ -126,7 +126,7 @@ class Follower:
         return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
 
     def _check_any_has_it(self, answers: Answers[JournaledEdits | Lacks]) -> None:
-        """Raises QuorumFailed unless an acceptor may soon have the next edits; raises it also if a segment may have
+        """Raises QuorumFailed unless an acceptor may soon have the next edits; also raises it if a segment may have
         them."""
         lacking = {n: reply.why for n, reply in answers.replies.items() if isinstance(reply, Lacks)}
         if not lacking:
@@ -154,15 +154,15 @@ def _has_nothing_new(reply: JournaledEdits | Lacks) -> bool:
 
 
 def _have_segments(error: QuorumFailed) -> bool:
-    """Whether an acceptor reported that these edits are not cached, and may be in the segments."""
+    """Returns whether an acceptor reported that these edits are not cached and may be in the segments."""
     return any(isinstance(one, EditsNotCached) for one in error.errors.values())
 
 
 class Patience:
-    """Tolerates for a while that acceptors know fewer edits than the follower has read.
+    """Tolerates for a while that acceptors report fewer edits than the follower has read.
 
-    An acceptor's view of a segment in progress may go back while its writer ends the segment, or if the bookie that
-    knew the latest edit is unavailable. The next poll usually returns more.
+    An acceptor's view of a segment in progress may go back while its writer ends the segment, or if the bookie that has
+    the latest edit is unavailable. The next poll usually returns more.
     """
 
     def __init__(self, seconds_max: float) -> None:
@@ -174,7 +174,7 @@ class Patience:
         self._ends_at = None
 
     def check(self, error: QuorumFailed) -> None:
-        """Raises the error, unless its only cause is an edit that is too new and the time limit is not over."""
+        """Raises the error, unless its only cause is an edit that is too new and the time limit has not expired."""
         now = asyncio.get_running_loop().time()
         if self._ends_at is None:
             self._ends_at = now + self._seconds_max

@@ -15,7 +15,7 @@ from .segments_seen import SegmentSeen
 class EditLogInputStream:
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    If a copy fails, is damaged or ends too soon, the next copy replaces it, from the failed transaction on.
+    If a copy fails, is damaged or ends too soon, another copy replaces it, from the failed transaction on.
     """
 
     def __init__(self, segment: SegmentSeen, readers: Mapping[int, SegmentReader], from_txid: int) -> None:
@@ -28,14 +28,15 @@ class EditLogInputStream:
         self._readers = readers
 
     async def __aiter__(self) -> AsyncGenerator[EditOp, None]:
-        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; earlier ones are good."""
+        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; those already yielded are
+        good."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for op in decoded(batch, self.layout_version):
                     yield op
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yields the same edits in batches as they were flushed. Frames and checksums are verified."""
+        """Yields the same edits in batches as they were flushed, with frames and checksums verified."""
         next_txid = self.first_txid
         said: dict[int, Exception] = {}
         turn = 0
@@ -56,7 +57,7 @@ class EditLogInputStream:
                 raise self._unreadable(next_txid, said)
 
     async def _copy(self, acceptor: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Yields the batches of one copy, from that txid to the copy's end, or the segment's."""
+        """Yields the batches of one copy, from `from_txid` to the end of the copy or of the segment."""
         content = await self._readers[acceptor].read_segment(self.segment_txid, from_txid)
         self.layout_version = content.layout_version
         next_txid = from_txid

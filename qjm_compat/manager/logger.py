@@ -35,7 +35,7 @@ class LoggerMetrics:
         self._note_lag(now)
 
     def committed(self) -> None:
-        """Called when a quorum has committed further edits."""
+        """Records that a quorum has committed further edits."""
         self._note_lag(time.monotonic())
 
     def _note_lag(self, now: float) -> None:
@@ -51,7 +51,7 @@ class LoggerMetrics:
         return round((time.monotonic() - self._in_sync_at) * 1000) if self.current_lag_txns else 0
 
     def snapshot(self) -> dict[str, int | float | str]:
-        """All metrics by Hadoop's names; latencies in microseconds."""
+        """Returns all metrics by Hadoop's names; latencies are in microseconds."""
         values: dict[str, int | float | str] = {
             "IsOutOfSync": str(self._channel.is_out_of_sync).lower(),
             "CurrentLagTxns": self.current_lag_txns,
@@ -68,10 +68,10 @@ SLOW_CALL_SECONDS = 1.0
 """A call that takes longer is logged."""
 
 PARALLEL_READS_MAX = 5
-"""Reads in flight at one acceptor, in addition to the calls that change the journal."""
+"""The most reads in flight at one acceptor, in addition to the calls that change the journal."""
 
 READS_WAITING_MAX = 100
-"""Reads in flight and queued at one acceptor, so that they do not pile up at one that hangs."""
+"""The most reads in flight and queued at one acceptor, so that they do not pile up at one that hangs."""
 
 READS = frozenset({GetEditLogManifest, GetJournaledEdits, GetStorageInfo})
 
@@ -97,7 +97,7 @@ class Logger:
         return self.acceptor.name
 
     def call(self, request: Request[R]) -> asyncio.Future[R]:
-        """Makes a call, in order if it changes the journal. The future ends with the answer or a JournalError."""
+        """Makes a call, in order if it changes the journal. The future gets the answer or a JournalError."""
         answer: asyncio.Future[R] = self._loop.create_future()
         answer.add_done_callback(_retrieved)
         if self._is_closed:
@@ -118,7 +118,7 @@ class Logger:
         self._answers.clear()
 
     def report(self) -> str:
-        """One status line for operators, in Hadoop's words."""
+        """Returns one status line for operators, in Hadoop's words."""
         written = self.channel.highest_acked_txid
         lag = self.metrics.current_lag_txns
         behind = f" ({lag} txns/{self.metrics.lag_time_millis}ms behind)" if lag else ""
@@ -135,7 +135,7 @@ class Logger:
 
     def _perform(self, effects: list[ChannelEffect]) -> None:
         if self._is_closed:
-            return  # a call that ends late starts none of those queued after it
+            return  # a call that ends late starts no queued calls
         for effect in effects:
             match effect:
                 case SendCall(call, SendEdits() as request) if self._begin(call, request):
@@ -155,7 +155,8 @@ class Logger:
             self._answered(call, request, sent, reply)
 
     def _begin(self, call: int, request: SendEdits) -> bool:
-        """Makes a batch call without a task, if the acceptor takes it at once. It is then in the ledger's queue."""
+        """Makes a batch call without a task, if the acceptor accepts it at once. The batch is then in the ledger's
+        queue."""
         return self.acceptor.begin(request, partial(self._batch_over, call, request, self._loop.time()))
 
     def _batch_over(self, call: int, request: SendEdits, sent: float, error: Exception | None) -> None:
@@ -217,7 +218,7 @@ class Logger:
 
 
 def _retrieved(answer: asyncio.Future[Any]) -> None:
-    """Marks late errors as retrieved, because a quorum was found without them."""
+    """Marks late errors as retrieved, because a quorum was found without those answers."""
     if not answer.cancelled():
         answer.exception()
 

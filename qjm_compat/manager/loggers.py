@@ -28,7 +28,7 @@ class LoggerSet:
         self._batches = BatchesUnderWay(self.acceptors, config.write_txns_seconds_max, self._committed)
 
     async def run(self, steps: Program[R]) -> R:
-        """Runs one program to its answer."""
+        """Runs one program and returns its answer."""
         try:
             effect = next(steps)
             while True:
@@ -55,7 +55,7 @@ class LoggerSet:
         return [logger.call(request) for logger in self.loggers]
 
     def has_room(self, size: int) -> bool:
-        """Whether a majority would accept a batch of this size now, or waiting would not help."""
+        """Returns whether a majority would accept a batch of this size now, or waiting would not help."""
         in_sync = [logger.channel for logger in self.loggers if not logger.channel.is_out_of_sync]
         needed = self.acceptors.majority.needed
         return len(in_sync) < needed or sum(channel.has_room(size) for channel in in_sync) >= needed
@@ -74,7 +74,7 @@ class LoggerSet:
                 logger.metrics.committed()
 
     def report(self) -> str:
-        """One line per acceptor."""
+        """Returns a report with one line per acceptor."""
         return "\n".join(logger.report() for logger in self.loggers)
 
     async def close(self) -> None:

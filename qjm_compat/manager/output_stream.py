@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from .loggers import LoggerSet
 
 OUTPUT_BUFFER_BYTES = 512 * 1024
-"""Bytes of edits that a stream buffers before it asks for a flush, as in Hadoop by default."""
+"""Bytes of edits that a stream buffers before it requests a flush, as in Hadoop by default."""
 
 FLUSHES_UNDER_WAY_MAX = 64
-"""Batches sent and not confirmed; beyond this number `flush_async` waits."""
+"""The most batches sent but not confirmed; beyond this number `flush_async` waits."""
 
 
 class EditsBuffer:
@@ -42,7 +42,7 @@ class EditsBuffer:
         self.size += len(records)
 
     def request(self, segment_txid: int) -> SendEdits:
-        """The request for every acceptor."""
+        """Returns the request to send to every acceptor."""
         return SendEdits(
             segment_txid=segment_txid,
             first_txid=self.first_txid,
@@ -95,17 +95,17 @@ class EditLogOutputStream:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes of edits written and not yet sent."""
+        """Bytes of edits written but not yet sent."""
         return self._filling.size + self._ready.size
 
     def write(self, op: EditOp) -> None:
-        """Buffers one edit. Raises BadRequest if its transaction is not the next."""
+        """Buffers one edit. Raises BadRequest if its transaction is not the next one."""
         if op.txid != self.next_txid:
             raise BadRequest(f"txid {op.txid} cannot be written: {self.next_txid} is next")
         self._add(encode_op(op, self.layout_version), 1)
 
     def write_raw(self, records: bytes, num_txns: int) -> None:
-        """Buffers op frames unchanged. Raises BadRequest unless they are whole, undamaged and the next."""
+        """Buffers op frames unchanged. Raises BadRequest unless they are whole, undamaged and the next ones."""
         try:
             check_batch(records, self.next_txid, num_txns)
         except EditLogError as error:
@@ -113,7 +113,7 @@ class EditLogOutputStream:
         self._add(bytes(records), num_txns)
 
     def should_force_sync(self) -> bool:
-        """Whether the buffer is full enough to flush."""
+        """Returns whether the buffer is full enough to flush."""
         return self._filling.size >= OUTPUT_BUFFER_BYTES
 
     def set_ready_to_flush(self) -> None:
@@ -126,7 +126,7 @@ class EditLogOutputStream:
     async def flush(self) -> int:
         """Waits until the swapped buffer is on a quorum; returns the last txid there.
 
-        Raises QuorumFailed or QuorumTimeout; in that case the stream has ended.
+        Raises QuorumFailed or QuorumTimeout; in that case the stream accepts no further edits.
         """
         await self.flush_async()
         while self._under_way:
@@ -135,7 +135,7 @@ class EditLogOutputStream:
         return self._committed_txid
 
     async def flush_async(self) -> asyncio.Future[int]:
-        """Sends the swapped buffer. Returns a future that ends when it is on a quorum. Many may be in flight.
+        """Sends the swapped buffer. Returns a future that completes when it is on a quorum. Many may be in flight.
 
         Waits while FLUSHES_UNDER_WAY_MAX are in flight, and while the queues of a majority of the acceptors are full.
         """
@@ -174,7 +174,7 @@ class EditLogOutputStream:
             flush.cancel()
 
     def report(self) -> str:
-        """Status for operators."""
+        """Returns a status for operators."""
         return f"Writing segment beginning at txid {self.first_txid}. \n{self._loggers.report()}"
 
     async def __aenter__(self) -> Self:
@@ -189,8 +189,8 @@ class EditLogOutputStream:
             await self.abort()
 
     def _add(self, records: bytes, num_txns: int) -> None:
-        """Buffers frames that were encoded here from a valid op, or checked, so acceptors of this process need not
-        check them."""
+        """Buffers frames that were encoded here from a valid op, or were checked, so that acceptors in this process
+        need not check them."""
         self._check_open()
         self._filling.add(records, num_txns)
 
@@ -207,7 +207,7 @@ class EditLogOutputStream:
         return self._loggers.send(batch.request(self.first_txid))
 
     async def _after(self, earlier: list[asyncio.Future[int]]) -> int:
-        """An empty flush: ends when the earlier ones have ended, with their last txid."""
+        """Performs an empty flush: ends when the earlier flushes have ended, with their last txid."""
         for flush in earlier:
             await asyncio.shield(flush)
         return max((self._committed_txid, *(flush.result() for flush in earlier)))
@@ -218,12 +218,12 @@ class EditLogOutputStream:
         self._hear_of_ended()
 
     def _hear_of_ended(self) -> None:
-        """Records all flushes that have ended, before the loop runs the callback of each."""
+        """Records all flushes that have ended, without waiting for the loop to run the callback of each."""
         while self._under_way and self._under_way[0].done():
             self._note(self._under_way.popleft())
 
     def _flushed(self, flush: asyncio.Future[int]) -> None:
-        """Callback of a flush."""
+        """Handles the end of a flush, as its callback."""
         self._note(flush)
         self._hear_of_ended()
 

@@ -1,4 +1,4 @@
-"""The proposer as a pure machine: takes over a journal as its writer, recovers and manages segments."""
+"""The proposer as a pure machine: takes over a journal as its writer, and recovers and manages segments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .proposer_effects import Acceptors, Need, Program, SetEpoch
 
 
 def best_source(replies: Mapping[int, PrepareReply]) -> int:
-    """The number of the acceptor to recover from; the first among equals.
+    """Returns the number of the acceptor to recover from; among equally good ones, the first.
 
     Raises RuleViolated if two finalized copies differ, or if the best copy lacks committed edits.
     """
@@ -25,7 +25,7 @@ def best_source(replies: Mapping[int, PrepareReply]) -> int:
 
 
 def compare(one: PrepareReply, other: PrepareReply) -> int:
-    """Positive if `one` is the better source, zero if they are equally good."""
+    """Returns a positive number if `one` is the better source, zero if they are equally good."""
     a, b = one.segment, other.segment
     if a is None or b is None:
         return (a is not None) - (b is not None)
@@ -42,7 +42,7 @@ def compare(one: PrepareReply, other: PrepareReply) -> int:
 
 
 def max_seen_epoch(reply: PrepareReply) -> int:
-    """The latest epoch that an acceptor has seen for the segment, from its writer or from a recovery."""
+    """Returns the latest epoch that an acceptor has seen for the segment, from its writer or from a recovery."""
     return max(reply.accepted_in_epoch or 0, reply.last_writer_epoch)
 
 
@@ -106,7 +106,7 @@ class Proposer:
         return recovered
 
     def recover_unclosed_segment(self, start_txid: int) -> Program[SegmentState | None]:
-        """Runs one round of Paxos over the end of a segment, and finalizes it."""
+        """Runs one round of Paxos on the end of a segment, and finalizes the segment."""
         replies = yield from self._majority(
             f"prepareRecovery({start_txid})",
             requests.PrepareRecovery(segment_txid=start_txid),
@@ -115,7 +115,7 @@ class Proposer:
         source = best_source(replies)
         chosen = replies[source].segment
         if chosen is None:
-            return None  # no acceptor has an edit of it: it never existed
+            return None  # no acceptor has an edit of the segment: it never existed
         yield from self._majority(
             f"acceptRecovery({start_txid}-{chosen.end_txid})",
             requests.AcceptRecovery(state=chosen, source=self.acceptors.names[source]),
@@ -129,7 +129,7 @@ class Proposer:
     def start_log_segment(self, txid: int, layout_version: int | None) -> Program[None]:
         """Begins a segment at a majority, after all existing ones (rule J5).
 
-        Raises BadJournalState before this is the writer, while its last segment is not finalized, and for a txid that
+        Raises BadJournalState if this is not the writer yet, if its last segment is not finalized, or for a txid that
         another segment may hold.
         """
         if not self.is_active_writer:
@@ -176,11 +176,11 @@ class Proposer:
         self.is_active_writer = False
 
     def is_formatted(self) -> Program[bool]:
-        """Whether any acceptor has the journal. All must answer."""
+        """Returns whether any acceptor has the journal. Every acceptor must answer."""
         return bool((yield from self.formatted()))
 
     def formatted(self) -> Program[tuple[str, ...]]:
-        """The acceptors that have the journal. All must answer."""
+        """Returns the acceptors that have the journal. Every acceptor must answer."""
         answers = yield from self._all("isFormatted", requests.IsFormatted())
         return tuple(self.acceptors.names[n] for n in sorted(answers) if answers[n])
 
@@ -195,7 +195,7 @@ class Proposer:
         yield from self._all("doFinalize", requests.DoFinalize())
 
     def can_roll_back(self, target_layout_version: int) -> Program[bool]:
-        """Whether a rollback is possible. Raises RuleViolated if the acceptors disagree."""
+        """Returns whether a rollback is possible. Raises RuleViolated if the acceptors disagree."""
         return (yield from self._agreed("canRollBack", requests.CanRollBack(target_layout_version)))
 
     def do_rollback(self) -> Program[None]:
@@ -207,7 +207,7 @@ class Proposer:
         yield from self._all(f"discardSegments({start_txid})", requests.DiscardSegments(start_txid))
 
     def get_journal_c_time(self) -> Program[int]:
-        """The journal's creation time. Raises RuleViolated if the acceptors disagree."""
+        """Returns the journal's creation time. Raises RuleViolated if the acceptors disagree."""
         return (yield from self._agreed("getJournalCTime", requests.GetJournalCTime()))
 
     # ----------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ class Need(Enum):
 class CallAcceptors:
     """→ Answers: calls every acceptor. Ends when the need is met, has become impossible, or time is up.
 
-    `every_answer`: does not end before all have answered or time is up, so that the caller knows which succeeded.
+    `every_answer`: does not end before all have answered or time is up, so that the caller can tell which succeeded.
     """
 
     what: str
@@ -78,7 +78,7 @@ class Acceptors:
     def ask(
         self, what: str, request: Request[T], need: Need, seconds_max: float, *, every_answer: bool = False
     ) -> Program[Mapping[int, T]]:
-        """The replies of a quorum. Raises QuorumFailed or QuorumTimeout, with each acceptor's error."""
+        """Returns the replies of a quorum. Raises QuorumFailed or QuorumTimeout, with each acceptor's error."""
         answers: Answers[T] = yield CallAcceptors(what, request, need, seconds_max, every_answer)
         self.check(what, answers, need, seconds_max)
         return answers.replies

@@ -14,11 +14,11 @@ from .proposer_effects import Answers, Need, T
 log = logging.getLogger(__name__)
 
 WARN_AT = (0.3, 0.7)
-"""Shares of the time limit after which a wait is logged."""
+"""Fractions of the time limit after which a wait is logged."""
 
 PAUSE_SHARE_MIN = 0.3
-"""A wake-up that is late by this share of the limit means that this process was suspended: the pause extends the limit.
-"""
+"""A wake-up that is late by this fraction of the limit means that this process was suspended: the pause extends the
+limit."""
 
 STEP_SECONDS_MAX = 1.0
 
@@ -35,7 +35,7 @@ async def wait_for(
     """Returns the answers once the need is met, has become impossible, or time is up. The calls continue.
 
     With `every_answer`, an impossible need does not end the wait: all calls finish, or time is up. Logs a long wait,
-    unless it `is_polling`, because then waiting is expected.
+    unless `is_polling`, because waiting is expected then.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -64,7 +64,7 @@ def _is_any_left(calls: Sequence[asyncio.Future[T]]) -> bool:
 
 
 def collected(calls: Sequence[asyncio.Future[T]]) -> Answers[T]:
-    """The answers so far. A call that failed counts as an error, whatever the reason."""
+    """Returns the answers so far. A call that failed counts as an error, whatever the reason."""
     replies: dict[int, T] = {}
     errors: dict[int, Exception] = {}
     for number, call in enumerate(calls):

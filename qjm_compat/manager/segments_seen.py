@@ -15,7 +15,7 @@ from ..requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditL
 from .proposer_effects import Acceptors, Need, Program
 
 LOOKS_MAX = 3
-"""The number of times that manifests are requested if those of a majority have a gap between segments."""
+"""The most times that manifests are requested if those of a majority have a gap between segments."""
 
 
 class TxidRange(Protocol):
@@ -48,10 +48,10 @@ class SegmentSeen:
 def readable_segments(
     acceptors: Acceptors, request: GetEditLogManifest, seconds_max: float, *, only_durable: bool
 ) -> Program[list[SegmentSeen]]:
-    """The segments that a majority lists, merged. A remaining gap is permanent; `check_no_gap` raises for it.
+    """Returns the segments that a majority lists, merged. A remaining gap is permanent; `check_no_gap` raises for it.
 
     A segment is finalized at a majority before the next one begins, so any majority lists it, unless its answers are
-    from different times: a reader that was suspended may hold old ones. In that case this asks every acceptor again.
+    from different times: a reader that was suspended may hold old ones. In that case this calls every acceptor again.
     """
     seen: list[SegmentSeen] = []
     for look in range(LOOKS_MAX):
@@ -68,12 +68,12 @@ def readable_segments(
 
 
 def _gaps(seen: Iterable[TxidRange]) -> Iterator[tuple[TxidRange, TxidRange]]:
-    """Pairs of neighbours between which transactions are missing."""
+    """Yields adjacent pairs between which transactions are missing."""
     return ((one, other) for one, other in pairwise(seen) if other.first_txid > one.last_txid + 1)
 
 
 def _without_remnants(seen: list[SegmentSeen], purged_below: int) -> list[SegmentSeen]:
-    """Omits segments before a gap that a purge has made, because some acceptors have purged more than others."""
+    """Omits segments before a gap that was caused by a purge, because some acceptors have purged more than others."""
     starts = [other.first_txid for _, other in _gaps(seen) if other.first_txid <= purged_below]
     return [segment for segment in seen if segment.first_txid >= max(starts, default=0)]
 
@@ -90,7 +90,8 @@ def check_no_gap(seen: Iterable[TxidRange]) -> None:
 def segments_seen(
     manifests: Mapping[int, Manifest], quorum: Quorum, *, only_durable: bool
 ) -> list[SegmentSeen]:
-    """All segments in order, each once. With `only_durable`, a segment in progress ends where a quorum's copies end.
+    """Returns all segments in order, each once. With `only_durable`, a segment in progress ends where a quorum's copies
+    end.
 
     Raises RuleViolated if two finalized copies differ in length.
     """
@@ -123,11 +124,12 @@ def _of_group(
 def _in_progress(
     start: int, copies: list[SegmentCopy], quorum: Quorum, *, only_durable: bool
 ) -> SegmentSeen | None:
-    """Counts copies together only if one writer wrote them, because others may hold other edits under the same txids.
+    """Counts copies toward one quorum only if one writer wrote them, because other writers may have other edits under
+    the same txids.
 
-    A writer's copy at one acceptor does not count together with one that a recovery accepted elsewhere, nor do the
-    copies that two recoveries accepted: until one of them has its own quorum, a later recovery may still choose a
-    shorter end.
+    A writer's copy at one acceptor is not counted with a copy that a recovery accepted elsewhere, nor are the copies
+    that two recoveries accepted counted with each other: until one of them has its own quorum, a later recovery may
+    still choose a shorter end.
     """
     votes: dict[tuple[int, int], list[SegmentCopy]] = defaultdict(list)
     for copy in copies:
@@ -144,7 +146,7 @@ def _in_progress(
 
 
 def _durable(copies: Sequence[SegmentCopy], quorum: Quorum) -> int:
-    """The last txid of the copies that a quorum has, or that their writer reported as committed."""
+    """Returns the last txid of the copies that a quorum has, or that their writer reported as committed."""
     marks = {copy.acceptor: copy.log.end_txid for copy in copies}
     committed = max(copy.log.committed_txid or 0 for copy in copies)
     durable = max(committed, quorum.mark({voter: marks.get(voter, 0) for voter in quorum.voters}))
@@ -152,7 +154,7 @@ def _durable(copies: Sequence[SegmentCopy], quorum: Quorum) -> int:
 
 
 def durable_edits(replies: Mapping[int, JournaledEdits], quorum: Quorum) -> tuple[JournaledEdits, int] | None:
-    """The edits for a follower, and how many of them are durable; None if no quorum has the next one."""
+    """Returns the edits for a follower, and how many of them are durable; None if no quorum has the next one."""
     final = [reply for reply in replies.values() if reply.is_final]
     if final:
         longest = max(final, key=lambda reply: reply.txn_count)

@@ -10,13 +10,13 @@ from ..errors import JournalError
 from .syncer import JournalSyncer, Synced
 
 WARNING_SECONDS_MIN = 600.0
-"""The least time between two warnings about one journal."""
+"""The shortest time between two warnings about one journal."""
 
 PROBLEMS_LOGGED_MAX = 3
-"""The number of problems logged per round; `journal fsck` prints all."""
+"""The most problems logged per round; `journal fsck` prints all."""
 
 CLOSE_SECONDS_MAX = 5.0
-"""How long `close` waits for a copy that it cancels."""
+"""How long `close` waits for a copy that it has cancelled."""
 
 Syncers = Callable[[], Awaitable[Mapping[str, JournalSyncer]]]
 """Returns the syncers of the journals to sync now, by journal."""
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class BackgroundSync:
-    """Looks every `seconds` for finalized segments that acceptors lack, and copies them. Belongs to its event loop.
+    """Checks every `seconds` for finalized segments that acceptors lack, and copies them. Belongs to its event loop.
 
     Failures are logged at most once per WARNING_SECONDS_MIN for each journal, and retried in the next round.
     """

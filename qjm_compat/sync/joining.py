@@ -1,31 +1,31 @@
 """Adds a new acceptor to those that hold a journal: the conditions, and the state that it is given. Pure.
 
-It replaces a lost acceptor (its predecessor), and does not know what that one promised, accepted or acknowledged. In
-Paxos it would be a voter that forgot its votes. It must not count in any majority as if it remembered them. The
-argument, for n acceptors with majorities of m:
+It replaces a lost acceptor (its predecessor), and does not know what the predecessor promised, accepted or
+acknowledged. In Paxos it would be a voter that forgot its votes. It must not count in any majority as if it remembered
+them. The argument, for n acceptors with majorities of m:
 
 - At least n-m+1 acceptors hold the journal (`_check_enough`), so that every majority, past or future, contains one of
-  these *holders*. The predecessor is gone before the holders are asked: it no longer votes.
+  these *holders*. The predecessor is gone before the holders are called: it no longer votes.
 - Promises. Each holder first stops promising epochs up to `epochs_above`. This is above every epoch that it has seen,
   and leaves room for EPOCHS_AHEAD proposals that only the predecessor received. From then on no majority can give one
-  of these epochs to any writer, so nothing depends on the predecessor's promises. A writer that has such an epoch from
-  a majority had it from a holder. The new acceptor is given the latest epoch that any holder promised: like the
+  of these epochs to any writer, so nothing depends on the predecessor's promises. A writer that got such an epoch from
+  a majority got it from a holder too. The new acceptor is given the latest epoch that any holder promised: like the
   predecessor, it refuses earlier writers and lets the present one continue.
 - Edits. Whatever a majority acknowledged with the predecessor's vote, a holder has as well, in progress or finalized.
   At least n-m+1 holders must have each finalized segment (`_check_finalized`), so that every majority finds it without
-  the new one. For the segment in progress, and all before it, the new acceptor reports that it cannot tell
+  the new acceptor. For the segment in progress, and all before it, the new acceptor reports that it cannot tell
   (`JournalState.joined_behind`): it fails a prepareRecovery of these segments instead of answering "nothing here". So
-  only a majority among the others recovers them. newEpoch names that segment as the latest, so that no writer starts
-  at it, or before it, without recovering it.
+  only a majority of the other acceptors recovers them. newEpoch names that segment as the latest, so that no writer
+  starts at it, or before it, without recovering it.
 - It votes on a segment once it has it: as a recovery's choice, as a finalized copy (both are a majority's decision), or
   by starting it itself, after a recovery by a majority that could tell found nothing there. A later segment does not
-  lift this. The majority that finalized the earlier one may consist of the predecessor and one holder that received
-  the request only after the new one had joined.
-- One after the other: an acceptor that cannot tell yet does not count as one that knows (`_check_segment_in_progress`).
-  If too few would remain that know, nothing is done, and the message asks the operator to sync first.
+  lift this restriction. The majority that finalized the earlier one may consist of the predecessor and one holder that
+  received the request only after the new acceptor had joined.
+- One after the other: an acceptor that cannot tell yet does not count as one that can (`_check_segment_in_progress`).
+  If too few would remain that can tell, nothing is done, and the message asks the operator to sync first.
 
-No check here can detect a predecessor that was only cut off, and still serves writers that name it at its old place.
-The runbook in docs/journals.md requires that it is stopped first.
+No check here can detect a predecessor that was only cut off, and still serves writers that use its old location. The
+runbook in docs/journals.md requires that it is stopped first.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Held = Mapping[str, SegmentsHeld]
 
 
 def format_to_join(journal_id: str, held: Held, joining: Sequence[str], given: NamespaceInfo) -> Format:
-    """The request that formats new acceptors, so that they take part beside those that hold the journal.
+    """Returns the request that formats new acceptors such that they join those that hold the journal.
 
     `held` is the holders' answers when they made room for another. Raises BadJournalState if a majority that includes
     the new ones could lack something; in that case nothing may be changed.
@@ -65,7 +65,8 @@ def format_to_join(journal_id: str, held: Held, joining: Sequence[str], given: N
 
 
 def epochs_above(held: Held) -> int:
-    """An epoch above all that the holders have promised, and above those that a lost acceptor may have promised."""
+    """Returns an epoch above all that the holders have promised, and above those that a lost acceptor may have
+    promised."""
     return EPOCHS_AHEAD + max(one.latest_epoch for one in held.values())
 
 
@@ -84,7 +85,7 @@ def _agreed(journal_id: str, held: Held, given: NamespaceInfo) -> JournalStorage
 
 
 def _check_enough(journal_id: str, held: Held, joining: Sequence[str]) -> None:
-    """Every majority that ever existed must have a member among the remaining acceptors."""
+    """Checks that every majority that ever existed has a member among the remaining acceptors."""
     if len(held) >= needed_of(len(held) + len(joining)):
         return
     reason = (
@@ -109,7 +110,7 @@ def _check_no_rollback(held: Held, joining: Sequence[str]) -> None:
 
 
 def _check_finalized(held: Held, joining: Sequence[str]) -> None:
-    """Every possible majority must find each finalized segment."""
+    """Checks that every possible majority finds each finalized segment."""
     groups, violations = finalized_groups(held)
     if violations:
         raise BadJournalState(
@@ -126,7 +127,8 @@ def _check_finalized(held: Held, joining: Sequence[str]) -> None:
 
 
 def _check_segment_in_progress(held: Held, joining: Sequence[str]) -> None:
-    """Recovering a segment in progress needs a majority of acceptors that know which edits were written to it."""
+    """Checks that a majority can recover a segment in progress, which needs acceptors that can tell what was written to
+    it."""
     behind = [name for name, one in held.items() if one.behind]
     acceptors = tuple(range(len(held) + len(joining)))
     if behind and len(held) - len(behind) < majority(acceptors).needed:
@@ -139,7 +141,7 @@ def _check_segment_in_progress(held: Held, joining: Sequence[str]) -> None:
 
 
 def needed_of(acceptors: int) -> int:
-    """The smallest number of acceptors that is certain to include one of every majority."""
+    """Returns the smallest number of acceptors that is certain to include one of every majority."""
     return acceptors - majority(tuple(range(acceptors))).needed + 1
 
 

@@ -14,7 +14,8 @@ Held = Mapping[str, SegmentsHeld]
 
 @dataclass(frozen=True, slots=True)
 class SyncStep:
-    """One segment for one acceptor. `is_open`: the acceptor has it unsealed, and its writer may be about to end it."""
+    """One segment to sync to one acceptor. `is_open`: the acceptor has it unsealed, and its writer may be about to end
+    it."""
 
     target: str
     log: RemoteEditLog
@@ -36,14 +37,15 @@ class SyncPlan:
 
 @dataclass(slots=True)
 class SyncGroup:
-    """The finalized copies of a segment, by acceptor. `is_sound`: they contradict neither each other nor others."""
+    """The finalized copies of a segment, by acceptor. `is_sound`: they contradict neither each other nor other
+    segments."""
 
     copies: dict[str, RemoteEditLog] = field(default_factory=dict)
     is_sound: bool = True
 
     @property
     def log(self) -> RemoteEditLog:
-        """The segment, with its writer's epoch if any acceptor knows it."""
+        """The segment, with its writer's epoch if any acceptor has recorded it."""
         return max(self.copies.values(), key=lambda log: log.writer_epoch)
 
     @property
@@ -52,7 +54,7 @@ class SyncGroup:
 
 
 def plan(held: Held, targets: Collection[str]) -> SyncPlan:
-    """The steps after which each of the `targets` has every finalized segment, the oldest first."""
+    """Returns the steps after which each of the `targets` has every finalized segment, the oldest first."""
     if len({one.storage for one in held.values()}) > 1:
         storages = "; ".join(f"{name}: {one.storage}" for name, one in held.items())
         return SyncPlan(violations=(f"the acceptors are of different namespaces: {storages}",))
@@ -77,7 +79,7 @@ def plan(held: Held, targets: Collection[str]) -> SyncPlan:
 
 
 def finalized_groups(held: Held) -> tuple[list[SyncGroup], list[str]]:
-    """Every segment that is finalized at an acceptor and purged at none, in order; and their contradictions."""
+    """Returns every segment that is finalized at an acceptor and purged at none, in order; and their contradictions."""
     floor = purged_below(held)
     groups: dict[int, SyncGroup] = {}
     for name, one in held.items():
@@ -89,17 +91,17 @@ def finalized_groups(held: Held) -> tuple[list[SyncGroup], list[str]]:
 
 
 def purged_below(held: Held) -> int:
-    """The txid that purged segments end before; an acceptor that missed the purge may still have them."""
+    """Returns the txid before which purged segments end; an acceptor that missed the purge may still have them."""
     return max((one.purged_below for one in held.values()), default=0)
 
 
 def span(log: RemoteEditLog) -> str:
-    """A segment's txids, for use in a sentence."""
+    """Formats a segment's txids for use in a sentence."""
     return f"{log.start_txid}-{log.end_txid}"
 
 
 def _vouches(held: SegmentsHeld, log: RemoteEditLog) -> bool:
-    """Whether an acceptor that lacks a segment would know if the segment had been dropped."""
+    """Returns whether an acceptor that lacks a segment would know if the segment had been dropped."""
     return held.vouched_txid is None or log.end_txid <= held.vouched_txid
 
 
@@ -112,7 +114,7 @@ def _why_waiting(log: RemoteEditLog, unvouched: Collection[str]) -> str:
 
 
 def _violations(groups: list[SyncGroup]) -> list[str]:
-    """One sentence per contradiction; marks the groups that it concerns."""
+    """Returns one sentence per contradiction; marks the groups that it concerns."""
     found: list[str] = []
     widest: SyncGroup | None = None
     for group in groups:

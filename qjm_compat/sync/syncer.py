@@ -1,8 +1,8 @@
-"""Rounds over the acceptors of a journal: each gets the finalized segments that it lacks, one after the other.
+"""Rounds over the acceptors of a journal: each acceptor gets the finalized segments that it lacks, one after the other.
 
-Several rounds may run at a time, in several processes, beside the journal's writer: an acceptor takes a segment in with
-one compare-and-swap, and the second process finds it there. An interrupted round leaves at most one unreferenced
-ledger, and the next round continues.
+Several rounds may run at a time, in several processes, concurrently with the journal's writer: an acceptor takes a
+segment in with one compare-and-swap, after which a second process finds it there. An interrupted round leaves at most
+one unreferenced ledger, and the next round continues.
 """
 
 from __future__ import annotations
@@ -22,31 +22,32 @@ from ..requests import RemoteEditLog
 from .plan import SyncStep, plan
 
 OPEN_SECONDS_MAX = 5.0
-"""How long the writer of a segment has to finalize it at an acceptor, after others have finalized it."""
+"""How long the writer of a segment has to finalize it at an acceptor after other acceptors have finalized it."""
 
 OPEN_POLL_SECONDS = 0.2
 """How often to check whether that writer has finalized it."""
 
 FAILURES_IN_A_ROW_MAX = 10
-"""Consecutive segments that an acceptor may fail to give or take before a round leaves the rest to the next one."""
+"""The most consecutive segments that an acceptor may fail to give or take before a round leaves the rest to the next
+one."""
 
 
 class SyncedAcceptor(Protocol):
-    """An acceptor that can give finalized segments, and take them in."""
+    """An acceptor that can give finalized segments and take them in."""
 
     @property
     def name(self) -> str: ...
 
     async def segments_held(self) -> SegmentsHeld:
-        """Raises JournalNotFormatted, JournalUnavailable."""
+        """Returns the finalized segments. Raises JournalNotFormatted, JournalUnavailable."""
         ...
 
     async def make_room_for_another(self, epochs_above: int) -> SegmentsHeld:
-        """Raises StaleEpoch, JournalUnavailable."""
+        """See `sync_programs.make_room_for_another`. Raises StaleEpoch, JournalUnavailable."""
         ...
 
     async def purged_below(self) -> int:
-        """The txid before which purged segments end. Raises JournalUnavailable."""
+        """Returns the txid before which purged segments end. Raises JournalUnavailable."""
         ...
 
     async def take_finalized(
@@ -56,13 +57,13 @@ class SyncedAcceptor(Protocol):
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
     ) -> SyncOutcome:
-        """Raises JournalError; an error of reading the source is SegmentUnreadable."""
+        """Takes in a finalized segment. Raises JournalError; an error of reading the source is SegmentUnreadable."""
         ...
 
     async def read_segment(
         self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
     ) -> SegmentContent:
-        """Raises SegmentUnreadable."""
+        """Reads a segment. Raises SegmentUnreadable."""
         ...
 
 
@@ -83,7 +84,7 @@ class Synced:
     left_open: list[SyncStep] = field(default_factory=list)
 
     def followed_by(self, later: Synced) -> Synced:
-        """Both rounds together: the sum of the work done, and the work left after the later one."""
+        """Combines two rounds: the sum of the work done, and the work left after the later one."""
         return replace(
             later,
             copied=self.copied + later.copied,
@@ -112,7 +113,8 @@ class JournalSyncer:
     async def round(self) -> Synced:
         """Copies every segment that can be copied. Raises nothing: an acceptor's failure becomes one of the problems.
 
-        If an acceptor's writer may be about to finalize a segment, leaves it to that writer for OPEN_SECONDS_MAX.
+        If an acceptor's writer may be about to finalize a segment, leaves the segment to that writer for
+        OPEN_SECONDS_MAX.
         """
         done = Synced()
         todo = plan(await self._look(done), self._targets)
@@ -153,7 +155,7 @@ class JournalSyncer:
         return done
 
     async def _look(self, done: Synced) -> Mapping[str, SegmentsHeld]:
-        """The segments of each acceptor. An acceptor that does not answer becomes a problem."""
+        """Returns the segments of each acceptor. An acceptor that does not answer becomes a problem."""
         held: dict[str, SegmentsHeld] = {}
         for name, acceptor in self._acceptors.items():
             try:
@@ -167,7 +169,7 @@ class JournalSyncer:
         return held
 
     async def _do(self, step: SyncStep, done: Synced, failures: Counter[str]) -> None:
-        """Takes one step, from the first source that can give the segment."""
+        """Performs one step, using the first source that can give the segment."""
         said: list[str] = []
         for source in step.sources:
             if FAILURES_IN_A_ROW_MAX in (failures[step.target], failures[source]):
@@ -203,10 +205,10 @@ class JournalSyncer:
         return taken
 
     async def _is_wanted(self, log: RemoteEditLog) -> bool:
-        """Whether no acceptor has purged the segment during the copy; the target may have missed a purge."""
+        """Returns whether no acceptor has purged the segment during the copy; the target may have missed a purge."""
         floor = 0
         for acceptor in self._acceptors.values():
-            with suppress(JournalError):  # an unavailable acceptor purges nothing meanwhile
+            with suppress(JournalError):  # an unavailable acceptor purges nothing in the meantime
                 floor = max(floor, await acceptor.purged_below())
         return log.end_txid >= floor
 

@@ -6,5 +6,5 @@ from ..errors import JournalError
 
 
 class TransferRefused(JournalError):
-    """Continuing would skip, change or overwrite edits. The work done before is complete; the message names the edits
+    """Continuing would skip, change or overwrite edits. The work already done is complete; the message names the edits
     and their place."""

@@ -35,7 +35,8 @@ class ImportSource:
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """One file. The journal has the edits before `from_txid`, and the rest is to be written; None if it has all."""
+    """One file. The journal has the edits before `from_txid`, and the rest is to be written; None if the journal has
+    all."""
 
     source: ImportSource
     held: tuple[Held, ...]
@@ -55,7 +56,7 @@ def check_gaps(sources: Sequence[ImportSource]) -> None:
 def plan(sources: Iterable[ImportSource], held: Sequence[Held], *, allow_gaps: bool) -> list[ImportStep]:
     """Plans the files that exist in the journal or follow it. Raises TransferRefused for a file that does neither.
 
-    A file may also exist in part, if an import was interrupted: then the rest follows.
+    A file may also exist in part, if an import was interrupted: then the rest is written.
     """
     steps: list[ImportStep] = []
     end = held[-1].last_txid if held else None

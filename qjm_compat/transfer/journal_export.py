@@ -34,7 +34,7 @@ TEMPORARY = ".tmp"
 
 @dataclass(slots=True)
 class Exported:
-    """The result of an export, and the number of segments that existed already. `last_txid` is the last one in the
+    """The result of an export, and the number of segments that already existed. `last_txid` is the last one in the
     directory."""
 
     segments: int = 0
@@ -53,7 +53,7 @@ async def export_directory(
     allow_gaps: bool = False,
     on_bytes: OnBytes = lambda _: None,
 ) -> Exported:
-    """Writes every segment that holds `from_txid` or later as a file, and raises the directory's seen_txid.
+    """Writes every segment that holds `from_txid` or later edits as a file, and raises the directory's seen_txid.
 
     Writes a segment in progress only on request, up to its last durable edit; a later export continues it. Raises
     TransferRefused rather than overwrite or contradict existing files, and if `from_txid` was purged or lies beyond the
@@ -78,8 +78,8 @@ async def export_directory(
 
 
 def _check_start(streams: Sequence[EditLogInputStream], from_txid: int) -> None:
-    """Raises TransferRefused if `from_txid` is missing, so that the caller does not take missing edits for nonexistent
-    ones."""
+    """Raises TransferRefused if `from_txid` is missing, so that the caller does not mistake missing edits for
+    nonexistent ones."""
     if not streams:
         raise TransferRefused(f"the journal has no edits to export, and txid {from_txid} was asked for")
     oldest, last = streams[0].first_txid, streams[-1].last_txid
@@ -122,7 +122,8 @@ async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> N
 
 
 def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
-    """Gives the file its name. Returns whether it was new. Raises TransferRefused if another file has the name."""
+    """Gives the temporary file its final name. Returns False if an equal finalized file already has it. Raises
+    TransferRefused if a file with other edits has it."""
     _refuse_link(path)
     if not path.exists():
         temporary.rename(path)
@@ -138,8 +139,8 @@ def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
 
 
 def _check_room(folder: Path, stream: EditLogInputStream) -> None:
-    """Checks that no other file claims these txids, because a NameNode would take either. Our own earlier export in
-    progress may claim them."""
+    """Checks that no other file claims these txids, because a NameNode would accept either. Our own earlier export of
+    the segment in progress may claim them."""
     for path in folder.iterdir():
         other = parsed(path.name) if path.name.startswith(PREFIX) else None
         if other is not None and not path.is_file():
@@ -156,7 +157,8 @@ def _overlaps(other: SegmentName, stream: EditLogInputStream) -> bool:
 
 
 def _drop_replaced(folder: Path, stream: EditLogInputStream) -> None:
-    """Deletes the file of a segment that was exported in progress and is finalized now, so that it has only one."""
+    """Deletes the file of a segment that was exported in progress and is finalized now, so that the segment has only
+    one file."""
     earlier = folder / in_progress_name(stream.first_txid)
     if stream.is_in_progress or not earlier.exists():
         return
@@ -166,7 +168,7 @@ def _drop_replaced(folder: Path, stream: EditLogInputStream) -> None:
 
 
 def _begins_with(longer: Path, shorter: Path) -> bool:
-    """Whether one file is the beginning of the other. Padding at the end of the shorter one does not count."""
+    """Returns whether one file is a prefix of the other. Padding at the end of the shorter one does not count."""
     with longer.open("rb") as one, shorter.open("rb") as other:
         while piece := other.read(COMPARED_BYTES):
             there = one.read(len(piece))
@@ -203,7 +205,7 @@ def _raise_seen_txid(folder: Path, txid: int) -> None:
 
 
 def _seen_txid(folder: Path) -> int:
-    """The txid that a NameNode wrote there, 0 if there is none. Raises TransferRefused for anything but a txid."""
+    """Returns the txid that a NameNode wrote there, or 0. Raises TransferRefused for anything but a txid."""
     path = folder / SEEN_TXID
     _refuse_link(path)
     if not path.exists():
@@ -219,7 +221,7 @@ def _seen_txid(folder: Path) -> int:
 
 
 def _new_file(path: Path) -> BinaryIO:
-    """A new file with this name, whatever a crash or a user has left there."""
+    """Creates a new file with this name, replacing whatever a crash or a user has left there."""
     path.unlink(missing_ok=True)
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb")
 

@@ -1,7 +1,7 @@
 """Imports a directory of segment files into a journal.
 
-Writes only verified edits. Compares edits that the journal already has. An interrupted import leaves a journal in which
-the same import can resume: the segment that it was writing ends there, and another one follows it.
+Writes only verified edits. Compares edits that the journal already has. After an interrupted import, the same import
+can resume: the segment that it was writing ends where it stopped, and another segment follows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BATCH_BYTES = 512 * 1024
 """Bytes of edits in one batch, as in a NameNode's buffer. A larger op is a batch of its own."""
 
 UNDER_WAY_BYTES_MAX = 4 * 1024 * 1024
-"""Bytes of batches sent and not confirmed; well below the bound beyond which an acceptor is left out."""
+"""The most bytes of batches sent but not confirmed; well below the bound beyond which an acceptor is left out."""
 
 OnBytes = Callable[[int], None]
 
@@ -64,13 +64,13 @@ class Imported:
 
 
 def find_current(directory: Path) -> Path:
-    """The directory with the segment files: this one, or the `current` in it."""
+    """Returns the directory that contains the segment files: the given one, or its `current`."""
     below = directory / "current"
     return below if below.is_dir() else directory
 
 
 def bytes_in(directory: Path) -> int:
-    """The size of all segment files there: the least that an import has to read."""
+    """Returns the total size of the segment files in the directory, the least that an import has to read."""
     folder = find_current(directory)
     return sum((folder / s.file).stat().st_size for s in _listed(folder)[0])
 
@@ -82,7 +82,7 @@ async def import_directory(
     options: ImportOptions,
     on_bytes: OnBytes = lambda _: None,
 ) -> Imported:
-    """Brings the edits of the directory into the journal. `journal` becomes the writer only if there is something to
+    """Writes the edits of the directory to the journal. `journal` becomes the writer only if there is something to
     write.
 
     Raises TransferRefused, naming the file and its problem, JournalError, OSError. The same call may be repeated.
@@ -120,7 +120,7 @@ class _Import:
         await self._note_laggards()
 
     def _sources(self) -> list[ImportSource]:
-        """The files that hold edits, with contiguous txids. Reads only files in progress to find their txids."""
+        """Returns the files that hold edits, with contiguous txids. To find the txids, reads only files in progress."""
         names, self.done.left_out = _listed(self.folder)
         sources: list[ImportSource] = []
         for name in names:
@@ -163,7 +163,7 @@ class _Import:
         return False
 
     def _is_ended(self, step: ImportStep, is_last: bool) -> bool:
-        """Whether the journal's segment is to be finalized. It must be if others follow."""
+        """Returns whether the journal's segment is to be finalized. It must be if other segments follow."""
         return step.source.name.last_txid is not None or self.options.finalize or not is_last
 
     async def _become_writer(self) -> None:
@@ -251,8 +251,8 @@ class _Import:
         self.done.bytes += len(records)
 
     async def _note_laggards(self) -> None:
-        """Notes acceptors that lack segments. A majority is enough to continue, but nothing updates the others after
-        the import has ended."""
+        """Notes acceptors that lack segments. A majority is enough to continue, but nothing updates the other acceptors
+        after the import has ended."""
         if self.done.segments == 0 or self.done.left_in_progress is not None:
             return
         streams = await self.journal.select_input_streams(0, gaps_ok=True)
@@ -279,8 +279,8 @@ class _Import:
 
 
 def _listed(folder: Path) -> tuple[list[SegmentName], list[LeftOut]]:
-    """The segments of a directory. Raises TransferRefused if one is not a regular file: reading a pipe would wait for
-    ever."""
+    """Returns the segments of a directory. Raises TransferRefused if one is not a regular file: reading a pipe would
+    wait forever."""
     found = listing(path.name for path in folder.iterdir())
     for segment in found.segments:
         if not (folder / segment.file).is_file():

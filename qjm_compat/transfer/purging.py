@@ -10,7 +10,7 @@ from .inspection.inspector import JournalInspector
 async def purge_journal(
     journal: QuorumJournalManager, inspector: JournalInspector, min_txid_to_keep: int, *, take_over: bool
 ) -> None:
-    """Becomes the writer for a moment and deletes segments that end before a txid, at a majority.
+    """Briefly becomes the writer and deletes segments that end before a txid, at a majority.
 
     Raises TransferRefused if a segment is in progress and is not to be taken over, and if the txid lies beyond the end
     of the journal; QuorumFailed.
@@ -32,7 +32,7 @@ async def purge_journal(
 async def _refuse_beyond(
     journal: QuorumJournalManager, inspector: JournalInspector, min_txid_to_keep: int
 ) -> None:
-    """Refuses to purge edits that are still to come."""
+    """Refuses to purge edits that do not exist yet."""
     ends = [one.state.purged_below - 1 for one in (await inspector.look_at_all()).values()]
     ends += [
         stream.last_txid

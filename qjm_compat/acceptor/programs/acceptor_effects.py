@@ -2,7 +2,7 @@
 
 A program is a generator: `yield from` an effect returns its outcome, and the program returns the answer of its call. If
 an effect fails, a JournalError is thrown into the program. So a complete call reads from top to bottom, does no I/O of
-its own, and may stop for ever at any effect, which is a crash.
+its own, and may stop forever at any effect, which models a crash.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class LedgerEnd:
 
 @dataclass(frozen=True, slots=True)
 class ReadState(EffectOf[VersionedState | None]):
-    """The current state."""
+    """Reads the current state."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwapState(EffectOf[VersionedState | None]):
-    """Replaces the state of `version` by compare-and-swap; None on a conflict."""
+    """Replaces the state that has `version` by compare-and-swap; None on a conflict."""
 
     state: JournalState
     version: int | None
@@ -54,14 +54,14 @@ class SwapState(EffectOf[VersionedState | None]):
 
 @dataclass(frozen=True, slots=True)
 class ReadFinalized(EffectOf[VersionedSegment | None]):
-    """The record of a finalized segment."""
+    """Reads the record of a finalized segment."""
 
     start_txid: int
 
 
 @dataclass(frozen=True, slots=True)
 class PutFinalized(EffectOf[bool]):
-    """Stores the record if there is none, or replaces the one of `version`. Returns whether it did."""
+    """Stores the record if there is none, or replaces the one that has `version`. Returns whether it did."""
 
     segment: FinalizedSegment
     version: int | None = None
@@ -69,7 +69,7 @@ class PutFinalized(EffectOf[bool]):
 
 @dataclass(frozen=True, slots=True)
 class ListFinalized(EffectOf[tuple[VersionedSegment, ...]]):
-    """All records, in order."""
+    """Lists all records, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ class EndLedger(EffectOf[LedgerEnd]):
 
 @dataclass(frozen=True, slots=True)
 class LookAtLedger(EffectOf[LedgerEnd]):
-    """How far a ledger is confirmed. Does not disturb its writer."""
+    """Reads how far a ledger is confirmed. Does not disturb its writer."""
 
     ledger_id: int
 
@@ -112,7 +112,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class CopySegment(EffectOf[Copied]):
-    """Copies exactly these txids from another acceptor, and verifies them."""
+    """Copies exactly these txids from another acceptor and verifies them."""
 
     source: str
     start_txid: int
@@ -122,6 +122,6 @@ class CopySegment(EffectOf[Copied]):
 
 @dataclass(frozen=True, slots=True)
 class DropLedger(EffectOf[None]):
-    """Deletes the ledger. It is no error if the ledger is already gone."""
+    """Deletes the ledger. Does nothing if the ledger is already gone."""
 
     ledger_id: int

@@ -30,8 +30,8 @@ class CurrentSegment:
 class Memory:
     """One acceptor's volatile state. Losing it is a restart: the open segment is then closed for writing.
 
-    `state` may be stale: another process may have promised the journal to another writer since. It may be used to
-    refuse a writer. It may be used to admit one only for appends, which the ledger itself fences.
+    `state` may be stale, because another process may since have promised the journal to another writer. It may be used
+    to refuse a writer. It may be used to admit a writer only for appends, which the ledger itself fences.
     """
 
     journal_id: str
@@ -63,12 +63,12 @@ class Memory:
         return state
 
     def look(self) -> Program[JournalState | None]:
-        """Reads the current state for read-only calls, which run beside one that is about to swap."""
+        """Reads the current state for read-only calls, which run concurrently with a call that is about to swap it."""
         found = yield from ReadState()
         return found.state if found is not None else None
 
     def look_formatted(self) -> Program[JournalState]:
-        """`look` for a formatted journal (check 1)."""
+        """Like `look`, for a formatted journal (check 1)."""
         state = yield from self.look()
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
@@ -76,8 +76,8 @@ class Memory:
         return state
 
     def look_readable(self) -> Program[JournalState]:
-        """`look` for a journal that is formatted or in the middle of an upgrade, because a NameNode also reads the
-        latter."""
+        """Like `look`, for a journal that is formatted or in the middle of an upgrade, because a NameNode reads the
+        latter too."""
         state = yield from self.look()
         if state is None or (state.storage is None and state.previous is None):
             raise JournalNotFormatted(self.journal_id)
@@ -90,7 +90,7 @@ class Memory:
         return self.stored.state if self.stored is not None else None
 
     def swap(self, state: JournalState) -> Program[JournalState | None]:
-        """Compare-and-swaps the state read last. Returns the state after the swap, None on a conflict."""
+        """Replaces the state read last by compare-and-swap. Returns the state after the swap, None on a conflict."""
         version = self.stored.version if self.stored is not None else None
         stored = yield from SwapState(state, version)
         if stored is None:
@@ -99,7 +99,8 @@ class Memory:
         return state
 
     def until_swapped(self, attempt: Callable[[], Program[R | None]]) -> Program[R]:
-        """Retries a change that begins with reading the state, as long as it returns None, which means a conflict."""
+        """Retries a change that begins with reading the state, as long as the change returns None, which means a
+        conflict."""
         for _ in range(CONFLICTS_MAX):
             if (done := (yield from attempt())) is not None:
                 return done
@@ -110,7 +111,7 @@ class Memory:
     # --- the committed txid ---------------------------------------------------------------------------
 
     def note_committed(self, txid: int | None) -> None:
-        """Raises the committed txid. Writers, ledgers and the state report it."""
+        """Raises the committed txid, which writers, ledgers and the state report."""
         if txid is not None and (self.committed_txid is None or txid > self.committed_txid):
             self.committed_txid = txid
 
@@ -120,7 +121,7 @@ class Memory:
     # --- checks ----------------------------------------------------------------------------------------
 
     def refuse_stale(self, epoch: int, promised: int) -> None:
-        """Does check 2a: refuses an epoch before the promised one."""
+        """Performs check 2a: refuses an epoch before the promised one."""
         if epoch < promised:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is less than the last promised epoch {promised} ; "
@@ -128,7 +129,7 @@ class Memory:
             )
 
     def take_number(self, info: RequestInfo) -> None:
-        """Checks 2c and 2d: the serial number rises within its epoch, and the committed txid never goes back."""
+        """Performs checks 2c and 2d: the serial number rises within its epoch, the committed txid never goes back."""
         if info.epoch != self.serial_epoch:  # it may have been promised in another process
             self.serial, self.serial_epoch = -1, info.epoch
         if info.serial <= self.serial:
@@ -147,7 +148,7 @@ class Memory:
         self.committed_txid = info.committed_txid
 
     def check_writer(self, epoch: int, state: JournalState) -> None:
-        """Does check 3: the epoch is the current writer's."""
+        """Performs check 3: the epoch is the current writer's."""
         if epoch != state.last_writer_epoch:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is not the current writer epoch  {state.last_writer_epoch} ; "
@@ -155,7 +156,7 @@ class Memory:
             )
 
     def segment_for(self, request: SendEdits) -> CurrentSegment:
-        """The open segment, if the batch continues it."""
+        """Returns the open segment if the batch continues it. Raises JournalOutOfSync otherwise."""
         segment = self.open
         if segment is None:
             raise JournalOutOfSync(f"Can't write, no segment open ; journal id: {self.journal_id}")
@@ -174,6 +175,6 @@ class Memory:
 
 
 def state_of(segment: SegmentRecord) -> SegmentState:
-    """A sealed segment in the form that recoveries exchange."""
+    """Returns a sealed segment in the form that recoveries exchange."""
     assert segment.end_txid is not None
     return SegmentState(segment.start_txid, segment.end_txid, not segment.finalized, segment.writer_epoch)

@@ -15,7 +15,7 @@ from .acceptor_memory import Memory
 
 
 def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Manifest]:
-    """Lists every segment with `since_txid` or later; one in progress up to its end on disk. Never fences."""
+    """Lists segments that hold `since_txid` or later edits; one in progress up to its end on disk. Never fences."""
     state = yield from me.look_readable()
     logs = yield from finalized_logs(state)
     if request.in_progress_ok:
@@ -25,7 +25,7 @@ def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Ma
 
 
 def finalized_logs(state: JournalState) -> Program[list[RemoteEditLog]]:
-    """All finalized segments: those with their own records, and those without."""
+    """Returns all finalized segments: those that have their own records, and those that do not."""
     records = [found.segment for found in (yield from ListFinalized())]
     return [_log(segment) for segment in state.finalized(records).values()]
 
@@ -35,7 +35,8 @@ def _log(segment: FinalizedSegment) -> RemoteEditLog:
 
 
 def _logs_in_progress(me: Memory, state: JournalState) -> Program[list[RemoteEditLog]]:
-    """Segments in progress that hold edits. Omits empty ones, because a NameNode would not start beside one."""
+    """Returns the segments in progress that hold edits. Omits empty ones, because a NameNode would not start if one
+    were listed."""
     logs: list[RemoteEditLog] = []
     for segment in state.segments:
         if not segment.finalized:
@@ -56,7 +57,7 @@ def _logs_in_progress(me: Memory, state: JournalState) -> Program[list[RemoteEdi
 
 
 def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
-    """How far a segment in progress is on disk, and the txid that its own writer reported as committed."""
+    """Returns how far a segment in progress is on disk, and the txid that its own writer reported as committed."""
     mine = me.open
     if mine is not None and mine.ledger_id == segment.ledger_id:
         end = mine.durable_txid if mine.durable_txid >= mine.start_txid else None
@@ -69,7 +70,7 @@ def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLocation:
-    """Where to read edits from a txid on: in `log`, or nowhere. `highest_txid` is the last existing one."""
+    """Where to read edits from a txid on: in `log`; None if nowhere. `highest_txid` is the last existing txid."""
 
     log: RemoteEditLog | None
     highest_txid: int
@@ -96,9 +97,10 @@ def _holding(logs: Iterable[RemoteEditLog], txid: int) -> RemoteEditLog | None:
 
 
 def without_overlaps(logs: Iterable[RemoteEditLog]) -> tuple[RemoteEditLog, ...]:
-    """Sorts segments by start and drops overlaps: a finalized one beats one in progress, a later start an earlier one.
+    """Sorts segments by start and drops overlaps: a finalized segment takes precedence over one in progress, and a
+    later start over an earlier one.
 
-    Raises RuleViolated if two finalized ones overlap, because they contradict each other.
+    Raises RuleViolated if two finalized segments overlap, because they contradict each other.
     """
     kept: list[RemoteEditLog] = []
     for log in sorted(logs, key=lambda log: (log.start_txid, not log.in_progress)):

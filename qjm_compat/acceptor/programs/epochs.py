@@ -39,7 +39,7 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
 
 
 def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
-    """Checks 1 and 2 of every writer's call; returns the state under which it was admitted."""
+    """Performs checks 1 and 2 of every writer's call; returns the state under which the call was admitted."""
 
     def attempt() -> Program[JournalState | None]:
         state = yield from still(me, info.epoch)
@@ -54,19 +54,19 @@ def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
 
 
 def heartbeat(me: Memory, request: Heartbeat) -> Program[None]:
-    """Does check 2 only."""
+    """Performs check 2 only."""
     yield from admit(me, request.info)
 
 
 def still(me: Memory, epoch: int) -> Program[JournalState]:
-    """The current state, if this writer's epoch is still the latest promised."""
+    """Returns the current state if this writer's epoch is still the latest one promised."""
     state = yield from me.fresh()
     me.refuse_stale(epoch, state.last_promised_epoch)
     return state
 
 
 def seal(me: Memory, epoch: int) -> Program[JournalState]:
-    """Fences and closes every ledger that may still be appended to, and records its end. Drops segments without edits.
+    """Fences and closes every ledger that can still be appended to, and records its end. Drops segments without edits.
 
     After this, no writer of an earlier epoch can add anything here, whichever process it runs in.
     """

@@ -32,7 +32,7 @@ PROGRAMS: dict[type[Request[Any]], Callable[[Memory, Any], Program[Any]]] = {
     requests.AcceptRecovery: recovery.accept_recovery,
     requests.GetEditLogManifest: edit_log_manifest.get_edit_log_manifest,
 }
-"""Every call but two: batches (`segment_programs.admit_edits`) and cached edits bypass the state, for speed."""
+"""All calls but two: batches (`segment_programs.admit_edits`) and cached edits bypass the state, for speed."""
 
 CONCURRENT = frozenset(
     {
@@ -50,5 +50,5 @@ RESETS = frozenset({requests.Format, requests.DoUpgrade, requests.DoRollback, re
 
 
 def program(me: Memory, request: Request[R]) -> Program[R]:
-    """The program of one call. Only the programs of `CONCURRENT` may run beside another one."""
+    """Returns the program of one call. Only the programs of `CONCURRENT` may run at the same time as another one."""
     return PROGRAMS[type(request)](me, request)

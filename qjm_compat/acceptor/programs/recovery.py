@@ -18,7 +18,7 @@ from .segment_programs import change, withdraw
 
 
 def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareReply]:
-    """Seals the segment against earlier writers. Returns its end here, and the end accepted for it."""
+    """Seals the segment against earlier writers. Returns its end here and the end accepted for it."""
     yield from admit(me, request.info)
     me.open = None
     state = yield from seal(me, request.info.epoch)
@@ -51,7 +51,7 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
         yield from still(me, epoch)  # a later writer may have finalized it after the state was read
         raise
     if here is not None and not here.in_progress:
-        return  # finalized with this very end: there is nothing left to decide
+        return  # finalized with exactly this end: nothing is left to decide
     copy: SegmentRecord | None = None
     if not _is_same(here, wanted):
         copy = yield from _copied(request)
@@ -68,7 +68,7 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
 def _accepted(
     me: Memory, seen: JournalState, now: JournalState, request: AcceptRecovery, copy: SegmentRecord | None
 ) -> JournalState:
-    """Records the choice and its ledger, unless a finalized copy of another acceptor has arrived meanwhile."""
+    """Records the choice and its ledger, unless a finalized copy from another acceptor has arrived in the meantime."""
     wanted, epoch = request.state, request.info.epoch
     own = state_transitions.segment_at(now, wanted.start_txid)
     if own is not None and own.finalized:
@@ -83,7 +83,7 @@ def _accepted(
 
 
 def _on_disk(state: JournalState, start_txid: int) -> Program[SegmentState | None]:
-    """The sealed or finalized segment that begins there."""
+    """Returns the sealed or finalized segment that begins at `start_txid`."""
     segment = state_transitions.segment_at(state, start_txid)
     if segment is not None:
         return state_of(segment)
@@ -121,7 +121,7 @@ def _check_may_accept(
 
 
 def check_keeps_committed(me: Memory, here: SegmentState, end_txid: int) -> None:
-    """Raises RuleViolated if a copy that ends at `end_txid` lacks committed edits that are here."""
+    """Raises RuleViolated if a copy that ends at `end_txid` lacks committed edits that are stored here."""
     committed = me.committed_txid
     if committed is not None and end_txid < committed <= here.end_txid and here.start_txid <= committed:
         raise RuleViolated(
@@ -131,9 +131,9 @@ def check_keeps_committed(me: Memory, here: SegmentState, end_txid: int) -> None
 
 
 def _is_same(here: SegmentState | None, wanted: SegmentState) -> bool:
-    """Whether the contents are equal: the same end by the same writer, which writes each transaction once.
+    """Returns whether the contents are equal: the same end by the same writer, which writes each transaction once.
 
-    Two writers may have begun a segment at the same txid, each at a different minority, and have the same end.
+    Two writers may each have begun a segment at the same txid, on different minorities, with the same end.
     """
     if here is None or here.end_txid != wanted.end_txid:
         return False

@@ -31,11 +31,11 @@ from .epochs import admit, seal, still
 from .request_checks import check_layout, check_txid
 
 REPLACED_LEDGERS_KEPT_MAX = 16
-"""Replaced ledgers that the state remembers before a new segment has them deleted."""
+"""The number of replaced ledgers that the state lists before the start of a new segment deletes them."""
 
 
 def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
-    """Creates a ledger for a new segment, and records it together with the writer's epoch in one step."""
+    """Creates a ledger for a new segment, and records the ledger and the writer's epoch in one step."""
     epoch = request.info.epoch
     check_txid("txid", request.txid)
     check_layout(request.layout_version)
@@ -58,7 +58,7 @@ def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
 
 
 def admits_from_memory(me: Memory, request: SendEdits) -> bool:
-    """Whether `admit_edits` needs no metadata: the writer is the known one, and its segment is open."""
+    """Returns whether `admit_edits` needs no metadata: the writer is the one in memory, and its segment is open."""
     known = me.stored.state if me.stored is not None else None
     if known is None or known.storage is None or me.open is None:
         return False
@@ -66,10 +66,10 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 
 
 def admit_edits(me: Memory, request: SendEdits) -> Program[CurrentSegment | None]:
-    """Makes checks 1 to 3 of a batch. Returns its segment, None for an empty batch.
+    """Performs checks 1 to 3 of a batch. Returns its segment, None for an empty batch.
 
-    Uses memory alone while the writer stays the same: the fence of the ledger stops a writer superseded in another
-    process.
+    Uses only memory while the writer stays the same: the fence of the ledger stops a writer that was superseded in
+    another process.
     """
     known = me.stored.state if me.stored is not None else None
     info = request.info
@@ -88,7 +88,7 @@ def admit_edits(me: Memory, request: SendEdits) -> Program[CurrentSegment | None
 
 
 def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[None]:
-    """Ends a segment permanently at `end_txid`, which must be its last. Idempotent."""
+    """Ends a segment permanently at `end_txid`, which must be its last txid. Idempotent."""
     start, end, epoch = request.start_txid, request.end_txid, request.info.epoch
     state = yield from admit(me, request.info)
     if me.open is not None and me.open.start_txid == start:
@@ -126,7 +126,7 @@ def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
 
 
 def _highest_end(state: JournalState) -> Program[int]:
-    """The last txid of all segments; for one being written, the txid before it."""
+    """Returns the last txid of all segments; for one that is being written, the txid before its first."""
     ends = [s.start_txid - 1 if s.end_txid is None else s.end_txid for s in state.segments]
     return max((*ends, state.purged_below - 1, (yield from _last_finalized_end(state))))
 
@@ -166,11 +166,11 @@ def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState])
 
 
 def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
-    """Deletes the ledger of a refused step, to which nothing may refer.
+    """Deletes the ledger of a refused step, unless something may refer to it.
 
-    After an ambiguous swap, which may have taken effect or still do so, the ledger stays. If a swap took effect and
-    others followed before its answer came, it looks like a conflict: in that case the state read since names the
-    ledger.
+    After an ambiguous swap, which may have taken effect or may still do so, the ledger is kept. A swap that took effect
+    looks like a conflict if other swaps followed before its answer arrived; in that case the state read since then
+    names the ledger.
     """
     if isinstance(why, JournalUnavailable):
         return
@@ -204,7 +204,7 @@ def _started(me: Memory, seen: JournalState, state: JournalState, segment: Segme
 
 
 def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> Program[None]:
-    """Refuses a segment if an earlier writer began one there, unless that holds a single transaction."""
+    """Refuses a segment if an earlier writer began one at this txid, unless that one holds a single transaction."""
     segment = state_transitions.segment_at(state, txid)
     if segment is not None:
         _refuse_edits_of(me, segment, epoch)
@@ -295,7 +295,7 @@ def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int
 
 
 def _visible(state: JournalState, start: int) -> Program[int | None]:
-    """The end of the finalized segment that begins there, from its record."""
+    """Returns the end of the finalized segment that begins at `start`, from its record."""
     found = yield from ReadFinalized(start)
     return found.segment.end_txid if found is not None and state.shows(found.segment) else None
 
@@ -311,7 +311,7 @@ def archive_all(me: Memory, state: JournalState) -> Program[None]:
 
 
 def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[bool]:
-    """Writes the record. Returns whether it was written: if a rollback needs the old one, the segment stays in the
+    """Writes the record. Returns whether it was written: if a rollback needs the old record, the segment stays in the
     state."""
     record = segment.as_finalized(state.generation)
     version: int | None = None

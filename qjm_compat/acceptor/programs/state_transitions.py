@@ -1,7 +1,7 @@
-"""State transitions of an acceptor: each function makes the next state from one.
+"""State transitions of an acceptor: each function derives the next state from the given one.
 
 Nothing here decides whether a step is allowed; the programs do. A ledger that a step replaces is added to
-`replaced_ledgers`, so that it is deleted, and only after the step has taken effect.
+`replaced_ledgers`, so that it is deleted, but only after the step has taken effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...requests import SegmentState
 
 
 def segment_at(state: JournalState, start_txid: int) -> SegmentRecord | None:
-    """The segment of the state that begins there."""
+    """Returns the segment of the state that begins at this txid."""
     return next((s for s in state.segments if s.start_txid == start_txid), None)
 
 
@@ -33,11 +33,11 @@ def accepted_at(state: JournalState, start_txid: int) -> AcceptedRecovery | None
 
 
 def is_behind(state: JournalState, finalized_starts: Iterable[int]) -> bool:
-    """Whether it joined while a segment was in progress, and does not know the outcome of that segment yet.
+    """Returns whether the acceptor joined while a segment was in progress and does not know that segment's outcome yet.
 
     It knows the outcome once it has the segment, sealed or finalized, or once the segment is purged: in the latter case
-    everything before a later segment here is purged. A later segment alone proves nothing. Of the majority that
-    finalized the segment in between, one member may be the lost acceptor.
+    everything before a later segment here is purged. A later segment alone proves nothing, because the majority that
+    finalized the segment in between may include the lost acceptor.
     """
     if not state.joined_behind:
         return False
@@ -51,7 +51,7 @@ def is_behind(state: JournalState, finalized_starts: Iterable[int]) -> bool:
 
 
 def unsealed(state: JournalState) -> tuple[SegmentRecord, ...]:
-    """Segments whose ledgers may still be appended to."""
+    """Returns the segments whose ledgers can still be appended to."""
     return tuple(s for s in state.segments if s.end_txid is None)
 
 
@@ -75,10 +75,11 @@ def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
 
 
 def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
-    """Adds a new segment of a new writer, in place of one with at most a single transaction.
+    """Adds a new segment of a new writer, replacing one that has at most a single transaction.
 
-    If an acceptor joined during this very segment, it votes on it from here on: the writer asked a majority that could
-    tell, and nothing was written to it. Segments that have their own records (`archived`, by ledger) leave the state.
+    If the acceptor joined during this very segment, it votes on the segment from now on: the writer asked a majority
+    that could tell, and nothing was written to it. Segments that have their own records (`archived`, by ledger) are
+    removed from the state.
     """
     return replace(
         _added(state, segment, archived),
@@ -98,7 +99,7 @@ def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalSta
 
 
 def taken_in(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
-    """Adds a segment that other acceptors have finalized, in place of its contents here; see `started`."""
+    """Adds a segment that other acceptors have finalized, replacing its contents here; see `started`."""
     added = _added(state, segment, archived)
     return replace(added, last_finalized_start=max(state.last_finalized_start, segment.start_txid))
 
@@ -106,14 +107,14 @@ def taken_in(state: JournalState, segment: SegmentRecord, archived: frozenset[in
 def accepted(
     state: JournalState, wanted: SegmentState, epoch: int, copy: SegmentRecord | None
 ) -> JournalState:
-    """Records a recovery's choice, and in the same step the ledger that holds it."""
+    """Records a recovery's choice and, in the same step, the ledger that holds it."""
     kept = tuple(a for a in state.accepted if a.start_txid != wanted.start_txid)
     choice = AcceptedRecovery(wanted.start_txid, wanted.end_txid, wanted.in_progress, epoch)
     return replace(_holding(state, copy) if copy is not None else state, accepted=(*kept, choice))
 
 
 def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
-    """Drops segments that end before this txid. Keeps one that may still grow."""
+    """Drops segments that end before this txid. Keeps a segment that can still grow."""
     gone = [s for s in state.segments if s.end_txid is not None and s.end_txid < min_txid_to_keep]
     return replace(
         state,
@@ -133,7 +134,7 @@ def refused(state: JournalState, owner: bytes = b"") -> JournalState:
 
 
 def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> JournalState:
-    """Drops all segments from `start_txid` on. The committed txid and `joined_behind` go back before it."""
+    """Drops all segments from `start_txid` on. Moves the committed txid and `joined_behind` back before it."""
     gone = [s for s in state.segments if s.start_txid >= start_txid]
     return _dropping(
         replace(
@@ -152,7 +153,7 @@ def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> Jou
 def formatted(
     old: JournalState | None, storage: JournalStorage, promised_epoch: int = 0, joined_behind: int = 0
 ) -> JournalState:
-    """A new journal. Raises the old one's promised epoch, so that its writers are refused.
+    """Creates a new journal. Raises the old one's promised epoch, so that its writers are refused.
 
     `promised_epoch` and `joined_behind` are for an acceptor that joins others; see qjm_compat/sync/joining.py.
     """
@@ -170,13 +171,14 @@ def formatted(
 
 
 def upgrading(state: JournalState, committed_txid: int | None) -> JournalState:
-    """First step of an upgrade: no longer formatted, and keeps the old state for a rollback, including commits."""
+    """Takes the first step of an upgrade: the journal is no longer formatted, and the old state, including its
+    committed txid, is kept for a rollback."""
     kept = replace(state, committed_txid=committed_txid)
     return replace(kept, storage=None, previous=kept)
 
 
 def upgraded(state: JournalState, storage: JournalStorage) -> JournalState:
-    """Second step: the same segments, and a new generation for later ones."""
+    """Takes the second step: keeps the segments, and begins a new generation for later ones."""
     return replace(state, storage=storage, generation=state.generation + 1)
 
 
@@ -193,7 +195,7 @@ def rolled_back(state: JournalState, previous: JournalState) -> JournalState:
         replaced_ledgers=tuple(i for i in (*state.replaced_ledgers, *left) if i not in kept),
         previous=None,
     )
-    if state.generation == previous.generation:  # not upgraded yet: nothing was written since
+    if state.generation == previous.generation:  # not upgraded yet: nothing has been written since
         return back
     return _dropping(back, Dropped(previous.generation + 1, state.generation, 0))
 
@@ -209,7 +211,7 @@ def swept(state: JournalState, deleted: frozenset[int]) -> JournalState:
 
 
 def kept_ledgers(state: JournalState) -> frozenset[int]:
-    """Ledgers that the state, or the one to roll back to, refers to."""
+    """Returns the ledgers that the state, or the state to roll back to, refers to."""
     states = (state, state.previous) if state.previous is not None else (state,)
     return frozenset(s.ledger_id for one in states for s in one.segments)
 
@@ -226,8 +228,7 @@ def _added(state: JournalState, segment: SegmentRecord, archived: frozenset[int]
 
 
 def _holding(state: JournalState, segment: SegmentRecord) -> JournalState:
-    """Replaces the segment that begins at the same txid; if that one has another ledger, the ledger is marked for
-    deletion."""
+    """Replaces the segment that begins at the same txid; if it has another ledger, marks that for deletion."""
     others = tuple(s for s in state.segments if s.start_txid != segment.start_txid)
     given_up = [s.ledger_id for s in state.segments if s not in others and s.ledger_id != segment.ledger_id]
     return replace(

@@ -1,4 +1,4 @@
-"""Formats, upgrades and rolls back a journal: calls without an epoch, made while no NameNode runs."""
+"""Formats, upgrades and rolls back a journal: calls without an epoch, made while no NameNode is running."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ StorageStep = Callable[[JournalState], JournalState]
 
 
 def is_formatted(me: Memory, _: IsFormatted) -> Program[bool]:
-    """Whether the journal is formatted. Never fails for a missing journal."""
+    """Returns whether the journal is formatted. A missing journal is not an error."""
     state = yield from me.look()
     return state is not None and state.storage is not None
 
@@ -73,12 +73,12 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
 
 
 def do_pre_upgrade(me: Memory, request: DoPreUpgrade) -> Program[None]:
-    """Saves the journal's state for a rollback. Until `do_upgrade` it counts as not formatted."""
+    """Saves the journal's state for a rollback. Until `do_upgrade`, the journal counts as not formatted."""
     yield from _step(me, lambda state: state_transitions.refused(_upgrading(me, state), request.owner))
 
 
 def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
-    """Continues the journal under new storage info."""
+    """Continues the journal with new storage info."""
     check_storage(request.storage)
 
     def step(state: JournalState) -> JournalState:
@@ -90,8 +90,8 @@ def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
 
 
 def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
-    """Ends an upgrade, and deletes data that only a rollback needed. Does not stop the writer: running NameNodes call
-    this."""
+    """Ends an upgrade, and deletes data that only a rollback needed. Does not stop the writer, because running
+    NameNodes call this."""
 
     def attempt() -> Program[JournalState | None]:
         found = yield from me.fresh_or_none()
@@ -108,7 +108,7 @@ def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
 
 
 def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
-    """Whether there is a previous state. Raises JournalError if it has another layout."""
+    """Returns whether there is a previous state. Raises JournalError if it has another layout."""
     state = yield from me.look()
     previous = state.previous if state is not None else None
     if previous is None or previous.storage is None:
@@ -155,7 +155,7 @@ def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
 
 
 def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
-    """The start of the last finalized segment that is kept."""
+    """Returns the start of the last finalized segment that is kept."""
     if start < state.purged_below:
         raise BadJournalState(
             f"Cannot discard segments from txid {start} on: edits before {state.purged_below} were purged ; "
@@ -168,7 +168,7 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
             f"{state.joined_behind} was in progress, and lacks it: bring it up to date first ; "
             f"journal id: {me.journal_id}"
         )
-    for log in logs:  # a copy in progress may be longer than the one chosen elsewhere: it does not matter
+    for log in logs:  # a copy in progress may be longer than the one chosen elsewhere: that does not matter
         if log.start_txid < start <= log.end_txid:
             raise BadJournalState(
                 f"Cannot discard segments from txid {start} on: it lies inside segment "
@@ -180,9 +180,9 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
 def _fence_all(
     me: Memory, state: JournalState | None, *, unless_lost_from: int | None = None
 ) -> Program[JournalState | None]:
-    """Fences and closes every ledger still written to. The change that follows records their ends.
+    """Fences and closes every ledger that is still being written to. The change that follows records their ends.
 
-    Ledgers of segments from `unless_lost_from` on are dropped anyway, so a failure to end one is ignored.
+    Ledgers of segments from `unless_lost_from` on are dropped anyway, so a failure to end one of them is ignored.
     """
     if state is None:
         return None

@@ -1,8 +1,9 @@
-"""Brings an acceptor up to date with finalized segments of others: reports its segments, and takes one in.
+"""Brings an acceptor up to date with segments that others have finalized: reports its own segments, and takes in one
+that it lacks.
 
-A finalized segment is a majority's decision, so an acceptor that lacks it may take it at any time, beside a writer and
-beside a recovery. Three things must not come back that way: purged segments; segments dropped by a discard, a rollback
-or a format; and an epoch that was given to a writer before.
+A finalized segment is a majority's decision, so an acceptor that lacks it may take it in at any time, even during a
+write or a recovery. Three things must not return in this way: purged segments; segments dropped by a discard, a
+rollback or a format; and an epoch that was given to a writer before.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .segment_programs import archive_all, withdraw
 
 @dataclass(frozen=True, slots=True)
 class SegmentsHeld:
-    """The finalized segments of one acceptor, and its knowledge of the rest.
+    """The finalized segments of one acceptor, and what it has recorded about the other segments.
 
     `purged_below`: segments that end before it were purged. `vouched_txid`: after a discard, a rollback or a format
     over an older journal, the last txid that a writer has since reported as committed; None if nothing was ever
@@ -72,11 +73,11 @@ def segments_held(me: Memory) -> Program[SegmentsHeld]:
 
 
 def make_room_for_another(me: Memory, epochs_above: int) -> Program[SegmentsHeld]:
-    """Stops promising epochs up to this one, and returns the segments held at that moment. The present writer
+    """Stops promising epochs up to `epochs_above`, and returns the segments held at that moment. The present writer
     continues.
 
-    After that, the epochs that a lost acceptor may have promised are promised to no other writer. Raises StaleEpoch if
-    such an epoch was promised meanwhile.
+    After that, no epoch that a lost acceptor may have promised is promised to another writer. Raises StaleEpoch if such
+    an epoch was promised in the meantime.
     """
 
     def attempt() -> Program[JournalState | None]:
@@ -116,7 +117,7 @@ def take_finalized(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Pr
     """Finalizes a segment here that is finalized elsewhere, with `copy`, or with the contents here if they are
     complete.
 
-    Answers LACKING if a copy is needed and none is given. Deletes a copy that is not needed. Raises RuleViolated if the
+    Returns LACKING if a copy is needed and none is given. Deletes a copy that is not needed. Raises RuleViolated if the
     contents here contradict the segment.
     """
     try:
@@ -140,7 +141,7 @@ def _take(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Program[Syn
         return refusal
     if wanted.writer_epoch > state.last_promised_epoch:
         yield from _promise(me, state, wanted.writer_epoch)
-        return None  # much may have happened meanwhile
+        return None  # the state may have changed in the meantime
     state = yield from _sealed(state, wanted.start_txid)
     segment = _segment_of(me, state, wanted, copy)
     if segment is None:
@@ -154,7 +155,7 @@ def _take(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Program[Syn
 
 
 def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[int | None]:
-    """The ledger of the segment if it is finalized here, else None."""
+    """Returns the ledger of the segment if it is finalized here, else None."""
     if wanted.end_txid < state.purged_below:
         return None
     own = state_transitions.segment_at(state, wanted.start_txid)
@@ -174,7 +175,7 @@ def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> P
 
 
 def _refusal(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[SyncOutcome | None]:
-    """Why a missing segment must not be taken in; None if it may be."""
+    """Returns why a missing segment must not be taken in, None if it may be."""
     if wanted.end_txid < state.purged_below:
         return SyncOutcome.PURGED
     if me.open is not None and me.open.start_txid == wanted.start_txid:
@@ -187,15 +188,15 @@ def _refusal(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[
 
 
 def are_of_two(epoch: int, other: int) -> bool:
-    """Whether two different writers are known to have written it. 0 is an unknown writer."""
+    """Returns whether the segment is known to have been written by two different writers. 0 is an unknown writer."""
     return bool(epoch and other and epoch != other)
 
 
 def _vouched(
     me: Memory, state: JournalState, finalized: Mapping[int, FinalizedSegment]
 ) -> Program[int | None]:
-    """See `SegmentsHeld.vouched_txid`: Hadoop's syncer takes nothing beyond the txid that a JournalNode knows to be
-    committed."""
+    """See `SegmentsHeld.vouched_txid`: Hadoop's syncer takes nothing beyond the last txid that the JournalNode has
+    recorded as committed."""
     if not state.generation:
         return None
     committed = state.committed_txid or 0
@@ -220,7 +221,8 @@ def _committed_in(me: Memory, segment: SegmentRecord) -> Program[int]:
 
 
 def _promise(me: Memory, state: JournalState, epoch: int) -> Program[None]:
-    """Promises the epoch of the segment's writer, which a majority promised, and fences all writers before it."""
+    """Promises the journal to the epoch of the segment's writer, which a majority promised, and fences all earlier
+    writers."""
     if (yield from me.swap(state_transitions.promised(state, epoch))):
         with suppress(StaleEpoch):
             yield from seal(me, epoch)
@@ -246,7 +248,7 @@ def _sealed(state: JournalState, start_txid: int) -> Program[JournalState]:
 def _segment_of(
     me: Memory, state: JournalState, wanted: RemoteEditLog, copy: Copied | None
 ) -> SegmentRecord | None:
-    """The segment here, if the same writer wrote it to the same end; otherwise the copy."""
+    """Returns the segment here if the same writer wrote it to the same end; otherwise the copy."""
     own = state_transitions.segment_at(state, wanted.start_txid)
     is_known = own is not None and own.writer_epoch == wanted.writer_epoch != 0
     if own is not None and is_known and own.end_txid == wanted.end_txid:

@@ -1,7 +1,7 @@
-"""Compiles the encoder of a sequence of fields into one function, as dataclasses compile theirs.
+"""Compiles the encoder of a sequence of fields into one function, as dataclasses compile their methods.
 
-A separate function for each sequence needs no calls for common types: adjacent numbers are packed by one struct, and
-the length of a string together with the numbers before it. That takes half the time of one call per field.
+A separate function for each sequence needs no calls for common types: one struct packs adjacent numbers, including the
+length of a string that follows them. That takes half the time of one call per field.
 
     def encode(value):
         v0 = value.path
@@ -18,15 +18,15 @@ from typing import Any, Protocol
 
 
 class Writable(Protocol):
-    """The encoding of a kind of field: the first of these that it has."""
+    """The encoding of a kind of field: the first of the following properties that is set."""
 
     @property
     def form(self) -> str:
-        """Struct's letter for a fixed-width number, or empty."""
+        """Struct's format letter for a fixed-width number, or empty."""
 
     @property
     def length_form(self) -> str:
-        """Struct's letter for the length of `raw`, which follows it, or empty."""
+        """Struct's format letter for the length of `raw`, which follows it, or empty."""
 
     @property
     def raw(self) -> Callable[[Any], bytes] | None:
@@ -52,7 +52,7 @@ def encoder_of(fields: Sequence[tuple[str, Writable]]) -> Encoder:
 
 
 class _EncoderSource:
-    """The source of one encoder, and the objects that it names."""
+    """The source code of one encoder, and the objects that it names."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

@@ -8,7 +8,7 @@ A dataclass declares its encoding by annotations: its fields, in order, are the 
         length_bytes: I64
         genstamp: I64
 
-`record(Block)` is then the kind of one Block, `array(record(Block), …)` the kind of many. A reader gets the op's body
+`record(Block)` is then the type of one Block, `array(record(Block), …)` the type of many. A reader gets the op's body
 and an offset, and returns the value and its end. Invalid bytes raise BrokenOp (or struct.error or IndexError at the end
 of the body, which `codec` turns into BrokenOp).
 """
@@ -151,14 +151,14 @@ VLong = Annotated[int, FieldType(read_vlong, write_vlong)]
 
 
 def fields_of(cls: type) -> list[tuple[str, FieldType[Any]]]:
-    """(name, kind) of the encoded fields of a dataclass, in order."""
+    """Returns (name, kind) of the encoded fields of a dataclass, in order."""
     hints = get_type_hints(cls, include_extras=True)
     found = [(field.name, _kind_in(hints[field.name])) for field in dataclasses.fields(cls)]
     return [(name, kind) for name, kind in found if kind is not None]
 
 
 def _kind_in(hint: object) -> FieldType[Any] | None:
-    """The kind in an annotation, also if the value may be None."""
+    """Returns the field type in an annotation, even if the value may be None."""
     named = [hint, *get_args(hint)]
     kinds = [
         extra for one in named for extra in getattr(one, "__metadata__", ()) if isinstance(extra, FieldType)
@@ -167,7 +167,7 @@ def _kind_in(hint: object) -> FieldType[Any] | None:
 
 
 def record(cls: type[T]) -> FieldType[T]:
-    """The fields of a dataclass, in sequence."""
+    """Returns the type of a dataclass encoded as its fields, in sequence."""
     fields = fields_of(cls)
     readers = [kind.read for _, kind in fields]
 
@@ -185,7 +185,8 @@ def record(cls: type[T]) -> FieldType[T]:
 
 
 def flagged(cls: type[T], required: int) -> FieldType[T]:
-    """The first fields of a dataclass, then a bit set of the other fields that are present (not None), then those."""
+    """Returns the type of a dataclass encoded as its first fields, then a bit set of the other fields that are present
+    (not None), then those fields."""
     fields = fields_of(cls)
     always, maybe = fields[:required], fields[required:]
     bits = struct.Struct(">I")
@@ -220,7 +221,7 @@ def flagged(cls: type[T], required: int) -> FieldType[T]:
 
 
 def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
-    """A four-byte count, followed by that number of values of a kind."""
+    """Returns the type of a four-byte count followed by that number of values of one type."""
     count_of = struct.Struct(">i")
     none = count_of.pack(0)
 
@@ -251,7 +252,7 @@ def check_count(count: int, count_max: int) -> None:
 
 
 def to_enum(cls: type[E], value: int) -> E:
-    """The member with this number. Raises BrokenOp if there is none."""
+    """Returns the member with this number. Raises BrokenOp if there is none."""
     try:
         return cls(value)
     except ValueError as error:
@@ -259,7 +260,7 @@ def to_enum(cls: type[E], value: int) -> E:
 
 
 def enum(cls: type[E], number: FieldType[int]) -> FieldType[E]:
-    """An enum member, by its number; in JSON by its name."""
+    """Returns the type of an enum member, encoded by its number; in JSON by its name."""
 
     def read(data: bytes, at: int) -> tuple[E, int]:
         value, end = number.read(data, at)

@@ -1,7 +1,7 @@
 """Java's and Hadoop's encodings of strings and variable-length numbers.
 
-Every value has exactly one encoding. Others, which some readers accept but no writer has ever produced, are refused, so
-that decoding and encoding again gives the same bytes.
+Every value has exactly one encoding. Other encodings, which some readers accept but no writer has ever produced, are
+refused, so that decoding and encoding again gives the same bytes.
 """
 
 from __future__ import annotations

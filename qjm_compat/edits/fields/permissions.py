@@ -1,6 +1,7 @@
 """Permissions and access control lists of files.
 
-Ops that create a file encode the list as one byte per entry (and the name, if it has one); SET_ACL as a message.
+Ops that create a file encode the list as one byte per entry (and the name, if it has one); SET_ACL encodes it as a
+message.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from .protobuf import (
 )
 
 ENTRIES_MAX = 64 * 1024
-"""The most entries of one list; Hadoop itself accepts 32 of each scope."""
+"""The most entries of one list; Hadoop itself accepts 32 per scope."""
 
 PERMISSIONS_CACHED_MAX = 1024
-"""Owners, groups and modes whose encoding is cached, because a NameNode writes few different ones, in most of its ops.
-"""
+"""The most combinations of owner, group and mode whose encoding is cached: a NameNode writes only a few, in most of its
+ops."""
 
 _HAS_NAME = 0x40
 _UNUSED = 0x80
@@ -81,7 +82,7 @@ class AclChange:
 
 
 def permissions_text(permissions: int) -> str:
-    """Permissions in the notation of `ls`: r-x."""
+    """Formats permissions in the notation of `ls`: r-x."""
     return "".join([letter if permissions & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))])
 
 

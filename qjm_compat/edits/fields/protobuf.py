@@ -1,6 +1,6 @@
 """Encodes the few protobuf messages inside ops: a length, and the fields in the order of their numbers.
 
-Only varints and bytes occur. This is written by hand, because a message must keep its exact bytes when decoded and
+Only varints and bytes occur. This is hand-written, because a message must keep its exact bytes when it is decoded and
 encoded again, which no library promises.
 """
 
@@ -15,7 +15,7 @@ _BYTES = 2
 _VARINT_BYTES_MAX = 10
 
 FIELDS_MAX = 64 * 1024
-"""The most fields of one message, and so entries of a list in it; Hadoop itself writes some dozens."""
+"""The most fields of one message, and so of entries of a list in it; Hadoop itself writes a few dozen."""
 
 Fields = list[tuple[int, int | bytes]]
 """(field number, value), in the order of the bytes."""
@@ -87,7 +87,7 @@ def write_delimited(fields: Iterable[tuple[int, int | bytes | None]]) -> bytes:
 
 
 def one_int(fields: Fields, number: int) -> int:
-    """The value of a required field."""
+    """Returns the value of a required field."""
     found = [value for each, value in fields if each == number]
     if len(found) != 1 or not isinstance(found[0], int):
         raise BrokenOp(f"field {number} of a message must occur once, and be a number")
@@ -95,7 +95,7 @@ def one_int(fields: Fields, number: int) -> int:
 
 
 def some_bytes(fields: Fields, number: int) -> list[bytes]:
-    """All values of a field."""
+    """Returns all values of a repeated field."""
     found = [value for each, value in fields if each == number]
     if not all(isinstance(value, bytes) for value in found):
         raise BrokenOp(f"field {number} of a message must be bytes")
@@ -103,7 +103,7 @@ def some_bytes(fields: Fields, number: int) -> list[bytes]:
 
 
 def maybe_bytes(fields: Fields, number: int) -> bytes | None:
-    """The value of an optional field."""
+    """Returns the value of an optional field."""
     found = some_bytes(fields, number)
     if len(found) > 1:
         raise BrokenOp(f"field {number} of a message occurs {len(found)} times")

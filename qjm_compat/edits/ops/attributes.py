@@ -12,7 +12,7 @@ from ..op import EditOp, RetriedOp, edit_op
 
 
 class StorageType(IntEnum):
-    """Storage types of quotas. PROVIDED came with layout -64, NVDIMM with -67."""
+    """Storage types of quotas. PROVIDED was added in layout -64, NVDIMM in -67."""
 
     RAM_DISK = 0
     SSD = 1
@@ -66,7 +66,7 @@ class SetQuota(EditOp):
 
 @edit_op(11, "OP_SET_NS_QUOTA")
 class SetNamesQuota(EditOp):
-    """Precedes SET_QUOTA; no longer written."""
+    """Superseded by SET_QUOTA; no longer written."""
 
     path: String
     names: I64
@@ -74,7 +74,7 @@ class SetNamesQuota(EditOp):
 
 @edit_op(12, "OP_CLEAR_NS_QUOTA")
 class ClearNamesQuota(EditOp):
-    """Precedes SET_QUOTA; no longer written."""
+    """Superseded by SET_QUOTA; no longer written."""
 
     path: String
 

@@ -1,4 +1,4 @@
-"""Ops on cache directives and the pools that share the memory. In a modification, None means no change."""
+"""Ops on cache directives and the pools that share the cache memory. In a modification, None means no change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops on the tree of names: directories, links, renaming, deletion."""
+"""Ops on the namespace tree: directories, links, renaming, deletion."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCES_MAX = 1024 * 1024
 """The most files concatenated at once, as in Hadoop."""
 
 OPTIONS_MAX = 1024
-"""The most options of one rename; there are three different ones."""
+"""The most options of one rename; only three exist."""
 
 
 class RenameOption(IntEnum):

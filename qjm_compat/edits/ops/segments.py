@@ -1,4 +1,4 @@
-"""Ops of the edit log itself: start and end of a segment, and the counters behind ids."""
+"""Ops of the edit log itself: start and end of a segment, and the counters from which ids are allocated."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AllocateBlockId(EditOp):
 
 @edit_op(41, "OP_ROLLING_UPGRADE_START")
 class RollingUpgradeStart(EditOp):
-    """Starts a rolling upgrade, which can be rolled back to here."""
+    """Starts a rolling upgrade, which can be rolled back to this point."""
 
     started_ms: I64
 

@@ -41,7 +41,7 @@ class RemoteAcceptor:
     """One JournalNode of a journal. `peers` are all its nodes by name, because a copy is requested by the URL of its
     source.
 
-    Belongs to its event loop. Connects on the first call, and again after the connection was lost.
+    Belongs to its event loop. Connects on the first call, and reconnects after the connection was lost.
     """
 
     def __init__(self, address: str, journal_id: str, peers: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ class RemoteAcceptor:
         self._turns = asyncio.Lock()
 
     async def call(self, request: Request[R]) -> R:
-        """Makes the request's RPC. Raises JournalError."""
+        """Sends the request as an RPC. Raises JournalError."""
         if isinstance(request, GetStorageInfo):
             return cast("R", await self._storage_info())
         if isinstance(request, NewEpoch):
@@ -91,7 +91,7 @@ class RemoteAcceptor:
         return await read_file(url, start_txid, from_txid, in_progress=in_progress_ok)
 
     async def url(self, start_txid: int, *, in_progress_ok: bool = True) -> str:
-        """The URL of this node's copy of a segment."""
+        """Returns the URL of this node's copy of a segment."""
         if not self._http_port:
             await self._find_pages()
         host = self.name.rpartition(":")[0]
@@ -111,7 +111,7 @@ class RemoteAcceptor:
         await self._client.close()
 
     async def _journaled_edits(self, message: pb.GetJournaledEdits, since_txid: int) -> JournaledEdits:
-        """Edits from the node's cache. Nodes of version 2.7 have none."""
+        """Returns edits from the node's cache. Nodes of version 2.7 have no cache."""
         try:
             answer = await self._client.call("getJournaledEdits", message, pb.JournaledEditsReply)
         except NoSuchMethod as error:

@@ -58,7 +58,7 @@ _BY_JAVA_CLASS: dict[str, type[JournalError]] = {one.java_class: one for one in 
 
 
 def error_named(java_class: str, message: str, own_class: str = "") -> JournalError:
-    """The error for a Hadoop class. `own_class` is the class that our own nodes name."""
+    """Returns the error for a Hadoop class. `own_class` is the class named by our own nodes."""
     said = message.partition("\n\tat ")[0][:SAID_CHARACTERS_MAX].removeprefix(f"{java_class}: ")
     ours = getattr(errors, own_class, None) if own_class.isidentifier() else None
     if isinstance(ours, type) and issubclass(ours, JournalError):
@@ -72,7 +72,7 @@ def error_named(java_class: str, message: str, own_class: str = "") -> JournalEr
 
 
 def _saying(kind: type[JournalError], said: str) -> JournalError:
-    """An error with the node's message, bypassing its constructor."""
+    """Creates an error with the node's message, bypassing its constructor."""
     error = kind.__new__(kind, said)
     if isinstance(error, EditsNotCached):
         error.missing_txns = 0
@@ -106,7 +106,7 @@ class NodeClient:
     async def call(
         self, method: str, message: Message, reply: type[M], protocol: str = JOURNAL_PROTOCOL
     ) -> M:
-        """Makes a call. Raises the node's error, or JournalUnavailable without an answer."""
+        """Makes a call. Raises the node's error, or JournalUnavailable if it does not answer."""
         number = next(self._numbers)
         answer: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
         header = pb.CallHeader(method=method, protocol=protocol, version=PROTOCOL_VERSION)

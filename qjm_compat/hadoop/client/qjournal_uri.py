@@ -10,7 +10,7 @@ NODES_MAX = 99
 
 
 def parse(uri: str) -> tuple[tuple[str, ...], str]:
-    """Returns addresses and journal id. Raises BadRequest."""
+    """Returns the addresses and the journal id. Raises BadRequest."""
     places, slash, journal_id = uri.removeprefix(SCHEME).partition("/")
     addresses = tuple(places.split(";"))
     journal_id = journal_id.partition("?")[0].rstrip("/")

@@ -48,7 +48,8 @@ class Beans:
         self._version = f"bookledger {_version()}"
 
     def found(self, query: str) -> list[dict[str, Any]]:
-        """The beans whose names match a `qry`, a pattern like that of Java's ObjectName; all beans if it is empty."""
+        """Returns the beans whose names match a `qry`, a pattern like that of Java's ObjectName; all beans if it is
+        empty."""
         return [bean for bean in self._all() if not query or _matches(query, bean["name"])]
 
     def _all(self) -> Iterator[dict[str, Any]]:
@@ -98,7 +99,7 @@ class Beans:
 def _version() -> str:
     try:
         return version("bookledger")
-    except PackageNotFoundError:  # run from a checkout that is not installed
+    except PackageNotFoundError:  # running from a checkout that is not installed
         return "unknown"
 
 
@@ -107,7 +108,7 @@ def _named(name: str) -> dict[str, Any]:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Whether a name such as `Hadoop:service=JournalNode,name=Journal-ns1` matches; `*` and `?` are wildcards."""
+    """Returns whether a name like `Hadoop:service=JournalNode,name=Journal-ns1` matches; `*`, `?` are wildcards."""
     domain, _, wanted = pattern.partition(":")
     own_domain, _, own = name.partition(":")
     if not _is_like(own_domain, domain):
@@ -125,7 +126,7 @@ def _is_like(text: str, pattern: str) -> bool:
 
 
 def _storage_info(storage: JournalStorage) -> str:
-    """Storage info as Hadoop prints it: a Java map, in that map's order."""
+    """Formats storage info as Hadoop prints it: a Java map, in that map's order."""
     return (
         f"{{ClusterId={storage.cluster_id}, CreationTime={storage.c_time}, "
         f"NamespaceId={storage.namespace_id}, LayoutVersion={storage.layout_version}}}"
@@ -165,7 +166,7 @@ class JournalNodeMetrics(Collector):
 
 
 def journals_of(node: JournalNode) -> Iterator[tuple[str, Any]]:
-    """The node's known journals, by name."""
+    """Yields the node's journals by name, except unknown ones (`Journal.is_unknown`)."""
     for journal_id, journal in sorted(node.journals.items()):
         if not journal.is_unknown:
             yield journal_id, journal

@@ -31,8 +31,8 @@ STEP = "  "
 
 
 def spelled(value: Any, indent: str = "") -> str:
-    """Formats like Jackson's default pretty printer: arrays stay on their line, and each field of an object has its
-    own."""
+    """Formats like Jackson's default pretty printer: arrays stay on one line, and each field of an object gets
+    its own line."""
     if isinstance(value, dict):
         inner = indent + STEP
         fields = [f"{inner}{json.dumps(name)} : {spelled(one, inner)}" for name, one in value.items()]
@@ -45,14 +45,14 @@ def spelled(value: Any, indent: str = "") -> str:
 TXID_MAX = 2**63 - 2
 
 HELD_BYTES_MAX = 8 * 1024 * 1024
-"""The bytes of a segment that are held while it is sent, at most `transfers_max` times; a larger one is read twice."""
+"""The most bytes of a segment held while it is sent, at most `transfers_max` times; a larger one is read twice."""
 
 PIECE_SECONDS_MAX = 60.0
 """How long a reader of a segment may take to receive one batch: the time that stock readers wait for one."""
 
 SEGMENT_BYTES_PER_SECOND_MIN = 64 * 1024
-"""The least rate at which a reader must receive a segment, beside PIECE_SECONDS_MAX, so that none keeps its slot for
-ever."""
+"""The lowest rate at which a reader must receive a segment, in addition to PIECE_SECONDS_MAX, so that no reader keeps
+its slot forever."""
 
 log = logging.getLogger(__name__)
 
@@ -148,7 +148,8 @@ class NodePages:
 
 
 async def measured(journal: Journal, start_txid: int, *, in_progress_ok: bool, held_bytes_max: int) -> File:
-    """The length and digest of a segment as it is now. A segment in progress ends with the edits that are on disk.
+    """Returns the length and digest of a segment as it is now. A segment in progress ends with the edits that are on
+    disk.
 
     Raises SegmentUnreadable if the segment does not exist.
     """

@@ -41,7 +41,7 @@ class MeanTime:
         self._seconds += seconds
 
     def millis(self, now: float) -> float:
-        """The mean of the last complete interval with calls; during the first interval, the mean so far."""
+        """Returns the mean of the last complete interval that had calls; during the first interval, the mean so far."""
         self._turn(now)
         return self._last_millis or self._mean_millis()
 
@@ -68,7 +68,7 @@ class CallTimes:
 
 
 REMEMBERED_MAX = 1024
-"""Calls whose replies are kept, for all clients together. Such replies have some dozens of bytes."""
+"""The most calls whose replies are kept, for all clients in total. Such a reply has a few dozen bytes."""
 
 Reply = Callable[[bytes], None]
 
@@ -80,7 +80,7 @@ class Retries:
         self._answers: OrderedDict[tuple[bytes, int], bytes | list[Reply]] = OrderedDict()
 
     def is_answered(self, caller: Caller, reply: Reply) -> bool:
-        """Whether the call is a retry. If so, `reply` is called now, or when the first call is answered."""
+        """Returns whether the call is a retry. If so, `reply` is called now, or when the first call is answered."""
         if caller.retry_count <= 0:
             return False
         found = self._answers.get((caller.client_id, caller.call_id))
@@ -127,7 +127,7 @@ class CallDispatcher:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, call: Call, reply: Reply, queued_seconds: float = 0.0) -> None:
-        """Answers a call, now or later, through `reply`. Raises BadRpcFrame if it is not a call."""
+        """Answers a call, now or later, through `reply`. Raises BadRpcFrame if the frame is not a call."""
         caller = call.caller
         try:
             protocol, name, data = method_of(call)

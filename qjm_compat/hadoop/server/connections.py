@@ -47,16 +47,18 @@ from .call_dispatcher import CallDispatcher
 from .load_shedding import LoadShedding
 
 STRANGER_FRAME_BYTES_MAX = 64 * 1024
-"""The largest frame before the connection's context, when the peer is not identified yet."""
+"""The largest frame accepted before the connection's context, while the peer is not identified yet."""
 
 STRANGERS_MAX = 256
-"""The most unidentified connections. Beyond it the oldest is closed, if it had a second to identify itself."""
+"""The most unidentified connections. Beyond it, the oldest is closed if it has had a second to identify itself."""
 
 CALLS_A_CONNECTION_MAX = 64
-"""Calls of one connection in flight. Beyond it nothing is read from the connection until some are answered."""
+"""The most calls of one connection in flight. Beyond it, nothing is read from the connection until some are answered.
+"""
 
 REPLIES_BYTES_MAX = 16 * 1024 * 1024
-"""Bytes of answers that one peer has not received. Beyond it nothing is read from the peer until it receives some."""
+"""The most bytes of answers that one peer has not received. Beyond it, nothing is read from the peer until it receives
+some."""
 
 GREETING_SECONDS_MAX = 10.0
 """How long a peer may take to identify itself; stock clients do so at once."""
@@ -71,10 +73,11 @@ IDLE_SECONDS_MAX = 600.0
 """How long a connection may be silent; stock clients close theirs after ten seconds."""
 
 LINGER_SECONDS_MAX = 1.0
-"""How long a refused peer may continue to send after it was sent the reason."""
+"""How long a refused peer may continue to send after it has been sent the reason."""
 
 ENDING_MAX = 64
-"""Refused peers that linger at a time, for lack of slots; beyond it they are closed, and may not read the reason."""
+"""The most refused peers that linger at a time, for lack of slots; any more are closed at once, and may not receive the
+reason."""
 
 LOOK_SECONDS = 1.0
 """How often time limits are checked."""
@@ -130,7 +133,7 @@ class RpcServer:
 
 
 class PeerConnection(asyncio.Protocol):
-    """One peer's connection: handshake, context, then calls. Sends replies as they come, in any order."""
+    """One peer's connection: handshake, context, then calls. Sends replies as they become ready, in any order."""
 
     def __init__(self, server: RpcServer) -> None:
         self.frames = RpcFrameReader(STRANGER_FRAME_BYTES_MAX)
@@ -150,7 +153,7 @@ class PeerConnection(asyncio.Protocol):
     # --- events of the transport ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport is no instance of it
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport is not an instance of it
         visitor = self._server.table.enter(address_of(transport), self.cut)
         if isinstance(visitor, str):
             self.refuse(f"{visitor}: try again later")
@@ -199,12 +202,13 @@ class PeerConnection(asyncio.Protocol):
         return self._called_bytes
 
     def _relieve(self) -> None:
-        """Enforces the memory limit. Skips small amounts, so that a flood of small calls does not pay for each."""
+        """Enforces the memory limit. Skips small amounts, so that a flood of small calls does not incur the cost for
+        each one."""
         if self.held_bytes + self._called_bytes > STRANGER_FRAME_BYTES_MAX:
             self._server.load.relieve(self._server.connections)
 
     def look(self, now: float) -> None:
-        """Cuts a peer that exceeds a time limit. Starts calls that waited for those of other connections."""
+        """Cuts off a peer that exceeds a time limit. Starts calls that waited for those of other connections."""
         if self._ended is not None:
             if now - self._ended > LINGER_SECONDS_MAX:
                 self.cut("it did not close after the last answer")
@@ -228,7 +232,7 @@ class PeerConnection(asyncio.Protocol):
             self._transport.abort()
 
     def refuse(self, why: str) -> None:
-        """Closes the connection with the reason, if the peer receives that at once."""
+        """Closes the connection, and sends the reason if the peer can receive it at once."""
         self._end(fatal(why, DETAIL_UNKNOWN), why)
         if self._transport is not None and self._transport.get_write_buffer_size():
             self._transport.abort()
@@ -243,7 +247,7 @@ class PeerConnection(asyncio.Protocol):
 
     def _linger(self, transport: asyncio.Transport) -> None:
         """Closes once the peer has closed its side. With unread input, the kernel would reset the connection instead,
-        and the peer would not read the last answer. Drops all input meanwhile."""
+        and the peer would not receive the last answer. Drops all input in the meantime."""
         has_no_place = self._visitor is None and len(self._server.ending) >= ENDING_MAX
         if has_no_place or transport.is_closing():
             transport.close()
@@ -285,7 +289,7 @@ class PeerConnection(asyncio.Protocol):
         self._begin_waiting()
 
     def _greet(self) -> bool:
-        """Whether the first bytes have arrived and are valid."""
+        """Returns whether the first bytes have arrived and are valid."""
         if self.frames.buffered_bytes < PREAMBLE_BYTES:
             return False
         preamble = self.frames.take(PREAMBLE_BYTES) or b""

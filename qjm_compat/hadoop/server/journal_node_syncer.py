@@ -1,7 +1,7 @@
 """Syncs a JournalNode's journals from the other acceptors in the same metadata, like Hadoop's JournalNodeSyncer.
 
-The others need not be alive, because their segments are ledgers. Stock JournalNodes, and nodes with other metadata, are
-not visible from here; `bookledger journal sync` takes the metadata of each acceptor.
+The other acceptors' daemons need not be alive, because the segments are ledgers. Stock JournalNodes, and nodes with
+other metadata, are not visible from here; `bookledger journal sync` takes the metadata of each acceptor.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class NodeSync:
             self.background.start()
 
     async def _all(self) -> dict[str, JournalSyncer]:
-        """Syncers of the journals that this acceptor shares with others. Raises JournalUnavailable."""
+        """Returns the syncers of the journals that this acceptor shares with others. Raises JournalUnavailable."""
         found: dict[str, JournalSyncer] = {}
         before, self._syncers = self._syncers, {}
         for journal_id, names in (await self._node.acceptors()).items():

@@ -12,7 +12,7 @@ from ..errors import NameInUse
 
 
 class NameLease(HeldName):
-    """The name of one daemon. If another daemon has the name by now, that one is alive, and this one ends at once."""
+    """The name of one daemon. If another daemon has taken it, that daemon is alive, and this one ends at once."""
 
     leases_to_wait_again = 0
 

@@ -1,4 +1,4 @@
-"""Load shedding across a port's connections: bounds calls and bytes, and ends the connection that holds the most."""
+"""Load shedding across a port's connections: bounds calls and bytes, and closes the connection that holds the most."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Protocol
 from ..node_limits import NodeLimits
 
 CALLS_MAX = 128
-"""Calls of all connections in flight. Above it, a connection may start a call only if it has none in flight."""
+"""The most calls in flight of all connections. Beyond it, a connection may start a call only if it has none in flight.
+"""
 
 LEFT_BEHIND_MAX = 1024
-"""Calls in flight above CALLS_MAX: those of closed connections, and one for each open one."""
+"""The most calls in flight above CALLS_MAX: those of closed connections, and one for each open connection."""
 
 
 class Holder(Protocol):
@@ -41,16 +42,16 @@ class LoadShedding:
         self.calls_bytes = 0
 
     def count(self, calls: int, size_bytes: int) -> None:
-        """Adds to the calls in flight, or subtracts. Calls of closed connections continue, and count too."""
+        """Adds to, or subtracts from, the calls in flight. Calls of closed connections continue, and count too."""
         self.calls += calls
         self.calls_bytes += size_bytes
 
     def may_begin(self, under_way: int) -> bool:
-        """Whether a connection with this many calls in flight may start another one."""
+        """Returns whether a connection with this many calls in flight may start another one."""
         return self.calls < CALLS_MAX + (LEFT_BEHIND_MAX if under_way == 0 else 0)
 
     def relieve(self, holders: Iterable[Holder]) -> None:
-        """Ends the connection that holds the most, if all together hold too much."""
+        """Closes the connection that holds the most, if the connections hold too much in total."""
         everybody = list(holders)
         held = self.calls_bytes + sum(one.held_bytes for one in everybody)
         limit = self._limits.buffered_bytes_max

@@ -68,7 +68,8 @@ class JournalNode:
         self.journals.clear()
 
     async def peer_addresses(self) -> list[Address]:
-        """HTTP addresses of the nodes to copy from: configured ones, and those alive in the same metadata."""
+        """Returns HTTP addresses of the nodes to copy from: configured ones, and those that are alive in the same
+        metadata."""
         found = list(self._peers)
         with metadata_errors():
             async for item in list_all(self._store, keys.JOURNAL_NODES):

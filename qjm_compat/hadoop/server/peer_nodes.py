@@ -35,8 +35,8 @@ AddressesOf = Callable[[], Awaitable[list[Address]]]
 
 
 class PeersByUrl(Mapping[str, SegmentReader]):
-    """Segment readers by a writer's URL, restricted to peers, so that no writer can make this daemon read from
-    elsewhere."""
+    """Segment readers by the URL that a writer gives, restricted to peers, so that no writer can make this daemon read
+    from elsewhere."""
 
     def __init__(self, journal_id: str, addresses_of: AddressesOf) -> None:
         self._journal_id = journal_id
@@ -56,7 +56,7 @@ class PeersByUrl(Mapping[str, SegmentReader]):
 
 
 class PeerSegment:
-    """The segment at a URL. It is read only if the URL is a peer's, and for this journal."""
+    """The segment at a URL. It is read only if the URL is a peer's and names this journal."""
 
     def __init__(self, url: str, journal_id: str, addresses_of: AddressesOf) -> None:
         self._text = url
@@ -98,7 +98,7 @@ class PeerSegment:
 
 
 async def resolved(host: str) -> frozenset[str]:
-    """The addresses of a host; none if it cannot be resolved."""
+    """Returns the addresses of a host; none if it cannot be resolved."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:

@@ -77,7 +77,7 @@ def call_in(frame: bytes | memoryview) -> Call:
 
 
 def method_of(call: Call) -> tuple[str, str, bytes]:
-    """Decodes protocol, method and message of a call. Raises BadRpcFrame, VersionMismatch."""
+    """Decodes the protocol, method and message of a call. Raises BadRpcFrame, VersionMismatch."""
     if len(call.parts) != 2:
         raise BadRpcFrame(
             f"a call has a header and a message after the first header, not {len(call.parts)} parts"
@@ -122,7 +122,7 @@ def fatal(error: str, detail: int) -> bytes:
 
 
 def sasl_not_needed() -> bytes:
-    """The reply to a client that wants to negotiate: it continues without."""
+    """Encodes the reply to a client that wants to negotiate: it continues without negotiation."""
     header = pb.ResponseHeader(
         call_id=SASL_CALL & 0xFFFFFFFF, status=SUCCESS, ipc_version=IPC_VERSION, client_id=b"", retry_count=-1
     )
@@ -130,7 +130,7 @@ def sasl_not_needed() -> bytes:
 
 
 def old_version_refusal(version: int) -> bytes:
-    """The refusal for clients before version 9, in their format: call id, status, two texts."""
+    """Encodes the refusal for clients before version 9, in their format: call id, status, two texts."""
     texts = (
         "org.apache.hadoop.ipc.RPC$VersionMismatch",
         f"Server IPC version {IPC_VERSION} cannot communicate with client version {version}",

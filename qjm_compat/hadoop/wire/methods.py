@@ -30,8 +30,8 @@ class NodeAddress:
 
 @dataclass(frozen=True)
 class Method:
-    """One method. `answer`: the field of the reply that has the answer, or the type of the complete reply; None for no
-    answer."""
+    """One method. `answer`: the field of the reply that contains the answer, or the type of the complete reply; None if
+    there is no answer."""
 
     name: str
     kind: type[requests.Request[Any]]
@@ -52,8 +52,8 @@ class Method:
         return message
 
     def request_of(self, message: Message, client_id: bytes) -> requests.Request[Any]:
-        """The request in the message. A NameNode has one client id for all its calls, and does not name its epoch in
-        upgrades and discards."""
+        """Decodes the request in the message. A NameNode has one client id for all its calls, and does not name its
+        epoch in upgrades and discards."""
         request: requests.Request[Any] = self._decode(
             message, {"owner": client_id} if self._has_owner else {}
         )
@@ -79,7 +79,7 @@ class Method:
     # --- of its client ----------------------------------------------------------------------------------
 
     def message_of(self, journal_id: str, request: requests.Request[Any]) -> Any:
-        """Encodes the message. Raises ValueError for a number that it cannot carry."""
+        """Encodes the message. Raises ValueError for a number that does not fit."""
         fields = fields_of(request, self.message)
         named = fields["info"] if isinstance(request, requests.WriterRequest) else fields
         named["journal_id"] = {"identifier": journal_id}

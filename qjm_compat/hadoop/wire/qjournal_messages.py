@@ -39,10 +39,10 @@ UNKNOWN_TXID = INVALID_TXID & 0xFFFFFFFFFFFFFFFF
 """Hadoop's "no transaction" in an unsigned field."""
 
 TXNS_MAX = 100_000
-"""The most edits of one answer of getJournaledEdits, whatever was requested. Their bytes are bounded as well."""
+"""The most edits in one answer of getJournaledEdits, whatever was requested. Their bytes are bounded as well."""
 
 _OURS = 1001
-"""The first field number that Hadoop does not know. Such fields are omitted if they carry no information."""
+"""The first field number that Hadoop does not use. Such fields are omitted if they carry no information."""
 
 _BITS_32, _BITS_64, _SIGN_64 = 1 << 32, 1 << 64, 1 << 63
 
@@ -52,20 +52,21 @@ def signed_64(number: int) -> int:
 
 
 def journal_id_of(message: Any) -> str:
-    """The journal of a call, which is in one of two places."""
+    """Returns the journal of a call, which is in one of two fields."""
     named = message.info if "info" in message.DESCRIPTOR.fields_by_name else message
     identifier: str = named.journal_id.identifier
     return identifier
 
 
 def decoded(kind: type[T], message: Message, **also: Any) -> T:
-    """An answer from its message. A missing field, or Hadoop's "none", gets its default."""
+    """Decodes an answer from its message. A missing field, or Hadoop's "none", gets its default."""
     found: T = decoder_of(kind, type(message))(message, also)  # type: ignore[arg-type]  # classes are hashable
     return found
 
 
 def fields_of(value: Any, message: type[Message]) -> dict[str, Any]:
-    """The message fields of a request or an answer. Raises ValueError if a number exceeds Hadoop's 32 bits."""
+    """Returns the message fields of a request or an answer. Raises ValueError if a number does not fit in Hadoop's 32
+    bits."""
     found = {
         name: one if write is None else write(one)
         for name, write, is_ours in _writers(message)  # type: ignore[arg-type]  # classes are hashable
@@ -77,9 +78,9 @@ def fields_of(value: Any, message: type[Message]) -> dict[str, Any]:
 
 @cache
 def decoder_of(kind: Any, message: Any) -> Decoder:
-    """A function that creates a request or an answer from a message and the additional values `also`.
+    """Returns a function that creates a request or an answer from a message and the additional values `also`.
 
-    Compiled for each kind, as dataclasses compile theirs, because it runs for each batch.
+    Compiled for each kind, as dataclasses compile their methods, because it runs for each batch.
 
         lambda m, also: kind(info=read0(m.info), num_txns=m.num_txns, …, **also)
     """
@@ -107,7 +108,7 @@ def _expression(field: Any) -> str:
 
 
 def _reader(field: Any) -> Callable[[Any], Any] | None:
-    """Converts Hadoop's value to ours; None if they are equal."""
+    """Returns the conversion of Hadoop's value to ours; None if they are equal."""
     if field.message_type is not None:
         decode = decoder_of(_NESTED[field.message_type.name], getattr(pb, field.message_type.name))
         if field.is_repeated:
@@ -124,7 +125,7 @@ def _writers(message: Any) -> list[tuple[str, Callable[[Any], Any] | None, bool]
 
 
 def _writer(field: Any) -> Callable[[Any], Any] | None:
-    """Converts our value to Hadoop's; None if they are equal."""
+    """Returns the conversion of our value to Hadoop's; None if they are equal."""
     if field.message_type is not None:
         written = partial(fields_of, message=getattr(pb, field.message_type.name))
         return (lambda values: [written(one) for one in values]) if field.is_repeated else written
@@ -156,7 +157,7 @@ _NESTED: dict[str, type] = {
 
 _READ_APART: dict[type, dict[str, Callable[[Any], Any]]] = {
     AcceptRecovery: {"source": lambda message: message.from_url},
-    # NameNodes of 2.7 send no force flag: their format always wipes.
+    # NameNodes of 2.7 send no force flag: their format always discards the contents.
     Format: {"force": lambda message: not message.HasField("force") or message.force},
     GetJournaledEdits: {
         "max_txns": lambda message: min(message.max_txns, TXNS_MAX),

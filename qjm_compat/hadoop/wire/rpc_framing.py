@@ -12,7 +12,8 @@ from ..errors import BadRpcFrame
 MAGIC = b"hrpc"
 IPC_VERSION = 9
 SIMPLE, SASL = 0x00, 0xDF
-"""A client's choice of authentication: none, or SASL. The server answers the latter that none is needed."""
+"""A client's choice of authentication: none, or SASL. The server answers a client that chooses SASL that none is
+needed."""
 
 PREAMBLE_BYTES = 7
 
@@ -58,7 +59,7 @@ class RpcFrameReader:
             self._buffer = bytes(view[offset:]) + self._buffer
 
     def _end_of_frame(self, data: bytes | bytearray | memoryview, offset: int) -> int | None:
-        """The end of the frame at `offset`; None while it is incomplete."""
+        """Returns the end of the frame at `offset`; None while it is incomplete."""
         if len(data) - offset < _LENGTH.size:
             return None
         (size,) = _LENGTH.unpack_from(data, offset)
@@ -75,7 +76,7 @@ class RpcFrameReader:
         return taken
 
     def put(self, data: bytes) -> None:
-        """Buffers bytes without parsing frames. Keeps the first ones as they came, because they may be a complete
+        """Buffers bytes without parsing frames. Keeps the first ones as they arrived, because they may be a complete
         frame."""
         if not self._buffer:
             self._buffer = data
@@ -101,7 +102,7 @@ def parts_of(frame: bytes | memoryview) -> list[bytes]:
 
 
 def frame_of(parts: Iterable[bytes]) -> bytes:
-    """Joins messages into a frame, with its length before it."""
+    """Joins messages into a frame, preceded by its length."""
     joined: list[bytes] = [b""]
     for part in parts:
         joined += (write_varint(len(part)), part)

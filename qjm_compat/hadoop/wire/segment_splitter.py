@@ -1,4 +1,4 @@
-"""Splits a segment file from Hadoop into batches while it is received: header, op frames, perhaps padding."""
+"""Splits a segment file from Hadoop into batches while it is received: header, op frames, and possibly padding."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SegmentCutter:
         return Batch(first, count, records, None, self.writer_epoch) if count else None
 
     def _is_whole(self, offset: int) -> bool:
-        """Whether all bytes of the op there have arrived, or its length is invalid."""
+        """Returns whether all bytes of the op at `offset` have arrived, or its length is invalid."""
         left = len(self._rest) - offset
         if left < _LENGTH_BYTES_END or self._rest[offset] == TERMINATOR:
             return False

@@ -1,4 +1,4 @@
-"""Checks one acceptor on its own: its state, its records, and its ledgers."""
+"""Checks a single acceptor: its state, its records, and its ledgers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from .journal_findings import CopyFound, JournalFindings
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:
-    """One sentence for each impossible state, and for each state that must not last."""
+    """Yields one sentence for each impossible state, and for each state that must not last."""
     yield from _epochs(seen)
     yield from _segments(seen)
     yield from _last_finalized(seen)
@@ -73,14 +73,14 @@ def _segments(seen: AcceptorSeen) -> Iterator[str]:
 
 
 def _last_finalized(seen: AcceptorSeen) -> Iterator[str]:
-    """The segment that was finalized here last must be here until it is purged."""
+    """Checks that the segment finalized here last is still here, unless it was purged."""
     start_txid = seen.state.last_finalized_start
     if start_txid >= max(1, seen.state.purged_below) and not seen.has_final(start_txid):
         yield f"segment {start_txid} was finalized last, and is missing"
 
 
 def _accepted(seen: AcceptorSeen) -> Iterator[str]:
-    """An accepted segment must be here, because the choice and the ledger that holds it change together."""
+    """Checks that each accepted segment is here, because the choice and the ledger that holds it change together."""
     ends = {segment.start_txid: segment.end_txid for segment in seen.state.segments}
     ends |= {record.start_txid: record.end_txid for record in seen.finalized}
     for accepted in seen.state.accepted:
@@ -94,7 +94,7 @@ def _accepted(seen: AcceptorSeen) -> Iterator[str]:
 
 
 def _behind(seen: AcceptorSeen) -> Iterator[str]:
-    """An acceptor that joined during a segment does not vote on it."""
+    """Reports an acceptor that joined during a segment and does not vote on it."""
     if is_behind(seen.state, (record.start_txid for record in seen.finalized)):
         yield (
             f"it joined while segment {seen.state.joined_behind} was in progress, and does not vote on it: replace no "
@@ -107,7 +107,7 @@ DIGEST_BYTES = 16
 
 @dataclass(slots=True)
 class _Read:
-    """The part of a segment that was read so far."""
+    """The part of a segment that has been read."""
 
     next_txid: int
     digest: hashlib.blake2b
@@ -207,7 +207,7 @@ class AcceptorCheck:
     def _note_copy(self, segment: SegmentRecord, read: _Read, *, whole: bool) -> None:
         end = segment.end_txid if segment.end_txid is not None else read.next_txid - 1
         if end < segment.start_txid:
-            return  # nothing was written to it yet
+            return  # nothing has been written to it yet
         self._found.copies.append(
             CopyFound(
                 self._seen.name,

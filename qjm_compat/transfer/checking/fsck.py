@@ -1,8 +1,8 @@
 """Checks that a journal is complete: reads every copy of every segment, without fencing or disturbing a writer.
 
-Three rounds: each acceptor on its own (`acceptor_check`), the acceptors against each other (`agreement`), and orphaned
-ledgers. A writer or a purge may be active meanwhile, so a problem counts only if the acceptors did not change while
-they were checked.
+Checks in three rounds: each acceptor individually (`acceptor_check`), the acceptors against each other (`agreement`),
+and orphaned ledgers. A writer or a purge may be active in the meantime, so a problem counts only if the acceptors did
+not change while they were checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .journal_findings import JournalFindings
 from .orphans import ORPHAN_AGE_SECONDS, find_orphans
 
 ROUNDS_MAX = 3
-"""The number of attempts to check a journal that changes meanwhile and seems to have problems."""
+"""The most attempts to check a journal that changes in the meantime and seems to have problems."""
 
 OnBytes = Callable[[int], None]
 
@@ -35,7 +35,7 @@ async def check_journal(
 ) -> JournalFindings:
     """Reads the complete journal and reports its problems. `deep` decodes every op as well.
 
-    Raises TransferRefused if no acceptor is formatted, JournalUnavailable if the metadata fails meanwhile.
+    Raises TransferRefused if no acceptor is formatted, JournalUnavailable if the metadata fails in the meantime.
     """
     for _ in range(ROUNDS_MAX):
         seen, silent = await inspector.look_at_those_that_answer()

@@ -36,7 +36,7 @@ class CopyFound:
 
 @dataclass(slots=True)
 class JournalFindings:
-    """`ops` and `bytes` were read, of all copies together. `notes` are not problems, but useful to know.
+    """`ops` and `bytes` were read, of all copies in total. `notes` are not problems, but useful to know.
 
     `purged_below`: every acceptor was asked to purge the segments that end before it. `lost_copies`: acceptors and
     first txids of copies whose ledgers are missing; each is also a separate problem. `orphans_seen_at`: the time, by
@@ -69,7 +69,8 @@ class JournalFindings:
         return len(self.problems) - len(self.orphans)
 
     def lacks(self, first_txid: int, last_txid: int) -> int | None:
-        """The first of these txids that no finalized segment has and that was not purged; None if there is none."""
+        """Returns the first of these txids that no finalized segment has and that was not purged; None if there is
+        none."""
         next_txid = max(first_txid, self.purged_below)
         for copy in sorted(self.copies, key=lambda copy: copy.first_txid):
             if copy.finalized and copy.digest is not None and copy.first_txid <= next_txid:
@@ -79,7 +80,7 @@ class JournalFindings:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A ledger whose metadata names the journal, and to which nothing refers."""
+    """A ledger whose metadata names the journal and to which nothing refers."""
 
     ledger_id: int
     metadata_uri: str

@@ -1,7 +1,7 @@
 """Finds and deletes orphans: a journal's ledgers that nothing refers to, left by a crash between two steps.
 
-The time in a ledger's record, which a wrong clock may have written, decides whether it is reported. It is deleted only
-if this process has seen for as long, by its own monotonic clock, that nothing refers to it.
+The time in a ledger's record, which a wrong clock may have written, decides whether the ledger is reported. It is
+deleted only if this process has observed for the same time, by its own monotonic clock, that nothing refers to it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from ..inspection.inspector import JournalInspector
 from .journal_findings import JournalFindings, Orphan
 
 ORPHAN_AGE_SECONDS = 3600.0
-"""The age of orphans. A ledger is created before anything refers to it, and a copy is written in between; both end long
-before this age."""
+"""The minimum age of an orphan. A ledger is created before anything refers to it, and a copy is written in between;
+both end long before this age."""
 
 
 @dataclass(slots=True)
@@ -44,15 +44,15 @@ class Deleted:
 async def find_orphans(
     inspector: JournalInspector, uri: str, found: JournalFindings, age_seconds: float
 ) -> list[Orphan]:
-    """The orphans of one cluster that are older than `age_seconds`, and the edits in each that `found` lacks.
+    """Returns the orphans of one cluster that are older than `age_seconds`, and the edits in each that `found` lacks.
 
-    Raises JournalUnavailable if not all of the cluster's acceptors can be read, because a ledger that they need is no
-    orphan.
+    Raises JournalUnavailable if not all of the cluster's acceptors can be read, because a ledger that they need is not
+    an orphan.
     """
     labelled = await _labelled(inspector, uri, age_seconds)
     acceptors = await inspector.look_at_others(
         uri
-    )  # after the listing: a ledger that is referenced by now is no orphan
+    )  # after the listing: a ledger that is referenced by now is not an orphan
     orphans = [_orphan(uri, record) for record in labelled if not _is_needed(acceptors, record.ledger_id)]
     return [replace(one, why_kept=await _why_keep(inspector, one, found)) for one in orphans]
 
@@ -72,7 +72,7 @@ async def delete_orphans(
     age_seconds: float = ORPHAN_AGE_SECONDS,
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Deleted:
-    """Deletes those orphans of a check that nothing refers to `age_seconds` later, and whose edits are all in the
+    """Deletes those orphans found by a check that nothing refers to `age_seconds` later, and whose edits are all in the
     journal or purged. Keeps those that the check would keep.
 
     Ends each ledger first, so that all of it is read. Raises TransferRefused if the check found more than orphans,
@@ -95,7 +95,7 @@ async def delete_orphans(
 
 
 def seconds_until_old(found: JournalFindings, age_seconds: float) -> float:
-    """How much longer this process must observe the orphans of its check before they may be deleted."""
+    """Returns how much longer this process must observe the check's orphans before they may be deleted."""
     return max(0.0, found.orphans_seen_at + age_seconds - time.monotonic())
 
 
@@ -117,7 +117,7 @@ async def _delete(inspector: JournalInspector, orphan: Orphan) -> bool:
 async def _why_keep(
     inspector: JournalInspector, orphan: Orphan, found: JournalFindings, *, end: bool = False
 ) -> str | None:
-    """The reason not to delete an orphan; None if all its edits are in the journal or were purged."""
+    """Returns the reason not to delete an orphan; None if all its edits are in the journal or were purged."""
     if inspector.acceptors.get(orphan.acceptor) != orphan.metadata_uri:
         return f"acceptor {orphan.acceptor} was not looked at"
     ledgers = inspector.ledgers(orphan.acceptor)

@@ -31,7 +31,7 @@ class SegmentName:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file that looks like edits, and the reason that it holds none of the journal."""
+    """A file that looks like edits, and the reason that it holds none of the journal's edits."""
 
     file: str
     why: str
@@ -39,7 +39,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryListing:
-    """The segments of a directory in order, none overlapping another, and the omitted files."""
+    """The segments of a directory in order, without overlaps, and the omitted files."""
 
     segments: tuple[SegmentName, ...]
     left_out: tuple[LeftOut, ...]
@@ -54,7 +54,8 @@ def in_progress_name(first_txid: int) -> str:
 
 
 def parsed(file: str) -> SegmentName | None:
-    """The segment of this name, None for any other file. Raises TransferRefused for an impossible name."""
+    """Parses the segment from this name; returns None for any other file. Raises TransferRefused for an impossible
+    name."""
     if found := _IN_PROGRESS.fullmatch(file):
         return SegmentName(file, int(found[1]), None)
     if not (found := _FINALIZED.fullmatch(file)):
@@ -67,7 +68,7 @@ def parsed(file: str) -> SegmentName | None:
 
 def listing(files: Iterable[str]) -> DirectoryListing:
     """Sorts a directory's files. Raises TransferRefused if two finalized segments overlap: it is unknown which one is
-    true."""
+    correct."""
     edits = sorted(file for file in files if file.startswith(PREFIX))
     found = {file: parsed(file) for file in edits}
     segments = sorted((s for s in found.values() if s is not None), key=_final_first)

@@ -20,7 +20,7 @@ PIECE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CheckedSegment:
-    """Edits that were found whole, undamaged and without a gap. `torn` describes the remains of a dead writer after
+    """Edits that were found whole, undamaged and without a gap. `torn` describes any remains of a dead writer after
     them."""
 
     first_txid: int
@@ -31,17 +31,18 @@ class CheckedSegment:
     torn: str | None = None
 
     def up_to(self, txid: int) -> CheckedSegment:
-        """The same segment up to a txid. A live writer may have added the later edits since."""
+        """Returns the same segment up to a txid. A live writer may have added the later edits since."""
         records = slice_batch(self.records, self.first_txid, txid)
         return replace(self, last_txid=txid, records=records, torn=None)
 
     def from_txid(self, txid: int) -> memoryview:
-        """The frames from this txid on."""
+        """Returns the frames from this txid on."""
         return slice_batch(self.records, txid, self.last_txid)
 
 
 def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
-    """The edits of a file; None if it is in progress and has none yet (Hadoop moves such files aside as .empty).
+    """Returns the edits of a file; None if it is in progress and has none yet (Hadoop moves such files aside as
+    .empty).
 
     A file in progress ends with its last valid op. Raises TransferRefused for damage, and if the edits do not match the
     file's name.
@@ -68,14 +69,14 @@ def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
 
 
 def is_padding(data: memoryview) -> bool:
-    """Whether there is nothing but padding: the file was allocated and never written to."""
+    """Returns whether there is nothing but padding: the file was allocated and never written to."""
     return all(
         not bytes(data[at : at + PIECE_BYTES]).strip(PADDING) for at in range(0, len(data), PIECE_BYTES)
     )
 
 
 def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator[Batch]:
-    """Verified frames cut into batches of at most `bytes_max`. A larger op is a batch of its own."""
+    """Yields verified frames in batches of at most `bytes_max`. A larger op is a batch of its own."""
     begin = offset = 0
     first = txid = first_txid
     while offset < len(records):
@@ -90,8 +91,8 @@ def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator
 
 
 def _content(path: Path, *, in_progress: bool) -> memoryview:
-    """The file's bytes, mapped into memory unless it is in progress: its writer truncates the file at the end, which a
-    mapping would not survive."""
+    """Returns the file's bytes, mapped into memory unless the file is in progress: its writer truncates it at the end,
+    which a mapping would not survive."""
     if in_progress:
         return memoryview(path.read_bytes())
     with path.open("rb") as file:

@@ -18,7 +18,8 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def read_version(folder: Path) -> NamespaceInfo | None:
-    """The namespace in VERSION, None if there is no such file. Raises TransferRefused if it lacks a field."""
+    """Returns the namespace in VERSION, None if there is no such file. Raises TransferRefused if the file lacks a
+    field."""
     path = folder / VERSION
     if path.exists() and not path.is_file():
         raise TransferRefused(f"{path} is not a regular file")
@@ -49,7 +50,7 @@ def _number(text: str, allowed: range) -> int:
 
 
 def _properties(text: str) -> list[tuple[str, str]]:
-    """Names and values as Hadoop's properties have them: one a line, `#` before a comment, `\\` before `:` and `=`."""
+    """Parses names and values of Hadoop's properties: one per line, `#` before a comment, `\\` before `:` and `=`."""
     found = []
     for line in text.splitlines():
         name, separator, value = line.strip().partition("=")

@@ -9,7 +9,8 @@ from metadata.records.journal_record import FinalizedSegment, JournalState, Segm
 
 @dataclass(frozen=True, slots=True)
 class AcceptorSeen:
-    """One acceptor at one moment. `records` are all existing ones, including segments that no longer belong to it.
+    """One acceptor at one moment. `records` are all existing records, including those of segments that no longer belong
+    to it.
 
     `unreadable` describes the problems of those that cannot be decoded.
     """
@@ -27,13 +28,13 @@ class AcceptorSeen:
 
     @property
     def latest(self) -> tuple[SegmentRecord, ...]:
-        """Segments of the state that have no record (yet)."""
+        """Segments of the state that do not have a record yet."""
         recorded = {record.ledger_id for record in self.finalized}
         return tuple(s for s in self.state.segments if s.ledger_id not in recorded)
 
     @property
     def segments(self) -> tuple[SegmentRecord, ...]:
-        """All its segments, those with their own records first."""
+        """All its segments; those that have their own records come first."""
         return (*(segment_of(record) for record in self.finalized), *self.latest)
 
     @property
@@ -46,11 +47,11 @@ class AcceptorSeen:
         return max(self.state.finalized(self.records), default=0)
 
     def has_final(self, start_txid: int) -> bool:
-        """Whether the segment that begins there is finalized here, with a record or without."""
+        """Returns whether the segment that begins at `start_txid` is finalized here, with a record or without."""
         return start_txid in self.state.finalized(self.records)
 
     def needs(self, ledger_id: int) -> bool:
-        """Whether anything here refers to a ledger, even if only to have it deleted."""
+        """Returns whether anything here refers to a ledger, even if only to have it deleted."""
         state = self.state
         states = (state, state.previous) if state.previous is not None else (state,)
         return any(record.ledger_id == ledger_id for record in self.records) or any(
@@ -60,7 +61,7 @@ class AcceptorSeen:
 
 
 def segment_of(record: FinalizedSegment) -> SegmentRecord:
-    """A finalized segment in the form of the state."""
+    """Returns a finalized segment in the form used in the state."""
     return SegmentRecord(
         record.start_txid,
         record.ledger_id,

@@ -24,7 +24,7 @@ from ...errors import JournalUnavailable
 from .acceptor_seen import AcceptorSeen
 
 LOOKS_MAX = 20
-"""The number of changes by a writer that one look at its acceptor tolerates."""
+"""The most changes by a writer that one look at its acceptor tolerates."""
 
 SEEN_SECONDS_MAX = 20.0
 SEEN_POLL_SECONDS = 0.02
@@ -34,11 +34,11 @@ LAGGARD_SECONDS_MAX = 5.0
 """How long to wait for acceptors that may be slower than a majority."""
 
 Records = tuple[tuple[FinalizedSegment, ...], tuple[str, ...]]
-"""An acceptor's decodable records, in order, and the problem of each of the others."""
+"""An acceptor's decodable records, in order, and the problem of each record that cannot be decoded."""
 
 
 def cannot_be_read(seen: AcceptorSeen) -> JournalUnavailable:
-    """The error of an acceptor with unreadable records, for callers that need all of them."""
+    """Returns the error for an acceptor with unreadable records, for callers that need all of them."""
     return JournalUnavailable(f"acceptor {seen.name} cannot be read: {seen.unreadable[0]}")
 
 
@@ -84,12 +84,12 @@ class JournalInspector:
         return self._config.password
 
     def ledgers(self, acceptor: str) -> AcceptorLedgers:
-        """The ledgers of an acceptor, for reading."""
+        """Returns the ledgers of an acceptor, for reading."""
         client = self._clients[self.acceptors[acceptor]]
         return AcceptorLedgers(client, self.journal_id, acceptor, self._config)
 
     async def look(self, acceptor: str) -> AcceptorSeen | None:
-        """An acceptor's state and records of the same moment; None if it has none."""
+        """Returns an acceptor's state and records, both from the same moment; None if it has no state."""
         seen = await self._look(acceptor)
         if seen is not None and seen.unreadable:
             raise cannot_be_read(seen)
@@ -109,7 +109,7 @@ class JournalInspector:
         raise JournalUnavailable(f"acceptor {acceptor} of journal {self.journal_id} keeps changing")
 
     async def look_at_all(self) -> dict[str, AcceptorSeen]:
-        """The acceptors that have a state."""
+        """Returns the acceptors that have a state."""
         found = {name: await self.look(name) for name in self.acceptors}
         return {name: seen for name, seen in found.items() if seen is not None}
 
@@ -130,7 +130,7 @@ class JournalInspector:
         return found, silent
 
     async def look_at_others(self, uri: str) -> list[AcceptorSeen]:
-        """All acceptors of the journal in one metadata store, requested or not, each with all its records."""
+        """Returns all acceptors of the journal in one metadata store, requested or not, each with all its records."""
         with metadata_errors():
             names = [
                 name async for journal, name in list_journals(self._store(uri)) if journal == self.journal_id
@@ -141,8 +141,8 @@ class JournalInspector:
     async def in_progress(self) -> str | None:
         """Describes the segment that a writer may be writing, if there is one.
 
-        A segment begins only when those before it are finalized at a majority. If an acceptor has an earlier one that
-        is not finalized, it is left over, and no writer writes it.
+        A segment begins only after the earlier ones are finalized at a majority. If an acceptor has an earlier segment
+        that is not finalized, it is left over, and no writer writes it.
         """
         found = await self.look_at_all()
         finalized = max((one.last_final_start for one in found.values()), default=0)
@@ -155,7 +155,7 @@ class JournalInspector:
     async def until_seen(self, start_txid: int, last_txid: int) -> None:
         """Returns when readers at a majority of the acceptors can see a segment's edits up to `last_txid`.
 
-        A ledger's writer lets readers see its last entry when it has been idle for a moment; a writer that releases the
+        A ledger's writer lets readers see its last entry once it has been idle for a moment; a writer that releases the
         ledger at once never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
         """
         needed = majority(tuple(range(len(self.acceptors)))).needed
@@ -167,7 +167,7 @@ class JournalInspector:
             await asyncio.sleep(SEEN_POLL_SECONDS)
 
     async def lacking(self, start_txid: int) -> list[str]:
-        """The acceptors that do not have a segment finalized. Those that are about to finalize it get
+        """Returns the acceptors that have not finalized a segment. Those that are about to do so get
         LAGGARD_SECONDS_MAX."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LAGGARD_SECONDS_MAX
@@ -200,7 +200,7 @@ class JournalInspector:
             return _seen(name, await journal.read_state(), records)
 
     def _store(self, uri: str) -> MetadataStore:
-        """The store with this URI. Raises JournalUnavailable if it could not be opened."""
+        """Returns the store with this URI. Raises JournalUnavailable if it could not be opened."""
         if uri in self._not_opened:
             raise self._not_opened[uri]
         return self._stores[uri]
@@ -219,7 +219,7 @@ class JournalInspector:
 
 
 async def journals_in(uri: str) -> list[tuple[str, str]]:
-    """(journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
+    """Returns (journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
     with metadata_errors():
         async with opened_store(uri) as store:
             return [found async for found in list_journals(store)]
@@ -241,7 +241,7 @@ def _seen(
 
 
 async def _records_of(store: MetadataStore, journal: JournalStore, journal_id: str, acceptor: str) -> Records:
-    """All records of an acceptor. Raises MetadataError if they cannot be listed."""
+    """Returns all records of an acceptor. Raises MetadataError if they cannot be listed."""
     try:
         return tuple([found.segment async for found in journal.list_segments()]), ()
     except BadRecord:
