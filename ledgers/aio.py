@@ -216,7 +216,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
                 raise LedgerClosed(
                     ledger_id, "it has or had a writer of its own; a ledger never has a second one"
                 )
-            # Checks password, rights and encryption key before anything is claimed.
+            # Check the password, the rights and the encryption key before anything is claimed.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):

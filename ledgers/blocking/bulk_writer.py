@@ -53,7 +53,7 @@ class AppendResult(Future[int]):
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
 
-    if not TYPE_CHECKING:  # or mypy would take every misspelt attribute for a list
+    if not TYPE_CHECKING:  # otherwise mypy would accept any misspelt attribute as a list
 
         def __getattr__(self, name: str) -> list[Any]:
             """Creates the lists of waiters and callbacks on first use. Callers hold the condition."""
@@ -74,7 +74,8 @@ class AppendResult(Future[int]):
 
     def result(self, timeout: float | None = None) -> int:
         """As `Future.result`."""
-        if self._state == FINISHED and self._exception is None:  # without the lock: as for `done`
+        # Without the lock, for the same reason as in `done`.
+        if self._state == FINISHED and self._exception is None:
             return cast(int, self._result)
         self._check_process()
         self._wait(timeout)
@@ -92,7 +93,7 @@ class AppendResult(Future[int]):
                 self._condition.wait_for(self.done, timeout)
 
     def _check_process(self) -> None:
-        if self._state != FINISHED:  # without the lock: its holder may not be in this process
+        if self._state != FINISHED:  # without the lock: after a fork its holder may not exist in this process
             self._appender.thread.check_process()
 
 
@@ -244,7 +245,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             if room.free_bytes <= 0 or not self._is_taking_due or self._twin.has_ended:
                 room.wait_while_full(self._free_bytes)
                 self._take_soon()
-            room.handed_bytes += counted  # `enter`, without the call
+            room.handed_bytes += counted  # what `enter` does, inlined
             room.free_bytes -= counted
             self._next_entry += 1
             self._handed.add(record, size_bytes, future)
@@ -318,7 +319,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
         with self._room.lock:
             handed = self._handed.take()
             self._is_taking_due = False
-        for part in handed:  # without the lock: a failed future's callbacks run here
+        for part in handed:  # without the lock: callbacks of failed futures run here
             match part:
                 case AppendRun(payloads, futures, size):
                     self._take(partial(self._twin.submit_each, payloads, size, futures), futures)

@@ -61,7 +61,7 @@ class Cursor(BlockingFacade[aio.Cursor]):
     ) -> None:
         try:
             self.close()
-        except ClientClosed:  # the client has closed it
+        except ClientClosed:  # the client has already closed the cursor
             if kind is None:
                 raise
 

@@ -64,7 +64,7 @@ class ClosedOnExit(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not self._thread.is_here:
-            return  # a forked child leaves the block; the handle is its parent's
+            return  # a forked child leaves the block; the handle belongs to the parent
         if isinstance(error, LedgerError):
             with suppress(LedgerError):  # the block already raises the error
                 self.close()

@@ -79,7 +79,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     @copy_docstring(AsyncLogWriter.append_async)
     def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> Future[int]:
-        if not fields and type(payload) is bytes:  # as nearly always: no call is made
+        if not fields and type(payload) is bytes:  # the common case, inlined for speed
             size = HEAD_BYTES + len(payload)
             if size <= self._entry_bytes_max:
                 return self._append_one(payload, size)
@@ -140,9 +140,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
                     self._room.changed.notify_all()
                 yield
         except SequenceTooOld as error:
-            self.confirmed(
-                error.last_position
-            )  # else the error would report a record that may never be stored
+            # Otherwise the error might report a record that is never stored.
+            self.confirmed(error.last_position)
             raise
 
     def _wait_for_turn(self, call: WaitingCall) -> None:

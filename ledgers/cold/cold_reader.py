@@ -93,7 +93,8 @@ class ColdReader:
                 next_entry = page.last_entry + 1
                 yield page
                 if next_entry != min(last_entry + 1, ahead[0][0] if ahead else coming):
-                    coming = next_entry  # a wrong entry: the next page begins with it, and says so
+                    # An entry is wrong: the next page begins with it and raises the error.
+                    coming = next_entry
                     await end_tasks([task for _, task in ahead])
                     ahead.clear()
         finally:

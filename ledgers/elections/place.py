@@ -90,7 +90,7 @@ class Place:
             before = queue.before(self.candidate)
             if before is None:
                 return True
-            with suppress(TimeoutError, WatchCompacted):  # then it looks again
+            with suppress(TimeoutError, WatchCompacted):  # read the queue again
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._candidates.gone(before, queue.revision)
 

@@ -111,7 +111,8 @@ class Log:
             writer = await take_over(self._cluster, chain, self._ledgers, who, term, known=self._known)
         self._writers.add(writer)
         self._chain.take(chain.found)
-        self._cleaning.start(chain, self._cluster.who)  # the former writer may have left some
+        # The former writer may not have deleted all truncated ledgers.
+        self._cleaning.start(chain, self._cluster.who)
         return writer
 
     # --- reading ------------------------------------------------------------------------------------

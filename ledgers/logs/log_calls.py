@@ -63,10 +63,10 @@ class LogCalls:
         return self._log(await self._made(record), password)
 
     async def new(self, name: str, settings: LogSettings, password: bytes, retention: Retention) -> LogRecord:
-        """Returns the record of a log that this client may create, with a new identity. Raises the errors of `create`.
-        """
+        """Returns the record of a log that this client may create, with a new identity. Raises the errors of
+        `create`."""
         keys.check_name(name)
-        # Raises for settings that no ledger can have.
+        # Raises ValueError for settings that no ledger can have.
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
         check_may_change(self._cluster)
         with metadata_errors():
@@ -89,8 +89,8 @@ class LogCalls:
         return found
 
     async def settle(self, model: LogRecord, member: SetMember, password: bytes) -> None:
-        """Creates a log of a set, or applies the set's settings to it. Raises LogExists if any other log has its name.
-        """
+        """Creates a log of a set, or applies the set's settings to it. Raises LogExists if any other log has its
+        name."""
         name = log_name(model.name, member.number)
         found = await self.check_name(name, member.log_set)
         if found is None:
@@ -137,7 +137,7 @@ class LogCalls:
 
         def renamed(record: LogRecord) -> LogRecord:
             if record.next_name != new_name:
-                raise LogExists(new_name)  # another client was faster
+                raise LogExists(new_name)  # another client has begun to rename it to another name
             return record.named()
 
         await chain.change(_of(name, renamed))
@@ -228,7 +228,7 @@ class LogCalls:
         fork = LogChain(self._logs, made)
         try:
             await fork.change(_unheld)
-        except NoSuchLog:  # another client deleted it before the logs that it shares with knew of it
+        except NoSuchLog:  # another client deleted it before the logs it shares with recorded it
             await release(self._logs, made.record.given_up())
         else:
             await delete_all(self._logs, fork.found, ledgers)
@@ -239,7 +239,7 @@ class LogCalls:
         for found in await self._all_forks(of):
             if found.record.name != of.name or found.record.created_ms > oldest_ms:
                 continue
-            if found.record.deleted:  # but not completely
+            if found.record.deleted:  # not completely: its record is still there
                 await delete_all(self._logs, found, ledgers)
             elif not await self._is_named(found.record):
                 await self._delete_fork(found, ledgers)

@@ -79,8 +79,8 @@ def check_not_restored(record: LogRecord) -> LogRecord:
 
 @asynccontextmanager
 async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[None]:
-    """Raises LogFenced instead of NoSuchLedger if a later writer has taken the log over and dropped an empty segment.
-    """
+    """Raises LogFenced instead of NoSuchLedger if a later writer has taken the log over and dropped an empty
+    segment."""
     try:
         yield
     except NoSuchLedger:
@@ -115,8 +115,8 @@ def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
     def join(record: LogRecord) -> LogRecord:
         last = record.last
         if begun is not None and last is not None and last.ledger_id == begun:
-            return record  # done, and its answer was lost
-        next_us = record.time_us  # if it was recovered, or has left the record
+            return record  # an earlier attempt succeeded, but its answer was lost
+        next_us = record.time_us  # if the tail was recovered, or is no longer in the record
         if last is not None and last.ledger_id == tail.ledger_id and not last.is_ended:
             record = record.ended(last.ended(tail.end_position, tail.ended_us, tail.length_bytes))
             next_us = tail.next_us

@@ -66,7 +66,7 @@ class RecordWatch:
         try:
             async with aclosing(changes) as versions:
                 async for _ in versions:
-                    self._changed.set()  # the reader reads it itself
+                    self._changed.set()  # the reader then reads the record itself
         except MetadataError as error:
             log.info(
                 "the record of log %r is read every %g s instead of watched: %s",
@@ -93,8 +93,8 @@ class LogSegmentReader:
         that time, nothing past this end was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
-        # A fork shares a ledger up to a confirmed position: it may go on after that, and still be open (rule
-        # L13).
+        # A fork shares a ledger up to a confirmed position: the ledger may continue after that, and may still be open
+        # (rule L13).
         reader.is_confirmed(self._entry(segment.end_position or known_end) - 1)
 
     @property
@@ -174,14 +174,14 @@ class LogReader:
         """
         if position > self._known.position:
             await self.end()
-        may_grow = self._chain.record.end_position is None  # else there is no writer that has confirmed more
+        may_grow = self._chain.record.end_position is None  # otherwise no writer has confirmed more
         if position > self._known.position and may_grow:
             try:
                 async with aclosing(self.tail(position - 1, CATCH_UP_SECONDS_MAX)) as batches:
                     async for _ in batches:
                         break
             except LedgerError:
-                if position > self._known.position:  # else the position exists, and only cannot be read
+                if position > self._known.position:  # otherwise the position exists but cannot be read
                     raise
             else:
                 await self.end()
@@ -236,10 +236,10 @@ class LogReader:
                             yield batch
                             self._check_left(position)
                             patience.begin()
-                except NoSuchEntry:  # the segment ended before it came to a position that is still to come
+                except NoSuchEntry:  # the segment ended before this position, which a later segment will hold
                     if opened.segment.is_ended or not opened.is_closed:
                         raise
-                except NoSuchLedger:  # its reader missed that it ended, empty, before it was dropped
+                except NoSuchLedger:  # the segment ended empty and was dropped before its reader noticed
                     await self._check_dropped(opened.segment)
                     continue
                 except LedgerError:
@@ -252,8 +252,8 @@ class LogReader:
             await watch.close()
 
     async def position_at(self, time_us: int) -> int:
-        """Returns the first position whose record was appended at this time or later; the log's end if there is none.
-        """
+        """Returns the first position whose record was appended at this time or later; the log's end if there is
+        none."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             segment = await segment_at_time(self._chain, time_us)
@@ -276,8 +276,8 @@ class LogReader:
             raise LogTruncated(record.name, position, record.first_position)
 
     async def _check_left_now(self, position: int) -> None:
-        """Raises LogTruncated if the position was truncated while it was being read, whatever error the segment raised.
-        """
+        """Raises LogTruncated if the position was truncated while it was being read, whatever error the segment
+        raised."""
         await self._chain.refresh()
         self._check_left(position)
 
@@ -292,7 +292,7 @@ class LogReader:
                 if record.last is None or position >= record.last.first_position:
                     return None
                 await self._chain.refresh()
-                self._check_left(position)  # it was given up just now
+                self._check_left(position)  # the position was truncated just now
                 raise LedgerError(f"log {record.name!r} has no segment with position {position}")
             opened = await self._open(segment)
             if opened is not None:
@@ -327,7 +327,7 @@ class LogReader:
                 f"ledger {segment.ledger_id} ends before position {opened.end} of log {self._chain.record.name!r}, "
                 f"although the log's record puts that end at position {segment.end_position}"
             )
-        return None  # it was closed just now, and the log's record does not show it yet
+        return None  # the ledger was closed just now, and the log's record does not show that yet
 
 
 class _Patience:

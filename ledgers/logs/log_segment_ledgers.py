@@ -58,7 +58,7 @@ class LogSegmentLedgers:
             SEGMENT: SegmentOf(log.identity, first_position, log.epoch).encoded(),
             LOG: log_codec.encode(log.without_segments()),
         }
-        if log.owner:  # whichever client writes
+        if log.owner:  # the log's owner, whichever client writes
             said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(
             ensemble_size=shape.ensemble_size,

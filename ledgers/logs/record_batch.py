@@ -237,7 +237,7 @@ def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
         return _decoded(columns, [segment_start + entry_id for entry_id in columns.ids])
     except RecordUnreadable as error:
         before = columns.between(0, error.position - segment_start - 1)
-        decode(before, segment_start=segment_start)  # checks that come later may fail for earlier entries
+        decode(before, segment_start=segment_start)  # a check further down may fail for an earlier entry
         raise
 
 

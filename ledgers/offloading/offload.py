@@ -118,7 +118,7 @@ async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
 
     await change(cluster, ledger_id, named)
     if before is not None:
-        with suppress(ObjectStoreFailed):  # it stays on the list
+        with suppress(ObjectStoreFailed):  # the old copy stays on the list
             await remove_unneeded(cluster, before.key)
 
 

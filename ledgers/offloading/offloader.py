@@ -171,7 +171,7 @@ class Offloader:
                 size = await size_of(self._cluster, copy)
             except NoSuchObject as error:
                 missing[ledger_id] = str(error)
-            except LedgerError as error:  # it is away: nothing is known
+            except LedgerError as error:  # the store does not answer: whether the object exists is unknown
                 log.warning("%s", error, extra={"ledger": ledger_id})
             else:
                 if size != copy.size_bytes:

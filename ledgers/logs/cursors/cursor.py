@@ -66,7 +66,7 @@ class Cursor:
         self.generation = state.record.generation
         """The seek after which this cursor reads; its commits are refused once there was another seek."""
         self._noted = state.record.position
-        self._doubted: set[int] = set()  # beyond the known end of the log
+        self._doubted: set[int] = set()  # commits beyond the known end of the log
         self._refused: NoSuchPosition | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -164,8 +164,8 @@ class Cursor:
         return self.position
 
     async def lag(self) -> Lag:
-        """Returns how far the committed position is behind the log's end. Raises the errors of `refresh` and `Log.lag`.
-        """
+        """Returns how far the committed position is behind the log's end. Raises the errors of `refresh` and
+        `Log.lag`."""
         await self.refresh()
         return await lag_of(self._log, self.position)
 

@@ -47,8 +47,8 @@ async def _oldest(log: ReadableLog, position: int) -> tuple[int, int]:
 
 
 async def _bytes(log: ReadableLog, position: int, end: int, record_bytes: float) -> int:
-    """Returns the approximate size of the records from `position` to before `end`: ended segments count with their recorded lengths, and
-    records of the open segment are assumed to be as large as those before."""
+    """Returns the approximate size of the records from `position` to before `end`. Uses the recorded lengths of ended
+    segments; assumes that records of the open segment are as large as those before."""
     total = 0.0
     async for segment in log.segments(position):
         records = min(segment.end_position or end, end) - max(segment.first_position, position)

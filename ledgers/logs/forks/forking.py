@@ -122,8 +122,8 @@ class Forking:
         )
 
     async def _remember_producers(self, record: LogRecord) -> None:
-        """Writes the snapshot of producers at the fork's end. Without it, the first writer would read the whole fork.
-        """
+        """Writes the snapshot of producers at the fork's end. Without it, the first writer would read the whole
+        fork."""
         if record.producers_from is None:
             return
         snapshot = await snapshot_before(self._of, self._ledgers, self._at)

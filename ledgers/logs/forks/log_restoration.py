@@ -132,7 +132,7 @@ class Restoring:
 
         def step(record: LogRecord) -> LogRecord:
             if record.successor is not None and record.successor.identity == self._fork.identity:
-                return record  # done, and its answer was lost
+                return record  # an earlier attempt succeeded, but its answer was lost
             check_not_restored(record)
             is_mine = record.epoch == epoch and record.next_name == self._plan.former
             return record.succeeded(self._fork.identity) if is_mine else record
