@@ -11,7 +11,8 @@ from ..loop_thread import LoopThread
 
 
 class BackPressure:
-    """Counts bytes handed over and not yet taken in, and bytes that may follow before pending bytes are counted again.
+    """Counts the bytes that were handed over and are not taken in yet, and the bytes that may follow before the pending
+    bytes are counted again.
 
     Callers hold `lock`, the lock of the condition `changed`, from `wait_while_full` to `enter`.
     """
@@ -26,7 +27,7 @@ class BackPressure:
         """Bytes that may be handed over unchecked; past it, and after every change, pending bytes are counted again."""
 
     def wait_while_full(self, free_bytes: Callable[[], int]) -> None:
-        """Waits for room. Raises ClientClosed; on the loop's thread it raises WouldDeadlock instead of waiting."""
+        """Waits for room. Raises ClientClosed; on the loop's thread, raises WouldDeadlock instead of waiting."""
         thread = self._thread()
         assert thread is not None, "the caller's handle keeps it"
         thread.check_open()
@@ -57,5 +58,5 @@ class BackPressure:
 
 
 def bytes_of(payload: bytes) -> int:
-    """The bytes that an entry counts until it is confirmed, with its overhead."""
+    """Returns the number of bytes that an entry counts for until it is confirmed, including its overhead."""
     return len(payload) + ENTRY_OVERHEAD_BYTES
