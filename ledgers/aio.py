@@ -250,7 +250,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             return handle
 
     async def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
-        """Reports what `accept_loss` would discard: it would close a ledger whose end cannot be proven where its
+        """Reports what `accept_loss` would discard, which closes a ledger whose end cannot be proven where its
         surviving entries end.
 
         Changes nothing. Raises LedgerError if nothing has to be discarded, because the ledger can be recovered or a

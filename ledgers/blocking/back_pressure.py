@@ -24,7 +24,8 @@ class BackPressure:
         self.changed = threading.Condition(self.lock)
         self.handed_bytes = 0
         self.free_bytes = 0
-        """Bytes that may be handed over unchecked; past it, and after every change, pending bytes are counted again."""
+        """Bytes that may be handed over unchecked. After that, and after every change, pending bytes are counted
+        again."""
 
     def wait_while_full(self, free_bytes: Callable[[], int]) -> None:
         """Waits for room. Raises ClientClosed; on the loop's thread, raises WouldDeadlock instead of waiting."""

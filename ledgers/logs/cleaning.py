@@ -24,7 +24,7 @@ class Cleaning:
     def __init__(self) -> None:
         self._tasks = Tasks(_failed)
         self._is_due: dict[bytes, bool] = {}
-        """The logs that are being cleaned; True if another clean-up has to follow."""
+        """The logs that are being cleaned up; True if another clean-up has to follow."""
 
     def start(self, chain: LogChain, who: str) -> None:
         """Deletes the truncated part of the log. If a clean-up of the log is running already, another one follows it.

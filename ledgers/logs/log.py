@@ -223,7 +223,7 @@ class Log:
 
     @property
     def known_end(self) -> int:
-        """Returns the furthest position that this client knows the log to reach, without asking the bookies."""
+        """The furthest position that this client knows the log to reach; does not ask the bookies."""
         return self._known.position
 
     async def check_reaches(self, position: int) -> None:

@@ -228,7 +228,7 @@ class LogCalls:
         fork = LogChain(self._logs, made)
         try:
             await fork.change(_unheld)
-        except NoSuchLog:  # another client deleted it before the logs it shares with recorded it
+        except NoSuchLog:  # another client deleted it before its sharing was recorded
             await release(self._logs, made.record.given_up())
         else:
             await delete_all(self._logs, fork.found, ledgers)

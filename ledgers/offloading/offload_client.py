@@ -111,8 +111,8 @@ class OffloadClient(ABC):
 
 
 def _check_may_move(cluster: Cluster, record: LedgerRecord, password: bytes) -> None:
-    """Raises an error unless the client may delete the ledger: this right is needed to move the ledger to one object
-    store, or to delete its copy there."""
+    """Raises Unauthorized unless the client may delete the ledger: this right is needed to move the ledger to one
+    object store, or to delete its copy there."""
     with audit_refusals(cluster, record.ledger_id, "offload"):
         if why := cluster.why_not_deleted(record, is_proven=bool(password)):
             raise Unauthorized(record.ledger_id, why=why)

@@ -69,7 +69,7 @@ class Offloader:
         self._store_failures = 0
         self.state = OffloaderState("", url, 0)
         self.counts: Counter[str] = Counter()
-        """Ledgers `copied`, `dropped` and `failed`, and `bytes` copied, since this program has started."""
+        """Ledgers `copied`, `dropped` and `failed`, and `bytes` copied, since this program was started."""
 
     async def round(self, term: Term) -> OffloaderState:
         """Copies ledgers that are due, has bookies drop ledgers that were kept long enough, deletes unneeded objects,

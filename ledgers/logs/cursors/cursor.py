@@ -42,7 +42,7 @@ class Cursor:
 
     Made by `Log.cursor`; belongs to its event loop. `commit` moves the cursor forward; commits within `commit_seconds`
     are combined into one write. Only `seek` moves it back. After a seek, other readers that commit records they read
-    before it get CursorMoved. `close` and the end of a `with` block close the cursor.
+    before it get CursorMoved. `close` and the end of an `async with` block close the cursor.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Cursor:
         self._commits_at_close = commits_at_close
         self._epoch = epoch
         self.generation = state.record.generation
-        """The seek after which this cursor reads; its commits are refused once there was another seek."""
+        """The seek after which this cursor reads; its commits are refused after another seek."""
         self._noted = state.record.position
         self._doubted: set[int] = set()  # commits beyond the known end of the log
         self._refused: NoSuchPosition | None = None

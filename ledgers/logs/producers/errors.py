@@ -25,7 +25,7 @@ class OutOfOrderSequence(LedgerError):
 
 
 class SequenceTooOld(LedgerError):
-    """The producer has a record of a later sequence in the log, but the log has no record of this sequence in memory;
+    """The producer has a record of a later sequence in the log, but the log remembers no record of this sequence;
     nothing was appended.
 
     Either the producer skipped this sequence, or it appended the record so long ago that the log no longer remembers it

@@ -40,7 +40,8 @@ class ProducerMemory:
         }
         later = [(run.position, name) for name, heard in snapshot.producers for run in heard.runs[1:]]
         self._earlier = dict(sorted(later))
-        """The producer of each run that is not its last, by the position where the next one begins: in that order."""
+        """The producer of each run except its last one, in order of the position where the producer's next run
+        begins."""
         self._forgotten = dict.fromkeys(snapshot.forgotten)
         self.forgotten_count = snapshot.forgotten_count
         self._pending: deque[tuple[str, Run]] = deque()  # only the unconfirmed part of the first run

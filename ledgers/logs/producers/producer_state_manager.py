@@ -52,7 +52,7 @@ class ProducerStateManager:
         self._log_limit = LogRateLimit(LOG_INTERVAL_SECONDS)
         self._metrics = metrics
         self.turn = asyncio.Lock()
-        """Orders the calls that wait before they are taken in: one that overtook others would make these too old."""
+        """Orders the calls that wait before they are taken in: a call that overtook others would make them too old."""
         self.waiting = WaitingCalls()
         self._forgotten = self._counted = memory.forgotten_count
 

@@ -152,11 +152,12 @@ class LogPipeline:
         return is_free and is_left and self.next_position > self._tail.first_position
 
     def is_making(self, number: int) -> bool:
-        """Whether the segment of this number is wanted and has not been created yet."""
+        """Returns whether the segment of this number is wanted and has not been created yet."""
         return self._next is not None and self._next.number == number and not self._next.is_made
 
     def may_go_on_without(self, number: int) -> bool:
-        """Whether records wait for the segment of this number to be created, although the tail could take them."""
+        """Returns whether records wait for the segment of this number to be created, although the tail could take
+        them."""
         is_waited_for = self.is_making(number) and self.next_position > self._cut
         return is_waited_for and self._state is Tail.OPEN and not self._tail.failed
 
@@ -304,7 +305,7 @@ class LogPipeline:
         return []
 
     def _must_drop_next(self) -> bool:
-        """Whether the next segment is useless: it has failed, it does not begin where the tail ended, or no more
+        """Returns whether the next segment is useless: it has failed, it does not begin where the tail ended, or no more
         records will be appended to it."""
         slot = self._next
         if slot is None:
@@ -331,7 +332,7 @@ class LogPipeline:
         return [Join(self._tail.number, self._tail.end_position, number)]
 
     def _is_ahead(self, slot: Slot) -> bool:
-        """Whether the tail is to take more records before this segment begins."""
+        """Returns whether the tail is to take more records before this segment begins."""
         return slot.first_position > self.next_position
 
     def _submit(self, slot: Slot) -> list[LogEffect]:

@@ -157,7 +157,7 @@ class WriterShell(WriterState):
             self._append(number, records, size_bytes)
 
     def _pass_on_over_the_cut(self, records: EncodedRecords, size_bytes: int) -> None:
-        """Splits records at the cut: the first of them are the last ones of the current segment."""
+        """Splits records at the cut: the first of them are the last records of the current segment."""
         count, room = len(records.rests), self._machine.room
         before, behind = records.cut(0, room), records.cut(room, count)
         self._pass_on(before, before.size_bytes)
