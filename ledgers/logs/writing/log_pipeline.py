@@ -305,8 +305,8 @@ class LogPipeline:
         return []
 
     def _must_drop_next(self) -> bool:
-        """Returns whether the next segment is useless: it has failed, it does not begin where the tail ended, or no more
-        records will be appended to it."""
+        """Returns whether the next segment is useless: it has failed, it does not begin where the tail ended, or no
+        more records will be appended to it."""
         slot = self._next
         if slot is None:
             return False
