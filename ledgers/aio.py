@@ -74,11 +74,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
         sqlite:///ABSOLUTE/PATH.db                a file on one machine, as sqlite:///var/lib/bookledger/metadata.db
 
-    A `pathlib.Path` of an SQLite file is accepted, too. Without an argument, the environment variable
-    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither names one.
+    A `pathlib.Path` of an SQLite file is also accepted. Without an argument, the environment variable
+    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither is given.
 
-    A client belongs to the event loop it is first used on. After `close`, the client and its handles are unusable. In a
-    process that is forked later, every call on the client and its handles raises ClientForked.
+    A client belongs to the event loop on which it is first used. After `close`, the client and its handles are
+    unusable. In a process that is forked later, every call on the client and its handles raises ClientForked.
     """
 
     def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:
@@ -123,7 +123,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
                 await anext(self._at_loop_end)
 
     async def close(self) -> None:
-        """Closes open writers as their own `close` does, and all connections. Safe to repeat; does nothing in a fork.
+        """Closes open writers as their own `close` does, and all connections. Safe to repeat; does nothing in a forked
+        process.
 
         Writers that cannot be closed within `CLOSE_SECONDS_MAX` (5 s) are abandoned, with a warning in the log.
         """
@@ -204,7 +205,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         return made.record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
-        """Becomes the one writer of a ledger created by `reserve_ledger`.
+        """Becomes the only writer of a ledger created by `reserve_ledger`.
 
         Raises LedgerClosed if it was already claimed, recovered or closed, NoSuchLedger, Unauthorized,
         BadEncryptionKey, MetadataUnavailable.
@@ -216,7 +217,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
                 raise LedgerClosed(
                     ledger_id, "it has or had a writer of its own; a ledger never has a second one"
                 )
-            # Checks password, rights and encryption key before anything is claimed.
+            # Check the password, the rights and the encryption key before anything is claimed.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
@@ -230,11 +231,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def open_ledger(
         self, ledger_id: int, *, recovery: bool = True, password: bytes = b""
     ) -> ReadHandle:
-        """Opens a ledger for reading. With `recovery`, fences, recovers and closes an open ledger first.
+        """Opens a ledger for reading. With `recovery`, first fences, recovers and closes the ledger if it is open.
 
         Without `recovery` the writer is not disturbed, and the reader sees the entries that the bookies know to be
         confirmed. Raises NoSuchLedger, Unauthorized (in that case nothing is fenced or changed), LedgerRecoveryFailed,
-        MetadataUnavailable; without recovery NotEnoughAnswers; ClientClosed.
+        MetadataUnavailable, ClientClosed; without recovery also NotEnoughAnswers.
         """
         cluster = await self._connected()
         with self._asking():
@@ -249,8 +250,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             return handle
 
     async def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
-        """Reports what `accept_loss` would discard: a ledger whose end cannot be proven would end where its survivors
-        end.
+        """Reports what `accept_loss` would discard, which closes a ledger whose end cannot be proven where its
+        surviving entries end.
 
         Changes nothing. Raises LedgerError if nothing has to be discarded, because the ledger can be recovered or a
         living bookie may still prove its end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
@@ -260,10 +261,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             return await assess(cluster, ledger_id, password)
 
     async def accept_loss(self, assessment: LossAssessment, *, password: bytes = b"") -> LedgerRecord:
-        """Closes a ledger where its survivors end, discards what its missing bookies hold, and returns the closed
-        record.
+        """Closes a ledger where its surviving entries end, discards what its missing bookies hold, and returns the
+        closed record.
 
-        For an operator who was shown the assessment; the record keeps that the loss was accepted. Needs an admin's
+        For an operator who has seen the assessment; the record notes that the loss was accepted. Needs an admin's
         certificate if the cluster uses certificates. Raises the errors of `assess_loss`, and LedgerRecoveryFailed if
         more has been lost since the assessment.
         """
@@ -281,8 +282,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     ) -> Salvage:
         """Opens a ledger for salvage: reads its entries from any living bookie, or from the named ones; see `Salvage`.
 
-        Fences and changes nothing. For a ledger that has lost a quorum: it also returns entries that are not proven to
-        be confirmed and, with `past_the_end`, entries past the end of a closed ledger. Raises NoSuchLedger,
+        Neither fences nor changes the ledger. For a ledger that has lost a quorum: it also returns entries that are not
+        proven to be confirmed and, with `past_the_end`, entries past the end of a closed ledger. Raises NoSuchLedger,
         Unauthorized, BadEncryptionKey, LedgerError for a name that no living bookie has, MetadataUnavailable.
         """
         cluster = await self._connected()
@@ -300,7 +301,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         skip_unreadable: bool = True,
         custom: Mapping[str, bytes] | None = None,
     ) -> AsyncIterator[LedgerRecord]:
-        """Yields the metadata of every ledger from `first_ledger` on, in id order, which may differ from the order of
+        """Yields the metadata of every ledger from `first_ledger` on, ordered by id, which may differ from the order of
         creation.
 
         With `custom`, yields only ledgers whose custom metadata contains all of these pairs; every record is still
@@ -325,10 +326,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         """Estimates how the bytes of a closed ledger are distributed over its entries, for splitting it into equal
         parts.
 
-        Returns ascending pairs (entry, bytes before it), from (first_entry, 0) to the entry after `last_entry`
-        (by default the ledger's), about `step_bytes` apart if bookies report their holdings. Unreported bytes
-        count as spread evenly, so a failed bookie does not make this call fail. Raises ValueError for a ledger
-        that is not closed, or a range outside it.
+        Returns ascending pairs (entry, bytes before it), from (first_entry, 0) to the entry after `last_entry` (by
+        default the ledger's last entry), about `step_bytes` apart if bookies report their holdings. Bytes that are not
+        reported are assumed to be spread evenly, so a failed bookie does not make this call fail. Raises ValueError for
+        a ledger that is not closed, or a range outside it.
         """
         first, last = measured_entries(record, first_entry, last_entry, step_bytes)
         cluster = await self._connected()
@@ -338,12 +339,12 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def delete_ledger(
         self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
     ) -> None:
-        """Deletes a ledger for good. Recovers an open one first, so that no writer can confirm anything afterwards.
+        """Deletes a ledger permanently. Recovers an open one first, so that no writer can confirm anything afterwards.
 
         Raises NoSuchLedger, Unauthorized for a wrong password or certificate, or LedgerRecoveryFailed if the ledger
         cannot be closed; in these cases nothing is deleted. `force` deletes it without recovery, for ledgers whose
-        bookies are lost: until the bookies collect garbage, a live writer may still get entries confirmed that nobody
-        can read. With `password_is_lost` no password is needed and nothing is recovered; this needs an admin's
+        bookies are lost: until the bookies collect garbage, a live writer may still get entries confirmed that cannot
+        be read. With `password_is_lost` no password is needed and nothing is recovered; this needs an admin's
         certificate if the cluster uses certificates. Otherwise the ledger's owner may delete it, and so may a caller
         who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing, MetadataUnavailable.
         """
@@ -377,7 +378,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
 
     @contextmanager
     def _asking(self) -> Iterator[None]:
-        """Raises ClientClosed in place of the errors of a client that was closed meanwhile."""
+        """Raises ClientClosed in place of other errors if the client was closed in the meantime."""
         try:
             with metadata_errors():
                 yield

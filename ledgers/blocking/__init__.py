@@ -1,4 +1,4 @@
-"""The blocking client: the calls of `ledgers.aio`; the calling thread waits for each result."""
+"""The blocking client: it offers the calls of `ledgers.aio`, and the calling thread waits for each result."""
 
 from .client import AdvancedWriteHandle, LedgerClient, ReadHandle, Salvage, WriteHandle
 from .cursor import Cursor

@@ -11,22 +11,24 @@ from ..loop_thread import LoopThread
 
 
 class BackPressure:
-    """Counts bytes handed over and not yet taken in, and bytes that may follow before pending bytes are counted again.
+    """Counts the bytes that were handed over and are not taken in yet, and the bytes that may follow before the pending
+    bytes are counted again.
 
     Callers hold `lock`, the lock of the condition `changed`, from `wait_while_full` to `enter`.
     """
 
     def __init__(self, thread: LoopThread) -> None:
-        # Weak: the writer on the loop refers to this room, and would keep an unused client's thread alive.
+        # Weak: the writer on the loop refers to this object, and would keep an unused client's thread alive.
         self._thread = weakref.ref(thread)
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)
         self.handed_bytes = 0
         self.free_bytes = 0
-        """Bytes that may be handed over unchecked; past it, and after every change, pending bytes are counted again."""
+        """Bytes that may be handed over unchecked. After that, and after every change, pending bytes are counted
+        again."""
 
     def wait_while_full(self, free_bytes: Callable[[], int]) -> None:
-        """Waits for room. Raises ClientClosed; on the loop's thread it raises WouldDeadlock instead of waiting."""
+        """Waits for room. Raises ClientClosed; on the loop's thread, raises WouldDeadlock instead of waiting."""
         thread = self._thread()
         assert thread is not None, "the caller's handle keeps it"
         thread.check_open()
@@ -57,5 +59,5 @@ class BackPressure:
 
 
 def bytes_of(payload: bytes) -> int:
-    """The bytes that an entry counts until it is confirmed, with its overhead."""
+    """Returns the number of bytes that an entry counts for until it is confirmed, including its overhead."""
     return len(payload) + ENTRY_OVERHEAD_BYTES

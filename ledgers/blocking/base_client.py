@@ -21,10 +21,10 @@ C = TypeVar("C", bound=AsyncClient)
 
 
 class BlockingClient(BlockingFacade[C]):
-    """A client that runs its asyncio twin's methods on the loop's thread, and waits. Use as `with`.
+    """A client that runs its asyncio twin's methods on the loop's thread and waits for them. Use as `with`.
 
-    May be used from several threads. In a process that is forked later every call raises ClientForked. The end of the
-    program closes it, too.
+    May be used from several threads. In a process that is forked later every call raises ClientForked. The client is
+    also closed at the end of the program.
     """
 
     def __init__(self, twin: C) -> None:
@@ -37,7 +37,7 @@ class BlockingClient(BlockingFacade[C]):
         self._thread.end_when_forgotten(twin.close, type(self).__name__)
 
     def close(self) -> None:
-        """Closes the twin and ends the thread. Safe to repeat."""
+        """Closes the asyncio twin and ends the thread. Safe to repeat."""
         self._thread.close(self._twin.close)
 
     def __enter__(self) -> Self:

@@ -1,7 +1,7 @@
 """Base class of the blocking writers that assign ids in order: appends are handed to the loop's thread in bulk.
 
-Entries appended while the loop is busy become one batch. Callbacks of the futures run on the loop's thread: there, an
-append is taken in while there is room, and nothing may wait.
+Entries appended while the loop is busy become one batch. Callbacks of the futures run on the loop's thread. There an
+append is taken in only if there is room, and nothing may wait.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ class Appender(NamedTuple):
 
 
 class AppendResult(Future[int]):
-    """The future of one append. If a child process is forked before the future is done, it never completes there:
-    waiting raises ClientForked.
+    """The future of one append. If a child process is forked before the future is done, the future never completes
+    there: waiting for it raises ClientForked.
 
-    All futures of a writer share one condition, because a condition each would cost more than the rest of an append.
-    Waiters wake when any of them completes, and go on waiting for theirs. `wait` and `as_completed` work as usual.
+    All futures of a writer share one condition, because one condition for each would cost more than the rest of an
+    append. Waiters wake up when any future completes, and keep waiting for their own. `wait` and `as_completed` work as
+    usual.
     """
 
     # Class attributes until completion: a future is made for every append, and most are only
@@ -53,7 +54,7 @@ class AppendResult(Future[int]):
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
 
-    if not TYPE_CHECKING:  # or mypy would take every misspelt attribute for a list
+    if not TYPE_CHECKING:  # otherwise mypy would accept any misspelt attribute as a list
 
         def __getattr__(self, name: str) -> list[Any]:
             """Creates the lists of waiters and callbacks on first use. Callers hold the condition."""
@@ -69,19 +70,21 @@ class AppendResult(Future[int]):
         return self._appender.condition
 
     def done(self) -> bool:
-        """As `Future.done`. Reads the state without the lock, because it is one word and never goes back."""
+        """Does the same as `Future.done`. Reads the state without the lock, because it is one word and never goes
+        back."""
         return self._state not in (PENDING, RUNNING)
 
     def result(self, timeout: float | None = None) -> int:
-        """As `Future.result`."""
-        if self._state == FINISHED and self._exception is None:  # without the lock: as for `done`
+        """Does the same as `Future.result`."""
+        # Without the lock, for the same reason as in `done`.
+        if self._state == FINISHED and self._exception is None:
             return cast(int, self._result)
         self._check_process()
         self._wait(timeout)
         return super().result(0)
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """As `Future.exception`."""
+        """Does the same as `Future.exception`."""
         self._check_process()
         self._wait(timeout)
         return super().exception(0)
@@ -92,16 +95,16 @@ class AppendResult(Future[int]):
                 self._condition.wait_for(self.done, timeout)
 
     def _check_process(self) -> None:
-        if self._state != FINISHED:  # without the lock: its holder may not be in this process
+        if self._state != FINISHED:  # without the lock: after a fork its holder may not exist in this process
             self._appender.thread.check_process()
 
 
 def complete_together(
     condition: threading.Condition, answered: Sequence[tuple[int, Sequence[AppendFuture]]]
 ) -> None:
-    """Completes these runs of futures of one writer (`Complete`), and wakes all waiters once.
+    """Completes these runs of one writer's futures (`Complete`), and wakes all waiters once.
 
-    Cancelled futures stay cancelled. Callbacks run when all futures are done.
+    Cancelled futures stay cancelled. Callbacks run once all futures are done.
     """
     watched: list[AppendResult] = []
     with condition:
@@ -135,7 +138,8 @@ class PayloadBatch(Protocol[C]):
 
 @dataclass(slots=True)
 class AppendRun(Generic[R]):
-    """Consecutive single entries, each with the future of its id. If no caller waits for them, none has a future."""
+    """Consecutive single entries, each with the future of its id. If no caller waits for them, no entry has a
+    future."""
 
     payloads: list[R] = field(default_factory=list)
     futures: list[Future[int]] = field(default_factory=list)
@@ -152,14 +156,14 @@ class QueuedBatch(Generic[R]):
 
 
 class AppendQueue(Generic[R]):
-    """The queue. Callers that change it hold the lock of the writer's `BackPressure`."""
+    """The queue of appends. Callers that change it hold the lock of the writer's `BackPressure`."""
 
     def __init__(self) -> None:
         self._parts: list[AppendRun[R] | QueuedBatch[R]] = []
         self._run: AppendRun[R] = AppendRun()
 
     def add(self, payload: R, size_bytes: int, future: Future[int] | None) -> None:
-        """Adds one entry, already checked by its caller."""
+        """Adds one entry, which the caller has already checked."""
         run = self._run
         if run.are_awaited is (future is None):
             run = self._end_run(are_awaited=future is not None)
@@ -180,7 +184,7 @@ class AppendQueue(Generic[R]):
         return taken
 
     def _end_run(self, *, are_awaited: bool = True) -> AppendRun[R]:
-        """Ends the current run and begins the next, which it returns."""
+        """Ends the current run, begins the next one, and returns it."""
         if self._run.payloads:
             self._parts.append(self._run)
         self._run = AppendRun(are_awaited=are_awaited)
@@ -191,7 +195,7 @@ T = TypeVar("T")
 
 
 class AsyncBulkWriter(Protocol):
-    """The part of the asyncio writers that this class uses."""
+    """The part of the asyncio writers that `BulkWriter` uses."""
 
     on_progress: Callable[[], None]
     pending_bytes_max: int
@@ -216,7 +220,7 @@ W = TypeVar("W", bound=AsyncBulkWriter)
 
 
 class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
-    """A writer of entries or records. Its subclass has checked each of them, and knows its size."""
+    """A writer of entries or records. The subclass has checked each of them and passes its size."""
 
     def __init__(self, thread: LoopThread, handle: W, turn: LoopBatching, *, next_entry: int) -> None:
         """`turn`: the LoopBatching of the handle's client."""
@@ -232,7 +236,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
 
     @property
     def failure(self) -> LedgerError | None:
-        """The error that ended this writer; None while it is usable, and after a close."""
+        """The error that ended this writer; None while it is usable, and after it was closed."""
         return self._twin.failure
 
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:
@@ -244,22 +248,22 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             if room.free_bytes <= 0 or not self._is_taking_due or self._twin.has_ended:
                 room.wait_while_full(self._free_bytes)
                 self._take_soon()
-            room.handed_bytes += counted  # `enter`, without the call
+            room.handed_bytes += counted  # what `enter` does, inlined
             room.free_bytes -= counted
             self._next_entry += 1
             self._handed.add(record, size_bytes, future)
         return future
 
     def _append_all(self, batch: PayloadBatch[R]) -> range:
-        """Takes in a batch at once, and waits until all of it is confirmed."""
+        """Takes in a batch at once, and waits until the whole batch is confirmed."""
         self._thread.check_open()
         with self._room.lock:
             first, future = self._add_all(batch)
         return range(first, first if future is None else future.result() + 1)
 
     def _add_all(self, batch: PayloadBatch[R]) -> tuple[int, Future[int] | None]:
-        """Takes in a batch. Returns the first id and the future of the last, None for an empty batch. Callers hold the
-        lock."""
+        """Takes in a batch. Returns the first id and the future of the last one, which is None for an empty batch.
+        Callers hold the lock."""
         self._room.wait_while_full(self._free_bytes)
         first, count = self._next_entry, len(batch.payloads)
         if not count:
@@ -281,18 +285,18 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             return self._next_entry - 1
 
     def _run(self, call: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Calls a method of the twin, which first takes in everything handed over before."""
+        """Calls a method of the twin, which first takes in everything that was handed over before."""
         return self._thread.run(partial(self._after_taking, call))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
-        """Counts entries that are handed over now, and schedules their taking. Callers hold the lock, which orders the
-        ids."""
+        """Counts entries that are handed over now, and schedules taking them in. Callers hold the lock, which orders
+        the ids."""
         self._take_soon()
         self._next_entry += entries
         self._room.enter(size_bytes)
 
     def _take_soon(self) -> None:
-        """Schedules the taking of everything handed over until then. Raises the error that ended the writer."""
+        """Schedules taking in everything that has been handed over by then. Raises the error that ended the writer."""
         failure = self._twin.failure
         if failure is not None:
             raise failure
@@ -301,7 +305,8 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             self._is_taking_due = True
 
     def _free_bytes(self) -> int:
-        """Bytes that may be handed over now; positive for a writer that has ended, so callers never wait for one."""
+        """Returns the number of bytes that may be handed over now; positive for a writer that has ended, so that
+        callers never wait for one."""
         if self._twin.has_ended:
             return 1
         if self._twin.is_behind:
@@ -318,7 +323,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
         with self._room.lock:
             handed = self._handed.take()
             self._is_taking_due = False
-        for part in handed:  # without the lock: a failed future's callbacks run here
+        for part in handed:  # without the lock: callbacks of failed futures run here
             match part:
                 case AppendRun(payloads, futures, size):
                     self._take(partial(self._twin.submit_each, payloads, size, futures), futures)

@@ -1,4 +1,4 @@
-"""The blocking `LedgerClient`: every method runs its asyncio twin on a loop in a thread of its own, and waits."""
+"""The blocking `LedgerClient`: every method runs its asyncio twin on a loop in a separate thread, and waits for it."""
 
 from __future__ import annotations
 
@@ -246,13 +246,13 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
         sqlite:///ABSOLUTE/PATH.db                a file on one machine, as sqlite:///var/lib/bookledger/metadata.db
 
-    A `pathlib.Path` of an SQLite file is accepted, too. Without an argument, the environment variable
-    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither names one.
+    A `pathlib.Path` of an SQLite file is also accepted. Without an argument, the environment variable
+    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither is given.
 
     May be used from several threads. After `close`, every call on the client and its handles raises ClientClosed, and
-    so does a call that was waiting. The end of the program closes the client, too. In a process that is forked later
-    every call raises ClientForked: create a client there. In a callback of an append's future a blocking call raises
-    WouldDeadlock, because callbacks run on the client's thread.
+    so does a call that was waiting. The client is also closed at the end of the program. In a process that is forked
+    later every call raises ClientForked: create a client there. In a callback of an append's future a blocking call
+    raises WouldDeadlock, because callbacks run on the client's thread.
     """
 
     def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:

@@ -18,11 +18,11 @@ from .twin_calls import BlockingFacade, copy_docstring, waiting_for
 
 
 class Cursor(BlockingFacade[aio.Cursor]):
-    """A named position in a log: the position of the record that its reader wants next.
+    """A named position in a log: the position of the next record that its reader is to use.
 
     Made by `Log.cursor`; may be used from several threads. `commit` moves the cursor forward; commits within
-    `commit_seconds` are joined to one write. Only `seek` moves it back. After a seek, other readers' commits of records
-    they read before raise CursorMoved. `close` and the end of a block close the cursor.
+    `commit_seconds` are combined into one write. Only `seek` moves it back. After a seek, other readers that commit
+    records they read before it get CursorMoved. `close` and the end of a `with` block close the cursor.
     """
 
     @property
@@ -37,7 +37,7 @@ class Cursor(BlockingFacade[aio.Cursor]):
 
     @property
     def position(self) -> int:
-        """The committed position: every record before it was committed, and the commit was written."""
+        """The committed position: every record before it has been committed, and the commit has been written."""
         return self._twin.position
 
     @copy_docstring(aio.Cursor.commit)
@@ -61,19 +61,19 @@ class Cursor(BlockingFacade[aio.Cursor]):
     ) -> None:
         try:
             self.close()
-        except ClientClosed:  # the client has closed it
+        except ClientClosed:  # the client has already closed the cursor
             if kind is None:
                 raise
 
 
 def note(thread: LoopThread, cursor: aio.Cursor, position: int) -> None:
-    """Commits a position from any thread; hops to the loop only to start a write."""
+    """Commits a position from any thread; switches to the loop's thread only to start a write."""
     if cursor.note(position):
         thread.call_soon(cursor.start_writing)
 
 
 def consume(thread: LoopThread, consumption: Consumption) -> Iterator[Record]:
-    """Yields records one by one; a record counts as used when the caller asks for the next one."""
+    """Yields records one by one. A record counts as used when the caller asks for the next one."""
     for batch in iterate(thread, consumption.batches()):
         for record in batch.records():
             if consumption.is_over:

@@ -87,7 +87,7 @@ class Election(BlockingFacade[aio.Election]):
         try:
             yield term
         finally:
-            with suppress(ClientClosed):  # the term was left already
+            with suppress(ClientClosed):  # the client was closed, which left the term
                 self._run(partial(leading.__aexit__, None, None, None))
                 term.lost.set()
 

@@ -16,7 +16,7 @@ from .twin_calls import BlockingFacade
 
 
 class AsyncHandle(Protocol):
-    """Properties of its ledger that every asyncio handle reports, from any thread."""
+    """The properties of its ledger that every asyncio handle reports, from any thread."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -29,7 +29,7 @@ class AsyncHandle(Protocol):
 
 
 class AsyncWriter(Protocol):
-    """The state that every asyncio writer reports of itself, from any thread."""
+    """The part of its own state that every asyncio writer reports, from any thread."""
 
     @property
     def state(self) -> str: ...
@@ -40,7 +40,7 @@ H = TypeVar("H", bound=AsyncHandle)
 
 @contextmanager
 def closed_once(writer: AsyncWriter) -> Iterator[None]:
-    """Ignores ClientClosed from a writer that its client has closed already."""
+    """Ignores ClientClosed from a writer that was already closed by its client."""
     try:
         yield
     except ClientClosed:
@@ -49,7 +49,7 @@ def closed_once(writer: AsyncWriter) -> Iterator[None]:
 
 
 class ClosedOnExit(ABC):
-    """Base of handles that the end of a `with` block closes. The asyncio twin runs on `_thread`."""
+    """Base class of handles that are closed at the end of a `with` block. The asyncio twin runs on `_thread`."""
 
     _thread: LoopThread
 
@@ -64,7 +64,7 @@ class ClosedOnExit(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and not self._thread.is_here:
-            return  # a forked child leaves the block; the handle is its parent's
+            return  # a forked child leaves the block; the handle belongs to the parent
         if isinstance(error, LedgerError):
             with suppress(LedgerError):  # the block already raises the error
                 self.close()
@@ -73,7 +73,7 @@ class ClosedOnExit(ABC):
 
 
 class BlockingHandle(ClosedOnExit, BlockingFacade[H]):
-    """A handle of the blocking client: its asyncio twin, and the thread the twin runs on.
+    """A handle of the blocking client: its asyncio twin, and the thread on which the twin runs.
 
     May be used from several threads. Once the client is closed every call raises ClientClosed. In a callback of an
     append's future a blocking call raises WouldDeadlock.

@@ -36,15 +36,15 @@ from .twin_calls import BlockingFacade, copy_docstring, in_items, iterating, lis
 
 
 class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
-    """The one writer of a log. Made by `Log.writer`; may be used from several threads.
+    """The only writer of a log. Made by `Log.writer`; may be used from several threads.
 
     Records are confirmed strictly in order of their positions, which have no gaps. When the writer fails (`LogFenced`,
     `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such a record
-    may or may not be in the log; the next writer decides this when it takes the log over. A payload is bytes;
+    may or may not be in the log; the next writer settles this when it takes the log over. A payload is bytes;
     `NewRecord` adds a key, headers and the application's own time.
 
     `append` waits until a record is confirmed, `append_async` returns its future, `append_batch` appends many at once.
-    `close` and the end of a block flush the writer and close the log's last segment.
+    `close` and the end of a `with` block flush the writer and close the log's last segment.
     """
 
     def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:
@@ -79,7 +79,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     @copy_docstring(AsyncLogWriter.append_async)
     def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> Future[int]:
-        if not fields and type(payload) is bytes:  # as nearly always: no call is made
+        if not fields and type(payload) is bytes:  # the common case, inlined for speed
             size = HEAD_BYTES + len(payload)
             if size <= self._entry_bytes_max:
                 return self._append_one(payload, size)
@@ -123,13 +123,15 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         return [*earlier, *left]
 
     def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """Positions of records that the log already has. Callers hold the lock until the rest is handed over."""
+        """Returns the positions of the records that the log already has. Callers hold the lock until the rest is handed
+        over."""
         self._twin.raise_if_ended()
         return self._twin.producers.take(producer, sequence, count, self._next_entry)
 
     @contextmanager
     def _in_turn(self, producer: str, sequence: int) -> Iterator[None]:
-        """Holds the lock, which orders positions, once the producer's earlier calls have ended and there is room."""
+        """Waits until the producer's earlier calls have ended and there is room, and then holds the lock, which orders
+        positions."""
         self._thread.check_open()
         try:
             with self._room.lock:
@@ -140,9 +142,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
                     self._room.changed.notify_all()
                 yield
         except SequenceTooOld as error:
-            self.confirmed(
-                error.last_position
-            )  # else the error would report a record that may never be stored
+            # Otherwise the error might report a record that is never stored.
+            self.confirmed(error.last_position)
             raise
 
     def _wait_for_turn(self, call: WaitingCall) -> None:
@@ -192,8 +193,8 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 class Log(BlockingFacade[aio.Log]):
     """An opened log. Made by `LedgerClient.log` and `create_log`; may be used from several threads.
 
-    Readers fence nothing, and see only confirmed records. Every call raises NoSuchLog once the log is deleted,
-    Unauthorized for a wrong password, and MetadataUnavailable.
+    Readers do not fence the writer, and see only confirmed records. Every call raises NoSuchLog once the log is
+    deleted, Unauthorized for a wrong password, and MetadataUnavailable.
     """
 
     @property
@@ -209,12 +210,12 @@ class Log(BlockingFacade[aio.Log]):
     refresh = waiting_for(aio.Log.refresh)
 
     def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
-        """Takes the log over: fences and closes the segment that the former writer left, and becomes the one writer.
+        """Takes the log over: fences and closes the segment that the former writer left, and becomes the only writer.
 
-        `name` is a label for people; the default is host and process. If a `term` is given, the log refuses leaders of
-        earlier terms of the same election from then on: they get LogFenced. Raises LogFenced if another writer takes
-        the log over meanwhile or a leader of a later term has done so, LeadershipLost if the term is over, LogRestored
-        for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        `name` is a human-readable label; the default is host and process. If a `term` is given, from then on the log
+        refuses leaders of earlier terms of the same election: they get LogFenced. Raises LogFenced if another writer
+        takes the log over in the meantime or a leader of a later term has done so, LeadershipLost if the term is over,
+        LogRestored for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         led = None if term is None else term._twin
         return LogWriter(self._thread, self._run(partial(self._twin.writer, name, term=led)))

@@ -25,10 +25,10 @@ from .twin_calls import BlockingFacade, copy_docstring, opening, waiting_for
 
 
 class LogSetWriter(KeyedWriters[LogWriter]):
-    """The one writer of a set. Made by `LogSet.writer`; may be used from several threads.
+    """The only writer of a set. Made by `LogSet.writer`; may be used from several threads.
 
-    `writers` holds the writer of each log, and `of` returns the one for a key. A record that such a writer appends
-    counts as appended by this one.
+    `writers` holds the writer of each log, and `of` returns the one for a key. Records appended through these writers
+    count as appended by the set's writer.
     """
 
     @copy_docstring(AsyncLogSetWriter.append)
@@ -60,10 +60,10 @@ class LogSetWriter(KeyedWriters[LogWriter]):
 class LogSet(BlockingFacade[aio.LogSet]):
     """An opened set of logs. Made by `LedgerClient.log_set`; may be used from several threads.
 
-    Log n of a set is the log `<set>.<n>`. It can be read and truncated like any other; its name, retention and legal
-    hold are the set's. All records of a key are in one log, in the order in which they were appended; after the set has
-    grown, later records of a key may be in another log. Every call raises NoSuchLogSet once the set is deleted, even if
-    another set has its name by now, and MetadataUnavailable.
+    Log n of a set is the log `<set>.<n>`. It can be read and truncated like any other log; its name, retention and
+    legal hold are those of the set. All records of a key are in one log, in the order in which they were appended;
+    after the set has grown, later records of a key may be in another log. Every call raises NoSuchLogSet once the set
+    is deleted, even if another set has taken its name, and MetadataUnavailable.
     """
 
     @property
@@ -82,7 +82,7 @@ class LogSet(BlockingFacade[aio.LogSet]):
     def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
         """Takes over all logs of the set, each as `Log.writer` does; only one program writes to a set at a time.
 
-        If a `term` is given, each log refuses leaders of earlier terms of the same election from then on. Completes a
+        If a `term` is given, from then on each log refuses leaders of earlier terms of the same election. Completes a
         growth that was interrupted. The writer gets LogFenced once another writer has taken a log over, or the set
         grows; call `writer` again for a new one. Raises LogFenced, LeadershipLost if the term is over,
         LedgerRecoveryFailed, NotEnoughBookies, Unauthorized, NotAllowed, and LedgerError if the set keeps growing.

@@ -1,7 +1,7 @@
 """Calls of the blocking client, derived from the calls of its asyncio twin: same names, parameters and docstrings.
 
 Each function here makes one kind of call for a class that is a `BlockingFacade`. Type checkers, editors, `help` and
-`inspect.signature` see the parameters and the docstring of the twin's call. A call with code of its own is written by
+`inspect.signature` see the parameters and the docstring of the twin's call. A call with its own code is written by
 hand, and takes the twin's docstring by `copy_docstring`.
 """
 
@@ -23,10 +23,10 @@ Page = TypeVar("Page")
 
 
 class PagedIterator(chain[T]):
-    """Yields the items of pages. Python code runs once per page, not per item.
+    """Yields the items of pages. Python code runs once per page, not once per item.
 
-    `close` (or `contextlib.closing`) and dropping the last reference end it half-way, and free at once the resources it
-    holds at bookies and in memory; neither waits for that.
+    Calling `close` (or using `contextlib.closing`) or dropping the last reference ends the iteration early, and at once
+    frees the resources that it holds at bookies and in memory; neither waits for that.
     """
 
     _pages: Generator[object, None, None]
@@ -35,13 +35,13 @@ class PagedIterator(chain[T]):
     def over(
         cls, pages: Generator[Page, None, None], items_of: Callable[[Page], Iterable[T]]
     ) -> PagedIterator[T]:
-        """Yields `items_of` each page."""
+        """Yields the items that `items_of` returns for each page."""
         items = cast("PagedIterator[T]", cls.from_iterable(map(items_of, pages)))
         items._pages = pages
         return items
 
     def close(self) -> None:
-        """Ends the iteration. Safe to repeat. Raises ValueError while another thread waits in it."""
+        """Ends the iteration. Safe to repeat. Raises ValueError while another thread is waiting for its next item."""
         self._pages.close()
         deque[T](maxlen=0).extend(self)  # releases the rest of its page
 
@@ -56,7 +56,7 @@ ITEMS_PER_HOP = 256
 
 
 class BlockingFacade(Generic[C]):
-    """The blocking face of an asyncio object (its twin), and the thread that the twin runs on."""
+    """The blocking facade of an asyncio object (its twin), and the thread on which the twin runs."""
 
     def __init__(self, thread: LoopThread, twin: C) -> None:
         self._thread = thread
@@ -79,7 +79,7 @@ class BlockingFacade(Generic[C]):
 def waiting_for(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
-    """Waits for the twin's call and returns its result."""
+    """Returns a method that waits for the twin's call and returns its result."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
         done: T = self._run(partial(getattr(self._twin, method.__name__), *arguments, **named))
@@ -91,7 +91,7 @@ def waiting_for(
 def opening(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], face: Callable[[LoopThread, T], B]
 ) -> Callable[Concatenate[Any, P], B]:
-    """Waits for the twin's call and returns the face of its result."""
+    """Returns a method that waits for the twin's call and returns the facade of its result."""
     wait = waiting_for(method)
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> B:
@@ -103,7 +103,7 @@ def opening(
 def iterating(
     method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[Any, P], Generator[T, None, None]]:
-    """Yields the items of the twin's call, with a hop to its thread for each."""
+    """Returns a method that yields the items of the twin's call, switching to the loop's thread for each item."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> Generator[T, None, None]:
         return iterate(self._thread, getattr(self._twin, method.__name__)(*arguments, **named))
@@ -116,7 +116,7 @@ def in_items(
     pages: Callable[Concatenate[Any, P], AsyncGenerator[Page, None]],
     items_of: Callable[[Page], Iterable[T]],
 ) -> Callable[Concatenate[Any, P], PagedIterator[T]]:
-    """Yields the items of the twin's call, taken from the pages of another call of the twin."""
+    """Returns a method that yields the items of the twin's call, taken from the pages of another call of the twin."""
     paged = iterating(pages)
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> PagedIterator[T]:
@@ -128,7 +128,8 @@ def in_items(
 def listing(
     method: Callable[Concatenate[Any, P], AsyncIterator[T]],
 ) -> Callable[Concatenate[Any, P], PagedIterator[T]]:
-    """Yields the items of the twin's call, `ITEMS_PER_HOP` per hop to its thread."""
+    """Returns a method that yields the items of the twin's call, fetching `ITEMS_PER_HOP` at a time from the loop's
+    thread."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> PagedIterator[T]:
         found: AsyncIterator[T] = getattr(self._twin, method.__name__)(*arguments, **named)
@@ -138,7 +139,7 @@ def listing(
 
 
 def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Makes a call that does not wait, and that may only be made on the twin's thread."""
+    """Returns a method that makes a call which does not wait, and which may be made only on the twin's thread."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
         async def asked() -> T:
@@ -154,7 +155,8 @@ def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any
 def copy_docstring(
     method: Callable[Concatenate[Any, P], object],
 ) -> Callable[[Callable[Concatenate[S, P], T]], Callable[Concatenate[S, P], T]]:
-    """Gives a hand-written call, which has the parameters of the twin's call, the docstring of the twin's call."""
+    """Returns a decorator for a hand-written call with the parameters of the twin's call; it copies the docstring of
+    the twin's call."""
 
     def decorate(call: Callable[Concatenate[S, P], T]) -> Callable[Concatenate[S, P], T]:
         call.__doc__ = method.__doc__
@@ -164,7 +166,7 @@ def copy_docstring(
 
 
 def _yielded(method: Callable[..., Any], kind: Any, *rest: None) -> tuple[object, str]:
-    """The type of an iterator of this kind over the items of the twin's call, and its name."""
+    """Returns the type of an iterator of this kind over the items of the twin's call, and the type's name."""
     item = re.fullmatch(r"Async(?:Generator|Iterator)\[(.*?)(?:, None)?\]", method.__annotations__["return"])
     assert item is not None, method
     shown = ", ".join([item[1], *map(str, rest)])

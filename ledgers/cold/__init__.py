@@ -1,1 +1,1 @@
-"""Objects of an object store that hold closed ledgers: their format, and reading them."""
+"""Objects of an object store that hold closed ledgers: their format, and how they are read."""

@@ -25,10 +25,10 @@ END_BYTES = 64 * 1024
 """Bytes at the end of an object that are read first. They usually include the footer and the index."""
 
 BLOCKS_AHEAD = 4
-"""Blocks that are fetched while one is used."""
+"""Blocks that are fetched ahead of the block in use."""
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
-"""Size of a client's block cache for all ledgers that it reads from object stores. The block in use is not counted."""
+"""Size of a client's block cache for all ledgers that it reads from object stores, not counting the block in use."""
 
 INDEXES_MAX = 1000
 """Indexes that a client caches."""
@@ -76,8 +76,7 @@ class ColdReader:
     async def pages(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
         """Yields the entries of the range in order, in blocks that are never empty.
 
-        Raises EntryUnreadable or DigestMismatch for the first entry that cannot be read, after all entries before it
-        were yielded.
+        If an entry cannot be read, yields all entries before it, then raises EntryUnreadable or DigestMismatch.
         """
         ahead: deque[tuple[int, asyncio.Task[Columns]]] = deque()
         next_entry = coming = first_entry
@@ -93,14 +92,16 @@ class ColdReader:
                 next_entry = page.last_entry + 1
                 yield page
                 if next_entry != min(last_entry + 1, ahead[0][0] if ahead else coming):
-                    coming = next_entry  # a wrong entry: the next page begins with it, and says so
+                    # An entry is wrong: the next page begins with it and raises the error.
+                    coming = next_entry
                     await end_tasks([task for _, task in ahead])
                     ahead.clear()
         finally:
             await end_tasks([task for _, task in ahead])
 
     async def page(self, first_entry: int, last_entry: int, bytes_max: int) -> Columns:
-        """Returns verified entries from `first_entry` on, never none, of about `bytes_max`. Raises as `pages`."""
+        """Returns verified entries from `first_entry` on, at least one, of about `bytes_max`. Raises the errors of
+        `pages`."""
         block = await self._block(first_entry)
         return self._verified(block.between(first_entry, last_entry).start_of(bytes_max), first_entry)
 
@@ -139,7 +140,7 @@ class ColdReader:
         return found
 
     async def _end_of_block(self, entry_id: int) -> int:
-        """Returns the entry after the last one of this entry's block."""
+        """Returns the entry id after the last entry of the block that contains this entry."""
         with self._translate_errors(entry_id):
             index = await self._index(self._copy.part_of(entry_id))
         return index.first_entries[index.block_of(entry_id) + 1]

@@ -18,19 +18,19 @@ class ObjectStoreFailed(Unavailable, LedgerError):
 
 
 class NoSuchObject(NotFound, ObjectStoreFailed):
-    """The object store does not have an object that a ledger's record names. Restore it from the store's own versions
-    or backup."""
+    """The object store does not have an object that a ledger's record names. Restore the object from the store's own
+    versions or from a backup."""
 
     def __init__(self, name: str) -> None:
         ObjectStoreFailed.__init__(self, name, "there is no such object")
 
 
 class BadObject(LedgerError):
-    """An object, or a block of it, differs from the one that was uploaded."""
+    """An object, or one of its blocks, differs from what was uploaded."""
 
 
 class NotOffloaded(LedgerError):
-    """The ledger was not copied to an object store, or not removed from the bookies. Nothing was lost."""
+    """The ledger was not copied to an object store, or was not removed from the bookies. Nothing was lost."""
 
     def __init__(self, ledger_id: int, why: str) -> None:
         super().__init__(f"ledger {ledger_id}: {why}")

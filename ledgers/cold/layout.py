@@ -1,8 +1,8 @@
 """The format of objects (FORMAT.md): blocks of entries, then an index of them, then a footer of fixed size. Pure.
 
 object  MAGIC, blocks, index, footer
-block   the entries' lengths, digests and payloads, one column after the other as on the wire, without ids: these
-        follow from the index. A zstd frame of it where that is smaller
+block   the entries' lengths, digests and payloads, one column after the other as on the wire, without ids, which
+        follow from the index. Stored as a zstd frame where that is smaller
 index   `ColdIndex` of records.proto
 footer  where the index begins (u64), its bytes (u32), its CRC32C (u32), the format's version (u32), MAGIC
 """
@@ -26,19 +26,19 @@ from .errors import BadObject
 MAGIC = b"BLCOLD\x00\x01"
 FORMAT_VERSION = 1
 BLOCK_BYTES = 8 * 1024 * 1024
-"""A block of at least this size takes no further page."""
+"""Once a block has this size, no further page is added to it."""
 
 INDEX_BYTES_MAX = 64 * 1024 * 1024
 _FOOTER = struct.Struct("<QIII8s")
 FOOTER_BYTES = _FOOTER.size
 
 WORTH_IT = 0.9
-"""A block is stored compressed if that takes at most this share of its size."""
+"""A block is stored compressed if its compressed size is at most this fraction of its size."""
 
 ZSTD_LEVEL = 1
 
 SAMPLES, SAMPLE_BYTES = 8, 64 * 1024
-"""Samples of a block that are compressed first, to decide whether to compress the block."""
+"""Number and size of the samples of a block that are compressed first, to decide whether to compress the block."""
 
 
 def add_block(index: ColdIndex, pages: Sequence[Columns], block: bytes, *, is_compressed: bool) -> None:
@@ -53,7 +53,7 @@ def add_block(index: ColdIndex, pages: Sequence[Columns], block: bytes, *, is_co
 
 
 def end_of(index: ColdIndex) -> bytes:
-    """Returns the index and footer, encoded as they follow the blocks."""
+    """Returns the encoded index and footer, which follow the blocks."""
     encoded = index.encode()
     return encoded + _FOOTER.pack(index.offsets[-1], len(encoded), crc32c(encoded), FORMAT_VERSION, MAGIC)
 
@@ -73,7 +73,7 @@ def index_bounds(footer: bytes | memoryview, size: int) -> tuple[int, int, int]:
 
 
 def read_index(index: bytes | memoryview, crc: int) -> ColdIndex:
-    """Raises BadObject."""
+    """Decodes an index. Raises BadObject."""
     if crc32c(index) != crc:
         raise BadObject("its index is damaged")
     try:
@@ -101,7 +101,7 @@ def encode_block(pages: Sequence[Columns]) -> tuple[bytes, bool]:
 
 
 def decode_block(index: ColdIndex, number: int, block: bytes | memoryview) -> Columns:
-    """Decodes the entries of a block. Raises BadObject if it differs from the one that was uploaded."""
+    """Decodes the entries of a block. Raises BadObject if the block differs from the one that was uploaded."""
     if crc32c(block) != index.crcs[number]:
         raise BadObject(f"block {number} is damaged")
     raw = memoryview(_zstd().ZstdDecompressor().decompress(block) if index.compressed[number] else block)

@@ -38,7 +38,7 @@ BACKOFF_SECONDS_MAX = 5.0
 """Longest pause between two attempts. Pauses begin at 0.1 s and grow exponentially."""
 
 RETRIES_MAX = 10_000
-"""Set so high that only RETRY_SECONDS_MAX ends the attempts."""
+"""Maximum number of retries, so high that only RETRY_SECONDS_MAX ends the attempts."""
 
 BUFFER_BYTES = 8 * 1024 * 1024
 """Size of each part of an upload."""
@@ -89,7 +89,7 @@ class Objects:
         return memoryview(found)
 
     async def read_end(self, name: str, length: int) -> tuple[memoryview, int]:
-        """Returns the last bytes of an object, or all of it, and its size."""
+        """Returns the last `length` bytes of an object, or all of a smaller one, and the object's size."""
         with self._translate_errors(name, "read"):
             found = await self._obstore.get_async(self._backend, name, options={"range": {"suffix": length}})
             return memoryview(await found.bytes_async()), found.meta["size"]
@@ -101,8 +101,8 @@ class Objects:
 
     @asynccontextmanager
     async def writing(self, name: str) -> AsyncIterator[obstore.AsyncWritableFile]:
-        """Uploads an object. It exists and is durable when the block has ended; if the block raises, there is no
-        object."""
+        """Uploads an object. It exists and is durable once the block has ended; if the block raises, no object is
+        created."""
         with self._translate_errors(name, "written"):
             upload = self._obstore.open_writer_async(
                 self._backend, name, buffer_size=BUFFER_BYTES, max_concurrency=UPLOADS_AT_ONCE_MAX
@@ -119,7 +119,7 @@ class Objects:
             return [(one["path"], one["size"]) async for page in pages for one in page]
 
     async def delete_all(self, key: str) -> int:
-        """Deletes every object whose name begins with this key; returns how many there were."""
+        """Deletes every object whose name begins with this key; returns the number of deleted objects."""
         with self._translate_errors(key, "deleted"):
             names = [one["path"] async for page in self._obstore.list(self._backend, key) for one in page]
             if names:
@@ -150,7 +150,7 @@ class ObjectStores:
     _known: dict[str, Objects]
 
     def at(self, url: str) -> Objects:
-        """Raises LedgerError as `Objects`."""
+        """Returns the objects below this URL. Raises LedgerError as `Objects` does."""
         if url not in self._known:
             self._known[url] = Objects(url)
         return self._known[url]
@@ -177,7 +177,7 @@ def _options() -> dict[str, Any]:
 
 
 def _sync(directory: Path, path: Path) -> None:
-    """Syncs a file and every directory above it whose entry may be new."""
+    """Syncs a file, and every parent directory whose own entry may be new."""
     for one in (path, *path.parents):
         descriptor = os.open(one, os.O_RDONLY)
         try:

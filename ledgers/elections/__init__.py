@@ -1,1 +1,1 @@
-"""Elections: one leader at a time, followed by the next candidate in the queue."""
+"""Elections: one leader at a time, succeeded by the next candidate in the queue."""

@@ -21,19 +21,20 @@ from .place import Place
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.5
-"""Delay before a candidate tries again after the store did not answer, or after it lost its place."""
+"""Delay before a candidate tries again after the store has not answered, or after the candidate has lost its place."""
 
 LEASE_SECONDS = 10.0
 LEASE_SECONDS_MIN = 1.0
 LEASE_SECONDS_MAX = 3600.0
-"""A shorter lease detects a failed leader sooner; a longer one outlasts longer pauses, and outages of the store."""
+"""The longest lease. A shorter lease detects a failed leader sooner; a longer one outlasts longer pauses, and outages
+of the store."""
 
 Begin = Callable[[Candidate], Awaitable[int]]
-"""Begins the term of a candidate that is first; returns its token. Raises MetadataError."""
+"""Begins the term of a candidate that is first in the queue; returns the term's token. Raises MetadataError."""
 
 
 def check_lease(lease_seconds: float) -> float:
-    """Raises ValueError for an unusable lease."""
+    """Returns the lease. Raises ValueError for an unusable lease."""
     if not LEASE_SECONDS_MIN <= lease_seconds <= LEASE_SECONDS_MAX:
         raise ValueError(
             f"a lease lasts {LEASE_SECONDS_MIN:g} to {LEASE_SECONDS_MAX:g} seconds, not {lease_seconds}"
@@ -42,7 +43,7 @@ def check_lease(lease_seconds: float) -> float:
 
 
 def this_process() -> str:
-    """Host and process, the default of names that are labels for people."""
+    """Returns host and process, the default for human-readable labels."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -50,8 +51,8 @@ def this_process() -> str:
 async def campaign(
     cluster: Cluster, led: str, name: str, lease_seconds: float, begin: Begin, timeout: float | None
 ) -> AsyncIterator[tuple[Place, int]]:
-    """Waits until the candidate is first in the queue for the record `led`, and begins a term; yields its place and
-    token.
+    """Waits until the candidate is first in the queue for the record `led`, and begins a term; yields the candidate's
+    place and the term's token.
 
     Waits through outages of the store. Raises TimeoutError, MetadataUnavailable if the store refuses, LedgerError for a
     record of a newer program, ClientClosed.
@@ -67,7 +68,7 @@ async def campaign(
 
 
 class _Candidacy:
-    """One candidate: it queues up again if it has lost its place."""
+    """One candidate, which queues up again if it has lost its place."""
 
     def __init__(self, cluster: Cluster, candidates: CandidateStore, name: str, lease_seconds: float) -> None:
         self._cluster = cluster
@@ -99,7 +100,7 @@ class _Candidacy:
             await place.leave(why)
 
     async def _standing(self) -> Place:
-        """Returns its place in the queue; takes a new one if the old one is lost."""
+        """Returns the candidate's place in the queue; takes a new place if the old one is lost."""
         if self._place is not None and self._place.is_lost:
             await self.withdraw(self._place.why_lost)
         if self._cluster.is_closed:

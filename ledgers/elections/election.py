@@ -19,7 +19,7 @@ from .campaign import LEASE_SECONDS, campaign, check_lease, this_process
 from .term import Term
 
 Leading = AbstractAsyncContextManager[Term]
-"""A context manager that waits for a term when it is entered, and leaves the term at the end."""
+"""A context manager that waits for a term when it is entered, and leaves the term when it is exited."""
 
 
 class ElectionClient(ABC):
@@ -30,7 +30,8 @@ class ElectionClient(ABC):
         """Connects if the client is not connected yet."""
 
     def election(self, name: str) -> Election:
-        """Returns the election of this name, which need not be created. Raises ValueError for an unusable name."""
+        """Returns the election of this name, which does not have to be created. Raises ValueError for an unusable
+        name."""
         return Election(self, keys.check_name(name))
 
 
@@ -57,12 +58,12 @@ class Election:
     ) -> Leading:
         """Waits in the queue of candidates, and leads while the `with` block lasts; the block gets the term.
 
-        `name` is a label for people; the default is host and process. `lease_seconds` is 1 to 3600. If a leader dies,
-        the next candidate follows once its lease has run out (etcd rounds up to whole seconds); if it leaves the block,
-        the next one follows at once. Waits through outages of the store. Raises TimeoutError after `timeout` seconds,
-        ValueError for an unusable lease, NotAllowed if the client's certificate does not permit it, MetadataUnavailable
-        if the store refuses, ClientClosed. The block is not interrupted when the term ends: only the term reports it
-        (`check`, `lost`, `on_lost`).
+        `name` is a human-readable label; the default is host and process. `lease_seconds` is 1 to 3600. If a leader
+        dies, the next candidate follows once the leader's lease has run out (etcd rounds up to whole seconds); if the
+        leader leaves the block, the next one follows at once. Waits through outages of the store. Raises TimeoutError
+        after `timeout` seconds, ValueError for an unusable lease, NotAllowed if the client's certificate does not
+        permit it, MetadataUnavailable if the store refuses, ClientClosed. The block is not interrupted when the term
+        ends: only the term reports this (`check`, `lost`, `on_lost`).
         """
         return self._lead(name or this_process(), check_lease(lease_seconds), timeout)
 
@@ -81,7 +82,7 @@ class Election:
             yield Term(self.name, token, place)
 
     async def leader(self) -> TermRecord | None:
-        """Returns the current term: its leader, token and begin; None if there is no leader. Raises
+        """Returns the current term, with its leader, token and start; None if there is no leader. Raises
         MetadataUnavailable."""
         cluster = await self._client._connected()
         with metadata_errors():

@@ -1,4 +1,5 @@
-"""A candidate's place in a queue: a key under a lease that is renewed, and judged by the candidate's own clock."""
+"""A candidate's place in a queue: a key under a lease that is renewed, and whose end is judged by the candidate's own
+clock."""
 
 from __future__ import annotations
 
@@ -14,15 +15,15 @@ from metadata.records.coordination.candidates import Candidate, CandidateStore, 
 from ..tasks import end_tasks
 
 LOOK_SECONDS = 15.0
-"""Interval at which a candidate reads the queue again, even if its watch reports nothing, because a watch may be lost.
+"""Interval at which a candidate reads the queue again even if its watch reports nothing, because a watch may be lost.
 """
 
 
 class Place:
-    """A place in the queue. `lost` is set once the place is over for any reason, and `why_lost` gives the reason.
+    """A place in the queue. `lost` is set once the place is lost for any reason, and `why_lost` gives the reason.
 
-    The place is over when the store may have ended the lease, by this process's clock. A process that was stopped finds
-    this out through `is_lost` when it resumes, and `lost` is set a moment later.
+    The place is lost when the store may have ended the lease, by this process's clock. A process that was stopped finds
+    this out through `is_lost` when it resumes; `lost` is set a moment later.
     """
 
     def __init__(self, candidates: CandidateStore, held: HeldKey) -> None:
@@ -37,7 +38,8 @@ class Place:
 
     @classmethod
     async def take(cls, candidates: CandidateStore, name: str, lease_seconds: float) -> Place:
-        """Queues up at the end. Raises MetadataError; in that case nothing is left but a lease that runs out."""
+        """Takes the last place in the queue. Raises MetadataError; in that case only a lease is left, which runs
+        out."""
         key, value = candidates.entry(name, time.time_ns() // 1_000_000)
         what = f"the place of {name} for {candidates.led}"
         held = HeldKey(candidates.store, key, lease_seconds, lambda _: value, what)
@@ -55,7 +57,7 @@ class Place:
         return self.lost.is_set()
 
     async def is_first(self) -> bool:
-        """Waits until no candidate is before it and returns True; returns False once the place is lost. Raises
+        """Waits until no candidate is ahead of this one and returns True; returns False once the place is lost. Raises
         MetadataError."""
         first, lost = asyncio.ensure_future(self._until_first()), asyncio.ensure_future(self.lost.wait())
         try:
@@ -65,7 +67,7 @@ class Place:
             await end_tasks([first, lost])
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Calls back once, soon after the place is lost; does not call back when the candidate leaves it."""
+        """Calls `callback` once, soon after the place is lost, but not when the candidate leaves the place."""
         if self.is_lost:
             asyncio.get_running_loop().call_soon(callback)
         else:
@@ -90,7 +92,7 @@ class Place:
             before = queue.before(self.candidate)
             if before is None:
                 return True
-            with suppress(TimeoutError, WatchCompacted):  # then it looks again
+            with suppress(TimeoutError, WatchCompacted):  # read the queue again
                 async with asyncio.timeout(LOOK_SECONDS):
                     await self._candidates.gone(before, queue.revision)
 

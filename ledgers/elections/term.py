@@ -1,4 +1,4 @@
-"""A term: the time in which one program leads."""
+"""A term: the period in which one program leads."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Term:
             raise LeadershipLost(self.election, self.token, self.why_lost)
 
     def on_lost(self, callback: Callable[[], object]) -> None:
-        """Calls back once, soon after the term is lost; does not call back when the leader leaves it.
+        """Calls `callback` once, soon after the term is lost, but not when the leader leaves the term.
 
         The callback runs on the client's event loop, and must not wait for the client.
         """

@@ -24,11 +24,11 @@ class Cleaning:
     def __init__(self) -> None:
         self._tasks = Tasks(_failed)
         self._is_due: dict[bytes, bool] = {}
-        """The logs that are being cleaned; True if another clean-up has to follow."""
+        """The logs that are being cleaned up; True if another clean-up has to follow."""
 
     def start(self, chain: LogChain, who: str) -> None:
-        """Deletes the truncated part of the log. If that is running already, runs once more afterwards. `who`: the
-        client."""
+        """Deletes the truncated part of the log. If a clean-up of the log is running already, another one follows it.
+        `who`: the client."""
         identity = chain.record.identity
         is_under_way = identity in self._is_due
         self._is_due[identity] = True
@@ -36,11 +36,11 @@ class Cleaning:
             self._tasks.start(self._clean(chain, who))
 
     async def close(self) -> None:
-        """Stops; the next truncation or take-over of the log does the rest."""
+        """Stops all clean-ups. The next truncation or take-over of a log deletes what they have left."""
         await self._tasks.close()
 
     async def _clean(self, chain: LogChain, who: str) -> None:
-        """Cleans the log. Ledgers that a legal hold keeps are deleted by the next truncation after it."""
+        """Cleans the log. Ledgers kept by a legal hold are deleted by the first truncation after the hold has ended."""
         identity = chain.record.identity
         try:
             while self._is_due[identity]:
@@ -54,7 +54,7 @@ class Cleaning:
 
 
 async def delete_all(logs: LogStore, found: VersionedLog, ledgers: LogSegmentLedgers) -> None:
-    """Deletes everything that is left of a deleted log. First recovers its last ledger if that is open, so that its
+    """Deletes everything that is left of a deleted log. If its last ledger is open, recovers it first, so that its
     writer confirms nothing more. Raises the errors of a recovery."""
     record, who = found.record, ledgers.cluster.who
     if record.last is not None and not record.last.is_ended:
@@ -70,7 +70,7 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: LogSegmentLed
 
 
 async def release(logs: LogStore, record: LogRecord) -> None:
-    """Tells the logs whose ledgers a deleted log shared that it no longer needs them."""
+    """Records, in each log whose ledgers a deleted log shared, that the deleted log no longer needs them."""
 
     async def look() -> LogRecord:
         return record

@@ -1,9 +1,9 @@
-"""Errors of logs besides those of `ledgers.errors`.
+"""Errors of logs, in addition to those of `ledgers.errors`.
 
 LedgerError
 ├── LogIncomplete            a fork is being made, or its maker died
-├── LogOfSet                 the log is changed only with its set
-├── LogRestored              another log has its name, with its earlier records
+├── LogOfSet                 the log can be changed only with its set
+├── LogRestored              another log has its name and its earlier records
 └── NoSuchPosition           the position is beyond the end, or below 0
 """
 
@@ -15,7 +15,7 @@ from ..errors import LedgerError
 
 
 class LogIncomplete(LedgerError):
-    """The log is an incomplete fork. If no client is making it now, delete it, and fork again."""
+    """The log is an incomplete fork. If no client is making the fork at the moment, delete it and fork again."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -25,7 +25,7 @@ class LogIncomplete(LedgerError):
 
 
 class LogOfSet(LedgerError):
-    """The log is one of a set, which keeps all its logs alike. Nothing was changed: change the set."""
+    """The log belongs to a set, which keeps all its logs alike. Nothing was changed: change the set instead."""
 
     def __init__(self, name: str, log_set: str, instead: str) -> None:
         super().__init__(f"log {name!r} is one of set {log_set!r}: {instead}")
@@ -33,9 +33,9 @@ class LogOfSet(LedgerError):
 
 
 class LogRestored(LedgerError):
-    """The log was restored to an earlier state. This is the former log: another one has its name now.
+    """The log was restored to an earlier state. This is the former log: the restored log now has its name.
 
-    Open the log of that name again. The records of this one can still be read.
+    Open the restored log by that name. The records of the former log can still be read.
     """
 
     def __init__(self, name: str, now: str) -> None:

@@ -13,12 +13,12 @@ CATCH_UP_SECONDS_MAX = 20 * IDLE_LAC_SECONDS
 two intervals (rule L4), and the machines may be busy."""
 
 KEPT_MAX = 1000
-"""Number of logs, the ones used last, whose end a client remembers although nothing of them is open."""
+"""The number of most recently used logs whose end a client remembers although it has nothing of them open."""
 
 
 class KnownEnd:
-    """All records before `position` are confirmed. It covers the client's own records, those it has read, and ends it
-    has seen."""
+    """The known end of one log: all records before `position` are confirmed. It covers the records that the client has
+    appended or read, and the ends it has seen."""
 
     def __init__(self) -> None:
         self.position = 0
@@ -36,7 +36,7 @@ class KnownEnd:
 
 
 class KnownEnds:
-    """The known ends of a client's logs, by their identities."""
+    """The known ends of a client's logs, by the logs' identities."""
 
     def __init__(self) -> None:
         self._ends: WeakValueDictionary[bytes, KnownEnd] = WeakValueDictionary()

@@ -51,8 +51,8 @@ class ForkCalls(Protocol):
 class Log:
     """An opened log. Made by `LedgerClient.log` and `create_log`; belongs to its event loop.
 
-    Readers fence nothing, and see only confirmed records. Every call raises NoSuchLog once the log is deleted,
-    Unauthorized for a wrong password, and MetadataUnavailable.
+    Readers do not fence the writer, and see only confirmed records. Every call raises NoSuchLog once the log is
+    deleted, Unauthorized for a wrong password, and MetadataUnavailable.
     """
 
     def __init__(
@@ -94,12 +94,12 @@ class Log:
         return await self._chain.refresh()
 
     async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
-        """Takes the log over: fences and closes the segment that the former writer left, and becomes the one writer.
+        """Takes the log over: fences and closes the segment that the former writer left, and becomes the only writer.
 
-        `name` is a label for people; the default is host and process. If a `term` is given, the log refuses leaders of
-        earlier terms of the same election from then on: they get LogFenced. Raises LogFenced if another writer takes
-        the log over meanwhile or a leader of a later term has done so, LeadershipLost if the term is over, LogRestored
-        for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        `name` is a human-readable label; the default is host and process. If a `term` is given, from then on the log
+        refuses leaders of earlier terms of the same election: they get LogFenced. Raises LogFenced if another writer
+        takes the log over in the meantime or a leader of a later term has done so, LeadershipLost if the term is over,
+        LogRestored for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         self._cluster.check_process()
         if term is not None:
@@ -111,22 +111,23 @@ class Log:
             writer = await take_over(self._cluster, chain, self._ledgers, who, term, known=self._known)
         self._writers.add(writer)
         self._chain.take(chain.found)
-        self._cleaning.start(chain, self._cluster.who)  # the former writer may have left some
+        # The former writer may not have deleted all truncated ledgers.
+        self._cleaning.start(chain, self._cluster.who)
         return writer
 
     # --- reading ------------------------------------------------------------------------------------
 
     async def first_position(self) -> int:
-        """The position of the oldest record that is left."""
+        """Returns the position of the oldest record that is left."""
         return (await self.refresh()).first_position
 
     async def end(self) -> int:
-        """The position after the last record that is known to be confirmed; a reader of new records starts
-        here.
+        """Returns the position after the last record that is known to be confirmed; a reader of new records starts
+        there.
 
-        It never goes back for a client, and covers every record that the client has appended or read. Of other clients'
-        records it covers those that the bookies know to be confirmed. Records that a writer confirmed in its last
-        moment before it died count only after the next take-over (rule L4).
+        For one client it never goes back, and it covers every record that the client has appended or read. It covers
+        records of other clients that the bookies know to be confirmed. Records that a writer confirmed just before it
+        died count only after the next take-over (rule L4).
         """
         self._cluster.check_process()
         return await self._reader.end()
@@ -134,9 +135,9 @@ class Log:
     async def read(self, start: int | None = None, stop: int | None = None) -> AsyncGenerator[Record, None]:
         """Yields the confirmed records from `start` to before `stop`; by default from the oldest one to `end()`.
 
-        Raises LogTruncated if `start` was truncated, NoSuchPosition beyond the end, ValueError if `stop` is before
-        `start`, EntryUnreadable or DigestMismatch if no replica has a record, after it has yielded all records before
-        that one.
+        Raises LogTruncated if `start` was truncated, NoSuchPosition beyond the end, and ValueError if `stop` is before
+        `start`. If no replica has a record, yields all records before that one, then raises EntryUnreadable or
+        DigestMismatch.
         """
         async with aclosing(self.batches(start, stop)) as batches:
             async for batch in batches:
@@ -149,8 +150,8 @@ class Log:
         """Yields the confirmed records from `start` to before `stop` in columns, a page at a time, for bulk work.
 
         By default reads from the oldest record to `end()`. Raises LogTruncated if `start` was truncated, NoSuchPosition
-        beyond the end, ValueError if `stop` is before `start`, EntryUnreadable or DigestMismatch if no replica has a
-        record, after it has yielded all records before that one. `read` yields the same records one by one.
+        beyond the end, and ValueError if `stop` is before `start`. If no replica has a record, yields all records
+        before that one, then raises EntryUnreadable or DigestMismatch. `read` yields the same records one by one.
         """
         self._cluster.check_process()
         for position in (start, stop):
@@ -165,9 +166,9 @@ class Log:
     ) -> AsyncGenerator[Record, None]:
         """Yields records from `start` on as they are confirmed, across new segments and fail-overs of the writer.
 
-        Ends once nothing was new for `timeout` seconds; a `timeout` of 0 asks once and does not wait. Raises
-        LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch; before that it has
-        yielded all earlier records, and a new `tail` may go on there. Raises NoSuchPosition for a `start` beyond the
+        Ends when there was no new record for `timeout` seconds; a `timeout` of 0 asks once and does not wait. Raises
+        LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it has
+        yielded all earlier records; a new `tail` may continue there. Raises NoSuchPosition for a `start` beyond the
         end, after a second at most.
         """
         async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
@@ -180,10 +181,10 @@ class Log:
     ) -> AsyncGenerator[RecordBatch, None]:
         """Yields records from `start` on as they are confirmed, in columns, a page at a time.
 
-        Ends once nothing was new for `timeout` seconds; a `timeout` of 0 asks once and does not wait. Raises
-        LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch; before that it has
-        yielded all earlier records, and a new `tail_batches` may go on there. Raises NoSuchPosition for a `start`
-        beyond the end, after a second at most. `tail` yields the same records one by one.
+        Ends when there was no new record for `timeout` seconds; a `timeout` of 0 asks once and does not wait. Raises
+        LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it has
+        yielded all earlier records; a new `tail_batches` may continue there. Raises NoSuchPosition for a `start` beyond
+        the end, after a second at most. `tail` yields the same records one by one.
         """
         check_int("a position", 0 if start is None else start)
         if start is not None:
@@ -195,8 +196,8 @@ class Log:
     async def tail_committed(
         self, start: int | None, *, timeout: float | None
     ) -> AsyncGenerator[RecordBatch, None]:
-        """Does the same from the position of a cursor: the log has reached a committed position, even if bookies do not
-        know yet."""
+        """Does the same as `tail_batches`, from the position of a cursor: the log has reached a committed position,
+        even if the bookies do not know it yet."""
         self._cluster.check_process()
         async with aclosing(self._reader.tail(start, timeout)) as batches:
             async for batch in batches:
@@ -210,7 +211,8 @@ class Log:
     async def poll(self, start: int, *, timeout: float, records_max: int = 1000) -> list[Record]:
         """Waits for records from `start` on; returns at most `records_max` of them, and none after `timeout` seconds.
 
-        For loops that do other work in between. Raises the errors of `tail`, and ValueError for `records_max` below 1.
+        For loops that do other work between calls. Raises the errors of `tail`, and ValueError for `records_max` below
+        1.
         """
         if records_max < 1:
             raise ValueError(f"a batch has 1 record at least, not {records_max}")
@@ -221,19 +223,20 @@ class Log:
 
     @property
     def known_end(self) -> int:
-        """The furthest position that this client knows the log to reach, without asking the bookies."""
+        """The furthest position that this client knows the log to reach; does not ask the bookies."""
         return self._known.position
 
     async def check_reaches(self, position: int) -> None:
         """Raises NoSuchPosition if the log ends before this position.
 
-        Waits a second at most for the bookies to know a position that another client may have confirmed just now.
+        Another client may have confirmed the position just now, so this waits up to a second for the bookies to know
+        it.
         """
         self._cluster.check_process()
         await self._reader.check_reaches(position)
 
     async def position_at(self, time: datetime) -> int:
-        """The first position whose record was appended at this time or later; the log's end if there is none.
+        """Returns the first position whose record was appended at this time or later; the log's end if there is none.
 
         Raises ValueError for a time without a time zone.
         """
@@ -245,7 +248,8 @@ class Log:
         return await self._reader.position_at(max(0, round(time.timestamp() * 1_000_000)))
 
     async def segments(self, start: int | None = None) -> AsyncIterator[Segment]:
-        """Yields all segments that are left, in order, from the one that holds `start`; the last one may be open."""
+        """Yields the segments that are left, in order, beginning with the one that holds `start`; the last one may be
+        open."""
         record = await self.refresh()
         with metadata_errors():
             async for segment in self._chain.logs.segments(record, start or 0):
@@ -278,36 +282,36 @@ class Log:
     ) -> AsyncGenerator[Record, None]:
         """Yields records from the cursor's position on, each at least once, and commits the used ones.
 
-        One consumer holds a cursor at a time, by a lease; further consumers wait, and take over at the committed
+        One consumer holds a cursor at a time, by a lease; other consumers wait, and take over at the committed
         position. A record counts as used when the caller asks for the next one. A missing cursor is created at `start`:
-        a position, a time, "beginning" or "end". If a seek moves the cursor, reading goes on at its new position.
+        a position, a time, "beginning" or "end". If a seek moves the cursor, reading continues at its new position.
 
-        Options: `timeout` ends the iteration once nothing was new for this many seconds; without it, it never ends.
-        `commit_seconds` is the interval of commits, 1 by default; `commits_at_close=False` leaves out the last one.
-        `lease_seconds` is how long nobody holds the cursor of a consumer that has died, 10 by default.
-        `poll_seconds_max` is how long one record may be used, 300 by default, None for no bound: a consumer that takes
-        longer loses the cursor, and queues up again when it asks for its next record. `on_truncated` is "raise" or
-        "oldest": if records at the cursor's position were truncated, raise LogTruncated (the default), or go on at the
-        oldest record left. `consumer` is a label for people, by default host and process.
+        Options: `timeout` ends the iteration when there was no new record for this many seconds; without it, the
+        iteration never ends. `commit_seconds` is the interval of commits, 1 by default; `commits_at_close=False` omits
+        the last one. `lease_seconds` is how long the cursor of a consumer that has died stays without a consumer, 10 by
+        default. `poll_seconds_max` is how long one record may be used, 300 by default, None for no bound: a consumer
+        that takes longer loses the cursor, and queues up again when it asks for its next record. `on_truncated` says
+        what to do if records at the cursor's position were truncated: "raise" LogTruncated (the default), or continue
+        at the "oldest" record left. `consumer` is a human-readable label, by default host and process.
 
-        Raises the errors of `tail`. After LogTruncated the cursor stays below the oldest record until it is moved by a
-        seek.
+        Raises the errors of `tail`. After LogTruncated the cursor stays before the oldest record until a seek moves it.
         """
         return self.consumption(name, start=start, **options).records()
 
     def consumption(
         self, name: str, *, start: Where = "beginning", **options: Unpack[ConsumeOptions]
     ) -> Consumption:
-        """Does the same as `consume`, for callers that take the records in batches."""
+        """Does the same as `consume`, for callers that read the records in batches."""
         self._cluster.check_process()
         return Consumption(self._cursors, name, start, **options)
 
     async def lag(self, position: int) -> Lag:
-        """How far a reader at this position is behind the end. Raises the errors of a read of the record there."""
+        """Returns how far a reader at this position is behind the end. Raises the errors of reading the record at that
+        position."""
         return await lag_of(self, position)
 
     async def cursors(self) -> AsyncIterator[tuple[str, CursorRecord]]:
-        """Yields the name and the metadata of every cursor, in the order of names."""
+        """Yields the name and the metadata of every cursor, ordered by name."""
         async for found in self._cursors.list():
             yield found
 
@@ -323,8 +327,8 @@ class Log:
 
         No record is copied: both logs share the ledgers, and a ledger is deleted when no log needs it any longer (rule
         L13). The fork is written, read, truncated, retained, held and deleted independently of this log, under the same
-        password. It knows this log's producers; cursors, retention and a legal hold are not copied. If the call is
-        interrupted, it may leave a log that can only be deleted.
+        password. The fork keeps this log's state of producers; cursors, retention and a legal hold are not copied. If
+        the call is interrupted, it may leave a log that can only be deleted.
 
         Raises LogExists, LogTruncated, NoSuchPosition, NotAllowed, ValueError for an unusable name.
         """
@@ -334,14 +338,15 @@ class Log:
     async def restore(self, *, at: Where, former: str = "", dry_run: bool = False) -> Restoration:
         """Restores the log to a position or a time: a fork that ends there takes the log's name, in one step.
 
-        From then on this is the former log. It keeps all its records under another name: `former`, or the log's name
-        with the time. Nobody writes to it again: its writer is fenced before the step, and gets LogFenced. Its tailing
-        readers and consumers get LogRestored at its end. The restored log has the same cursors; those past the
-        position are set to it. With `dry_run` nothing is changed. Open the log again to use it.
+        From then on this handle's log is the former log. It keeps all its records under another name: `former`, or the
+        log's name with the time. It can no longer be written: its writer is fenced before the step, and gets LogFenced.
+        Tailing readers and consumers of the former log get LogRestored at its end. The restored log has the same
+        cursors; those past the position are set to it. With `dry_run` nothing is changed. Open the log again to use the
+        restored one.
 
         Raises the errors of `truncate` except LogHeld, because no record is deleted; LogOfSet for a log of a set,
-        LogExists if the former name is another log's, LogRestored if this is a former log, LogFenced if writers take
-        the log over again and again.
+        LogExists if the former name is another log's, LogRestored if this is a former log, LogFenced if writers
+        repeatedly take the log over.
         """
         record = await self.refresh()
         await check_no_member(self._cluster, record, "a set is not restored")
@@ -364,7 +369,7 @@ class Log:
     async def truncate(self, before: int) -> None:
         """Deletes all records before this position. Segments that hold no other records are deleted in the background.
 
-        A position up to which the log was truncated already is no error. Raises LogHeld, Unauthorized, NotAllowed,
+        A position that was truncated already is not an error. Raises LogHeld, Unauthorized, NotAllowed, and
         NoSuchPosition beyond the end.
         """
         check_int("a position", before)
@@ -399,8 +404,8 @@ class Log:
         record_audit(Act.RETENTION, who=self._cluster.who, log=self.name, **retention_to_dict(retention))
 
     async def retained(self) -> RetentionView:
-        """Reports which segment retention deletes next, and what keeps it, by the metadata; `RetentionView.judged` says
-        when."""
+        """Reports which segment retention deletes next, and what keeps that segment, according to the metadata;
+        `RetentionView.judged` says when this was determined."""
         record = await self.refresh()
         with metadata_errors():
             return await look(self._chain.logs, record)
@@ -408,8 +413,8 @@ class Log:
     async def set_legal_hold(self, is_held: bool) -> None:
         """Begins or ends a legal hold. During a hold no record of the log is truncated and no ledger of it is deleted.
 
-        A hold keeps the records that are left when it begins; a ledger that was truncated before may be deleted at that
-        moment. Raises NotAllowed, LogOfSet for a log of a set.
+        A hold keeps the records that are left when it begins; a ledger that was truncated before may still be deleted
+        at that moment. Raises NotAllowed, and LogOfSet for a log of a set.
         """
         await check_no_member(self._cluster, self.record, "`LogSet.set_legal_hold` holds all its logs")
         await self.refresh()

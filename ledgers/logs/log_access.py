@@ -1,4 +1,4 @@
-"""Access to logs: who may change one, by the certificate's role and owner, and by the password of its segments."""
+"""Access to logs: who may change a log, by the certificate's role and owner, and by the password of its segments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_may_change(cluster: Cluster) -> None:
 
 
 async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> None:
-    """Raises LogOfSet for a log of an existing set: such a log is changed only with the others of its set."""
+    """Raises LogOfSet for a log of an existing set: such a log can be changed only with the others of its set."""
     if log.log_set is None:
         return
     with metadata_errors():
@@ -33,7 +33,7 @@ async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> Non
 
 
 async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> None:
-    """Raises Unauthorized or NotAllowed, before it disturbs a writer that may go on."""
+    """Raises Unauthorized or NotAllowed, before a writer that may continue is disturbed."""
     check_may_change(cluster)
     found = await _last_ledger(cluster, log)
     if found is not None:
@@ -43,7 +43,7 @@ async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> 
 
 
 async def check_may_give_up(cluster: Cluster, log: LogRecord, password: bytes) -> None:
-    """Raises Unauthorized or NotAllowed if the client might not delete the log's last ledger, either."""
+    """Raises Unauthorized or NotAllowed if the client would not be allowed to delete the log's last ledger."""
     check_may_change(cluster)
     found = await _last_ledger(cluster, log)
     if found is None:

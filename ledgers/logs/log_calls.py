@@ -35,11 +35,11 @@ from .log_segment_ledgers import LogSegmentLedgers, SegmentLedgerClient
 from .writing.log_writer import LogWriter
 
 STALE_MS = 86_400_000
-"""The age in milliseconds at which an unfinished restoration counts as abandoned."""
+"""The age, in milliseconds, from which an unfinished restoration counts as abandoned."""
 
 
 class LogCalls:
-    """The calls of one client for its logs."""
+    """One client's calls for its logs."""
 
     def __init__(self, cluster: Cluster, calls: SegmentLedgerClient) -> None:
         self._cluster = cluster
@@ -63,9 +63,10 @@ class LogCalls:
         return self._log(await self._made(record), password)
 
     async def new(self, name: str, settings: LogSettings, password: bytes, retention: Retention) -> LogRecord:
-        """The record of a log that this client may create, with its own identity. Raises the errors of `create`."""
+        """Returns the record of a log that this client may create, with a new identity. Raises the errors of
+        `create`."""
         keys.check_name(name)
-        # Raises for settings that no ledger can have.
+        # Raises ValueError for settings that no ledger can have.
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
         check_may_change(self._cluster)
         with metadata_errors():
@@ -80,14 +81,16 @@ class LogCalls:
         )
 
     async def check_name(self, name: str, log_set: bytes) -> VersionedLog | None:
-        """The log of the set that has this name, if there is one. Raises LogExists for any other log."""
+        """Returns the log of the set that has this name, if there is one. Raises LogExists for any other log of this
+        name."""
         found = await self._found(name)
         if found is not None and not found.record.is_of(log_set):
             raise LogExists(name)
         return found
 
     async def settle(self, model: LogRecord, member: SetMember, password: bytes) -> None:
-        """Creates a log of a set, or gives it the set's settings. Raises LogExists for any other log of its name."""
+        """Creates a log of a set, or applies the set's settings to it. Raises LogExists if any other log has its
+        name."""
         name = log_name(model.name, member.number)
         found = await self.check_name(name, member.log_set)
         if found is None:
@@ -106,18 +109,18 @@ class LogCalls:
         return self._log(await self._known(name), password)
 
     async def list(self) -> AsyncIterator[tuple[str, LogRecord]]:
-        """Yields all logs that the client may use, with their names, in the order of names."""
+        """Yields all logs that the client may use, with their names, ordered by name."""
         with metadata_errors():
             async for found in self._logs.by_name():
                 if not self._why_not(found.record):
                     yield found.record.name, found.record
 
     async def rename(self, name: str, new_name: str) -> None:
-        """Gives a log another name by one compare-and-swap of its record: the log has its old name until then, and from
-        then on the old name is free.
+        """Renames a log by one compare-and-swap of its record: until then the log has its old name, and from then on
+        the old name is free.
 
-        The new name leads to the log before that, so that no other log can take it in between. If the call is
-        interrupted, the log keeps its old name, and the new one is free for any log. Writers and readers go on. Raises
+        The new name refers to the log before that, so that no other log can take it in between. If the call is
+        interrupted, the log keeps its old name, and any log can take the new one. Writers and readers continue. Raises
         NoSuchLog, LogExists, LogOfSet.
         """
         keys.check_name(new_name)
@@ -134,7 +137,7 @@ class LogCalls:
 
         def renamed(record: LogRecord) -> LogRecord:
             if record.next_name != new_name:
-                raise LogExists(new_name)  # another client was faster
+                raise LogExists(new_name)  # another client has begun to rename it to another name
             return record.named()
 
         await chain.change(_of(name, renamed))
@@ -143,11 +146,11 @@ class LogCalls:
         record_audit(Act.RENAME, who=self._cluster.who, log=name, to=new_name)
 
     async def delete(self, name: str, password: bytes, *, of: bytes | None = None) -> None:
-        """Deletes a log with everything that it holds. Fences its writer. Raises NoSuchLog and the errors of
+        """Deletes a log with everything in it. Fences its writer. Raises NoSuchLog and the errors of
         `check_may_delete`.
 
-        If it is interrupted, call it again: the log is marked as deleted by then, and nobody reads or writes it. `of`:
-        the set that is deleted; a log of another set then counts as missing.
+        If the call is interrupted, repeat it: the log is marked as deleted by then, and can be neither read nor
+        written. `of`: the set that is being deleted; a log of another set then counts as missing.
         """
         found = await self.check_may_delete(name, password, of=of)
         if found is None:
@@ -166,8 +169,8 @@ class LogCalls:
     async def check_may_delete(
         self, name: str, password: bytes, *, of: bytes | None = None
     ) -> VersionedLog | None:
-        """The log of this name, even if it is partly deleted; None if there is none. Raises LogHeld, Unauthorized,
-        NotAllowed or LogOfSet if a deletion would."""
+        """Returns the log of this name, even if it is partly deleted; None if there is none. Raises LogHeld,
+        Unauthorized, NotAllowed or LogOfSet if a deletion would raise it."""
         found = await self._found(name, deleted_too=True)
         if found is not None and of is not None and not found.record.is_of(of):
             return None
@@ -191,7 +194,7 @@ class LogCalls:
 
     async def restore(self, chain: LogChain, ledgers: LogSegmentLedgers, plan: Restoration) -> None:
         """Restores a log to a confirmed position. Raises LogExists if the former name is another log's, LogFenced if
-        writers take the log over again and again, LogRestored for a former log, NotAllowed."""
+        writers repeatedly take the log over, LogRestored for a former log, NotAllowed."""
         record = check_not_restored(await chain.refresh())
         await self._delete_stale(record, ledgers)
         fork = successor_of(record, new_fork(self._cluster, record, record.name, plan.position))
@@ -206,8 +209,8 @@ class LogCalls:
     async def _given_back(
         self, made: VersionedLog, ledgers: LogSegmentLedgers, *, unless_named: bool
     ) -> AsyncIterator[None]:
-        """Deletes the fork if the block fails. A fork that cannot be deleted is left to the next deletion or
-        restoration."""
+        """Deletes the fork if the block fails. If the fork cannot be deleted, the next deletion or restoration deletes
+        it."""
         try:
             yield
         except BaseException:
@@ -225,24 +228,25 @@ class LogCalls:
         fork = LogChain(self._logs, made)
         try:
             await fork.change(_unheld)
-        except NoSuchLog:  # another client deleted it before the logs that it shares with knew of it
+        except NoSuchLog:  # another client deleted it before its sharing was recorded
             await release(self._logs, made.record.given_up())
         else:
             await delete_all(self._logs, fork.found, ledgers)
 
     async def _delete_stale(self, of: LogRecord, ledgers: LogSegmentLedgers) -> None:
-        """Deletes forks that were to take the log's name, and whose makers died long ago."""
+        """Deletes forks that were to take the log's name and whose makers died long ago."""
         oldest_ms = time.time_ns() // 1_000_000 - STALE_MS
         for found in await self._all_forks(of):
             if found.record.name != of.name or found.record.created_ms > oldest_ms:
                 continue
-            if found.record.deleted:  # but not completely
+            if found.record.deleted:  # not completely: its record is still there
                 await delete_all(self._logs, found, ledgers)
             elif not await self._is_named(found.record):
                 await self._delete_fork(found, ledgers)
 
     async def _all_forks(self, of: LogRecord) -> Sequence[VersionedLog]:
-        """The forks of the log, and of the logs whose ledgers it has: a fork of it may share only with these."""
+        """Returns the forks of the log, and those of the logs whose ledgers it has: a fork of the log may share ledgers
+        only with these."""
         with metadata_errors():
             makers = [await self._logs.read(one.identity) for one in of.makers]
             logs = [of, *(one.record for one in makers if one is not None)]
@@ -251,7 +255,7 @@ class LogCalls:
         return [one for one in read if one is not None]
 
     async def close(self) -> None:
-        """Closes open writers, and stops background work."""
+        """Closes open writers and stops background work."""
         await close_writers(self._writers)
         await self._cleaning.close()
 
@@ -293,7 +297,7 @@ class LogCalls:
             raise NotAllowed(why)
 
     def _why_not(self, record: LogRecord) -> str:
-        """The reason why the client may not use the log; empty if it may."""
+        """Returns the reason why the client may not use the log; empty if it may."""
         owner = self._cluster.owner
         if is_of(record.owner.encode(), owner):
             return ""

@@ -1,5 +1,5 @@
-"""One log's record, changed by compare-and-swap: a transition is applied to the current record, and again after a
-conflict."""
+"""One log's record, changed by compare-and-swap: a transition is applied to the current record, and applied again after
+a conflict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Transition = Callable[[LogRecord], LogRecord]
 
 class LogChain(ClientRecord[LogRecord]):
     """The record as it was last read or changed. Raises NoSuchLog once the log is deleted, and MetadataUnavailable;
-    raises its subclass MetadataWentBack if the store has an earlier version than the one seen before."""
+    raises its subclass MetadataWentBack if the store has an earlier version than one that was seen before."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
         super().__init__(found)
@@ -48,7 +48,7 @@ class LogChain(ClientRecord[LogRecord]):
         return found
 
     async def _check_was_deleted(self, found: VersionedLog | None) -> None:
-        """Raises MetadataWentBack if the record and the chain's last ledger are both missing, and were not deleted."""
+        """Raises MetadataWentBack if the record and the chain's last ledger are both missing but were not deleted."""
         last, ledgers = self.record.last, LedgerStore(self.logs.store)
         if found is None and last is not None and await ledgers.read(last.ledger_id) is None:
             error = await lost_record_error(ledgers, last.ledger_id)
@@ -79,7 +79,8 @@ def check_not_restored(record: LogRecord) -> LogRecord:
 
 @asynccontextmanager
 async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[None]:
-    """Raises LogFenced, not NoSuchLedger, if a later writer has taken the log over and dropped an empty segment."""
+    """Raises LogFenced instead of NoSuchLedger if a later writer has taken the log over and dropped an empty
+    segment."""
     try:
         yield
     except NoSuchLedger:
@@ -88,8 +89,8 @@ async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[N
 
 
 def last_ended(segment: Segment) -> Transition:
-    """Ends the writer's last segment. If the segment has left the chain, it was ended by a change whose answer was
-    lost, and truncated since."""
+    """Ends the writer's last segment. If the segment is no longer in the chain, a change whose answer was lost has
+    ended it, and it has been truncated since."""
 
     def ended(record: LogRecord) -> LogRecord:
         is_there = record.last is not None and record.last.ledger_id == segment.ledger_id
@@ -99,7 +100,7 @@ def last_ended(segment: Segment) -> Transition:
 
 
 class Ended(NamedTuple):
-    """How a segment ended, by its ledger. `next_us`: the time at which the next one begins."""
+    """How a segment ended, according to its ledger. `next_us`: the time at which the next segment begins."""
 
     ledger_id: int
     end_position: int
@@ -109,13 +110,13 @@ class Ended(NamedTuple):
 
 
 def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
-    """Ends the last segment, and begins the next one in the ledger `begun`, if it is given."""
+    """Ends the last segment, and begins the next one in the ledger `begun` if that is given."""
 
     def join(record: LogRecord) -> LogRecord:
         last = record.last
         if begun is not None and last is not None and last.ledger_id == begun:
-            return record  # done, and its answer was lost
-        next_us = record.time_us  # if it was recovered, or has left the record
+            return record  # an earlier attempt succeeded, but its answer was lost
+        next_us = record.time_us  # if the tail was recovered, or is no longer in the record
         if last is not None and last.ledger_id == tail.ledger_id and not last.is_ended:
             record = record.ended(last.ended(tail.end_position, tail.ended_us, tail.length_bytes))
             next_us = tail.next_us

@@ -44,9 +44,9 @@ class LogClient(ABC):
 
         The default write quorum is the ensemble size; the default ack quorum is a majority of the write quorum. With a
         `password`, bookies and clients accept writes and recoveries only from clients that know it;
-        DigestType.HMAC_SHA256 also signs every entry with it. A segment is ended when it has `roll_bytes` or
-        `roll_records`, or is `roll_seconds` old, and the ledger of the next one is created; appends do not wait for
-        that. `retention` sets the rules by which old records are deleted automatically; by default none are.
+        DigestType.HMAC_SHA256 also signs every entry with it. When a segment has `roll_bytes` or `roll_records`, or is
+        `roll_seconds` old, it is ended and the ledger of the next one is created; appends do not wait for that.
+        `retention` sets the rules by which old records are deleted automatically; by default none are.
 
         Raises LogExists, NotAllowed if the client's role may not write, ValueError for an unusable name or impossible
         settings, MetadataUnavailable.
@@ -75,7 +75,7 @@ class LogClient(ABC):
                 raise
         try:
             return await self.create_log(name, password=password)
-        except LogExists:  # another client was faster
+        except LogExists:  # another client has created it in the meantime
             return await calls.open(name, password)
 
     async def log_set(
@@ -93,8 +93,8 @@ class LogClient(ABC):
         roll_seconds: float = ROLL_SECONDS,
         retention: Retention = NOTHING_GOES,
     ) -> LogSet:
-        """Opens a set of logs. If a number of `logs` is given, a missing set is created, with logs as `create_log`
-        makes them.
+        """Opens a set of logs. If a number of `logs` is given and the set is missing, creates it, with logs as
+        `create_log` makes them.
 
         An existing set keeps its logs and settings, whatever the arguments are. Raises NoSuchLogSet, NotAllowed,
         ValueError for an unusable name or impossible settings, LogExists if another log has the name of one of its logs
@@ -112,14 +112,14 @@ class LogClient(ABC):
         return await LogSet.opened(calls.cluster, calls, name, logs, settings, password, retention)
 
     async def list_log_sets(self) -> AsyncIterator[tuple[str, LogSetRecord]]:
-        """Yields the name and the metadata of every set of logs, in the order of names. Raises MetadataUnavailable."""
+        """Yields the name and the metadata of every set of logs, ordered by name. Raises MetadataUnavailable."""
         cluster = (await self._log_calls()).cluster
         with metadata_errors():
             async for found in LogSetStore(cluster.store).list():
                 yield found
 
     async def delete_log_set(self, name: str, *, password: bytes = b"") -> None:
-        """Deletes a set for good, with all its logs and their cursors. Fences its writer; its consumers get
+        """Deletes a set permanently, with all its logs and their cursors. Fences its writer; its consumers get
         NoSuchLogSet. Safe to repeat after an interruption.
 
         Raises NoSuchLogSet, LogHeld if the set is under a legal hold, and the errors of `delete_log`.
@@ -128,7 +128,7 @@ class LogClient(ABC):
         await delete_set(calls.cluster, calls, name, password)
 
     async def list_logs(self) -> AsyncIterator[tuple[str, LogRecord]]:
-        """Yields the name and the metadata of every log that the client may use, in the order of names.
+        """Yields the name and the metadata of every log that the client may use, ordered by name.
 
         Raises MetadataUnavailable.
         """
@@ -136,14 +136,14 @@ class LogClient(ABC):
             yield found
 
     async def rename_log(self, name: str, new_name: str) -> None:
-        """Gives a log another name. Writers and readers go on.
+        """Renames a log. Its writers and readers continue.
 
         Raises NoSuchLog, LogExists, LogOfSet, NotAllowed, ValueError for an unusable name, MetadataUnavailable.
         """
         await (await self._log_calls()).rename(name, new_name)
 
     async def delete_log(self, name: str, *, password: bytes = b"") -> None:
-        """Deletes a log for good, with all its ledgers. Fences its writer. Safe to repeat after an interruption.
+        """Deletes a log permanently, with all its ledgers. Fences its writer. Safe to repeat after an interruption.
 
         Raises NoSuchLog, LogHeld, LogOfSet, Unauthorized, NotAllowed, LedgerRecoveryFailed, MetadataUnavailable.
         """

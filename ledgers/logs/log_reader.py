@@ -1,4 +1,4 @@
-"""Reading a log, segment after segment; fences nothing, and returns only confirmed records."""
+"""Reads a log, segment by segment; does not fence the writer, and returns only confirmed records."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from .segment_pages import segment_at, segment_at_time
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""Interval at which a waiting reader reads the record again, even if its watch reports nothing, because a watch may be
-lost."""
+"""Interval at which a waiting reader reads the log's record again even if its watch reports nothing, because a watch
+may be lost."""
 
 LATE_SECONDS = 60.0
-"""How long a log may have no segment at a reader's position before this is logged."""
+"""How long a log may lack a segment at a reader's position before this is logged."""
 
 
 class RecordWatch:
-    """One reader's watch. It begins with the first wait; its owner closes it."""
+    """One reader's watch of the log's record. It begins with the first wait; its owner closes it."""
 
     def __init__(self, chain: LogChain) -> None:
         self._chain = chain
@@ -66,7 +66,7 @@ class RecordWatch:
         try:
             async with aclosing(changes) as versions:
                 async for _ in versions:
-                    self._changed.set()  # the reader reads it itself
+                    self._changed.set()  # the reader then reads the record itself
         except MetadataError as error:
             log.info(
                 "the record of log %r is read every %g s instead of watched: %s",
@@ -86,15 +86,15 @@ class RecordWatch:
 
 
 class LogSegmentReader:
-    """A segment and a reader of its ledger. Returns only confirmed records."""
+    """A segment, with a reader of its ledger. Returns only confirmed records."""
 
     def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
-        """`known_end`: the log's end, as it was known before the ledger's record was read. If the ledger was open then,
-        nothing past it was confirmed (rule L2)."""
+        """`known_end`: the log's end, as it was known before the ledger's record was read. If the ledger was open at
+        that time, nothing past this end was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
-        # A fork shares a ledger up to a confirmed position: it may go on after that, and still be open (rule
-        # L13).
+        # A fork shares a ledger up to a confirmed position: the ledger may continue after that, and may still be open
+        # (rule L13).
         reader.is_confirmed(self._entry(segment.end_position or known_end) - 1)
 
     @property
@@ -116,7 +116,8 @@ class LogSegmentReader:
                 yield decode(columns, segment_start=self.segment.first_position)
 
     async def tail(self, start: int, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records as they are confirmed, until the ledger is closed or there is nothing new for `timeout` s."""
+        """Yields records as they are confirmed, until the ledger is closed or there was no new record for `timeout`
+        seconds."""
         if self.segment.is_ended:
             async with aclosing(self.batches(start, self.end)) as batches:
                 async for batch in batches:
@@ -127,7 +128,8 @@ class LogSegmentReader:
                 yield decode(columns, segment_start=self.segment.first_position)
 
     async def position_at(self, time_us: int, first_position: int) -> int:
-        """The first position, from this one on, whose record has this time or a later one; the end if there is none."""
+        """Returns the first position, from `first_position` on, whose record has this time or a later one; the end if
+        there is none."""
         low, high = max(self.segment.first_position, first_position), self.end
         while low < high:
             middle = (low + high) // 2
@@ -142,7 +144,7 @@ class LogSegmentReader:
 
 
 LOOKS_MAX = 20
-"""Attempts to find a segment again that was truncated, or dropped as empty, while it was being opened."""
+"""How many times a reader looks for a segment that was truncated, or dropped as empty, while it was being opened."""
 
 
 class LogReader:
@@ -154,7 +156,8 @@ class LogReader:
         self._ledgers = ledgers
 
     async def end(self) -> int:
-        """The position after the last confirmed record. Never before the end that the client knew already."""
+        """Returns the position after the last confirmed record, which is never before the end that the client already
+        knew."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             if record.end_position is not None:
@@ -167,18 +170,18 @@ class LogReader:
     async def check_reaches(self, position: int) -> None:
         """Raises NoSuchPosition if the log ends before this position.
 
-        Waits for a position that another client may have confirmed, and that bookies do not know yet (rule L4).
+        Waits for a position that another client may have confirmed and that the bookies do not know yet (rule L4).
         """
         if position > self._known.position:
             await self.end()
-        may_grow = self._chain.record.end_position is None  # else there is no writer that has confirmed more
+        may_grow = self._chain.record.end_position is None  # otherwise no writer has confirmed more
         if position > self._known.position and may_grow:
             try:
                 async with aclosing(self.tail(position - 1, CATCH_UP_SECONDS_MAX)) as batches:
                     async for _ in batches:
                         break
             except LedgerError:
-                if position > self._known.position:  # else the position exists, and only cannot be read
+                if position > self._known.position:  # otherwise the position exists but cannot be read
                     raise
             else:
                 await self.end()
@@ -212,7 +215,8 @@ class LogReader:
                 raise
 
     async def tail(self, start: int | None, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records from `start` on as they are confirmed; ends once nothing is new for `timeout` seconds."""
+        """Yields records from `start` on as they are confirmed; ends when there was no new record for `timeout`
+        seconds."""
         patience = _Patience(timeout)
         watch = RecordWatch(self._chain)
         try:
@@ -232,10 +236,10 @@ class LogReader:
                             yield batch
                             self._check_left(position)
                             patience.begin()
-                except NoSuchEntry:  # the segment ended before it came to a position that is still to come
+                except NoSuchEntry:  # the segment ended before this position, which a later segment will hold
                     if opened.segment.is_ended or not opened.is_closed:
                         raise
-                except NoSuchLedger:  # its reader missed that it ended, empty, before it was dropped
+                except NoSuchLedger:  # the segment ended empty and was dropped before its reader noticed
                     await self._check_dropped(opened.segment)
                     continue
                 except LedgerError:
@@ -248,7 +252,8 @@ class LogReader:
             await watch.close()
 
     async def position_at(self, time_us: int) -> int:
-        """The first position whose record was appended at this time or later; the log's end if there is none."""
+        """Returns the first position whose record was appended at this time or later; the log's end if there is
+        none."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             segment = await segment_at_time(self._chain, time_us)
@@ -271,12 +276,14 @@ class LogReader:
             raise LogTruncated(record.name, position, record.first_position)
 
     async def _check_left_now(self, position: int) -> None:
-        """Raises LogTruncated if the position was truncated while it was read, whatever error the segment raised."""
+        """Raises LogTruncated if the position was truncated while it was being read, whatever error the segment
+        raised."""
         await self._chain.refresh()
         self._check_left(position)
 
     async def _opened_at(self, position: int) -> LogSegmentReader | None:
-        """Opens the segment with this position; returns None if no segment has it yet. Raises LogTruncated."""
+        """Opens the segment that holds this position; returns None if there is no such segment yet. Raises
+        LogTruncated."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
             self._check_left(position)
@@ -285,7 +292,7 @@ class LogReader:
                 if record.last is None or position >= record.last.first_position:
                     return None
                 await self._chain.refresh()
-                self._check_left(position)  # it was given up just now
+                self._check_left(position)  # the position was truncated just now
                 raise LedgerError(f"log {record.name!r} has no segment with position {position}")
             opened = await self._open(segment)
             if opened is not None:
@@ -320,7 +327,7 @@ class LogReader:
                 f"ledger {segment.ledger_id} ends before position {opened.end} of log {self._chain.record.name!r}, "
                 f"although the log's record puts that end at position {segment.end_position}"
             )
-        return None  # it was closed just now, and the log's record does not show it yet
+        return None  # the ledger was closed just now, and the log's record does not show that yet
 
 
 class _Patience:
@@ -332,7 +339,7 @@ class _Patience:
         self.begin()
 
     def begin(self) -> None:
-        """Restarts the time limit, because new records have come."""
+        """Restarts the time limit, because there were new records."""
         self._until = asyncio.get_running_loop().time() + self._seconds
 
     @property

@@ -1,4 +1,4 @@
-"""The ledgers of a log's segments: creating and opening them, and the metadata of the log that each carries."""
+"""The ledgers of a log's segments: creates and opens them, with the metadata of the log that each carries."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class LogSegmentLedgers:
             SEGMENT: SegmentOf(log.identity, first_position, log.epoch).encoded(),
             LOG: log_codec.encode(log.without_segments()),
         }
-        if log.owner:  # whichever client writes
+        if log.owner:  # the log's owner, whichever client writes
             said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(
             ensemble_size=shape.ensemble_size,
@@ -70,12 +70,12 @@ class LogSegmentLedgers:
         )
 
     async def open(self, segment: Segment, *, recovery: bool = False) -> ReadHandle:
-        """Opens a segment's ledger; with `recovery` fences its writer and closes it."""
+        """Opens a segment's ledger. With `recovery`, fences the ledger's writer and closes the ledger."""
         return await self.calls.open_ledger(segment.ledger_id, recovery=recovery, password=self.password)
 
     async def discard(self, handle: WriteHandle) -> None:
-        """Deletes a ledger to which no log refers, and in which nothing was confirmed. A ledger that cannot be deleted
-        is left to an audit."""
+        """Deletes a ledger to which no log refers and in which nothing was confirmed. A ledger that cannot be deleted
+        is left for an audit to delete."""
         await handle.abandon()
         ledgers = self.cluster.ledgers
         try:
@@ -89,7 +89,7 @@ class LogSegmentLedgers:
             log.info(line, handle.ledger_id, error, extra={"ledger": handle.ledger_id})
 
     async def recover(self, segment: Segment) -> Segment:
-        """Recovers a segment's ledger; returns the segment as it has ended."""
+        """Recovers a segment's ledger; returns the ended segment."""
         reader = await self.open(segment, recovery=True)
         end = segment.first_position + reader.last_add_confirmed + 1
         ended_us = await time_of(reader, segment, end - 1) if end > segment.first_position else 0
@@ -97,7 +97,8 @@ class LogSegmentLedgers:
 
 
 def missing_ledger_error(log: LogRecord, segment: Segment) -> NoSuchLedger:
-    """The error of a log whose segment has lost its ledger: the lost positions, and how to go on."""
+    """Returns the error for a log whose segment has lost its ledger: it names the lost positions, and says how to
+    continue."""
     first, end = segment.first_position, segment.end_position
     lost = f"it held log {log.name!r} from position {first} {'on' if end is None else f'to {end - 1}'}"
     how = "was deleted by hand, or the metadata came back from a copy (`bookledger metadata check`)"
@@ -116,7 +117,7 @@ def missing_ledger_error(log: LogRecord, segment: Segment) -> NoSuchLedger:
 
 
 async def time_of(reader: ReadHandle, segment: Segment, position: int) -> int:
-    """The time at which a record of the segment was appended."""
+    """Returns the time at which a record of the segment was appended."""
     entry_id = position - segment.first_position
     async for columns in reader.pages(entry_id, entry_id):
         return decode(columns, segment_start=segment.first_position).times[0]

@@ -34,7 +34,7 @@ EVENT_TIME, KEY, HEADERS, PRODUCER = 1, 2, 4, 8
 FIELDS = EVENT_TIME | KEY | HEADERS | PRODUCER
 
 HEAD_BYTES = 10
-"""Bytes of a record besides its payload if it has no optional field."""
+"""Size of a record without its payload, if it has no optional field."""
 
 KEY_BYTES_MAX = 2**16 - 1
 HEADERS_MAX = 64
@@ -54,27 +54,27 @@ class Record(NamedTuple):
     """
 
     position: int
-    """Its position in the log."""
+    """The record's position in the log."""
     payload: bytes
     """The bytes that were appended."""
     time: int
     """When the record was appended, by the clock of its writer's machine."""
     key: bytes | None
-    """Its key; None if it has none."""
+    """The record's key; None if it has none."""
     headers: Mapping[str, bytes]
-    """Its headers: names and their bytes; empty if it has none."""
+    """The record's headers, as names and their bytes; empty if it has none."""
     event_time: int | None
-    """The application's own time; None if it gave none."""
+    """The application's own time; None if none was given."""
     producer: str | None = None
-    """The producer that appended it to be stored once; None for other records."""
+    """The producer that appended the record, to be stored once; None for other records."""
     sequence: int | None = None
-    """Its number among its producer's records; None without a producer."""
+    """The record's number among its producer's records; None without a producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """A record to append that has more than a payload. Raises TypeError or ValueError for values that a record cannot
-    have.
+    """A record to append that has more fields than a payload. Raises TypeError or ValueError for values that a record
+    cannot have.
 
     The caller must not change `headers` before the record is appended.
     """
@@ -127,7 +127,7 @@ class Numbered(NewRecord):
 
 
 class EncodedRecords(NamedTuple):
-    """Entries that begin alike: each is `head` and one of `rests`. This form does not copy payloads."""
+    """Entries with a common beginning: each consists of `head` and one of `rests`. This form does not copy payloads."""
 
     head: bytes
     rests: Sequence[bytes]
@@ -137,7 +137,7 @@ class EncodedRecords(NamedTuple):
         return [head + rest for rest in self.rests]
 
     def cut(self, start: int, stop: int) -> EncodedRecords:
-        """Its records start…stop−1."""
+        """Returns the records start…stop−1 of these."""
         return EncodedRecords(self.head, self.rests[start:stop])
 
     @property
@@ -146,7 +146,7 @@ class EncodedRecords(NamedTuple):
 
 
 def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
-    """The entries of records that are appended at `time`; the caller must not change `records` from then on.
+    """Encodes records that are appended at `time` as entries; the caller must not change `records` from then on.
 
     Raises TypeError for anything but `bytes` and `NewRecord`.
     """
@@ -157,7 +157,7 @@ def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
 
 
 def entry_bytes(record: bytes | NewRecord) -> int:
-    """The size of a record as an entry."""
+    """Returns the size of a record as an entry."""
     return HEAD_BYTES + len(record) if type(record) is bytes else encode([record], 0).size_bytes
 
 
@@ -209,17 +209,17 @@ class RecordBatch:
     producers: Sequence[str | None]
     """Producers of records that are stored once; None for other records."""
     sequences: Sequence[int | None]
-    """Numbers among their producers' records; None for records without a producer."""
+    """Sequence numbers among their producers' records; None for records without a producer."""
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def cut(self, start: int, stop: int) -> RecordBatch:
-        """Its records start…stop−1."""
+        """Returns the records start…stop−1 of the batch."""
         return RecordBatch(*[column[start:stop] for column in _columns_of(self)])
 
     def records(self) -> list[Record]:
-        """The records one by one, as tuples."""
+        """Returns the records one by one, as tuples."""
         return list(map(Record._make, zip(*_columns_of(self), strict=True)))
 
 
@@ -227,16 +227,17 @@ _columns_of = attrgetter(*(column.name for column in fields(RecordBatch)))
 
 
 def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
-    """Decodes entries of the segment whose first record has the position `segment_start`. Keeps no page alive.
+    """Decodes entries of the segment whose first record has the position `segment_start`. The result keeps no page in
+    memory.
 
     Raises RecordUnreadable for the first entry that is damaged, is not a record, or has a later version; all entries
-    before it can be decoded.
+    before that one can be decoded.
     """
     try:
         return _decoded(columns, [segment_start + entry_id for entry_id in columns.ids])
     except RecordUnreadable as error:
         before = columns.between(0, error.position - segment_start - 1)
-        decode(before, segment_start=segment_start)  # checks that come later may fail for earlier entries
+        decode(before, segment_start=segment_start)  # a check further down may fail for an earlier entry
         raise
 
 
@@ -268,7 +269,7 @@ def _check_versions(positions: Sequence[int], versions: Sequence[int], fields: S
 def _with_fields(
     positions: Sequence[int], fields: Sequence[int], times: Sequence[int], rests: Sequence[bytes]
 ) -> RecordBatch:
-    """The batch, if the rest of some entries begins with optional fields."""
+    """Returns the batch if some of the entries have optional fields."""
     payloads, keys, headers, event_times, producers, sequences = [], [], [], [], [], []
     for position, present, rest in zip(positions, fields, rests, strict=True):
         cursor = _Cursor(position, rest)
@@ -282,7 +283,7 @@ def _with_fields(
 
 
 class _Cursor:
-    """Reads the optional fields of one entry. Raises RecordUnreadable for a field that passes the entry's end."""
+    """Reads the optional fields of one entry. Raises RecordUnreadable for a field that extends past the entry's end."""
 
     def __init__(self, position: int, content: bytes) -> None:
         self._position = position

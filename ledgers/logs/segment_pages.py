@@ -1,4 +1,4 @@
-"""Earlier segments of a log: moved from its record to pages, and found there."""
+"""Earlier segments of a log: moves them from the log's record to pages, and finds them there."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ async def turn_full_pages(chain: LogChain) -> None:
 
 
 async def turn_page(chain: LogChain, page: tuple[Segment, ...]) -> None:
-    """Moves segments from the record to a page. Writes the page first: a reader finds them in page or record."""
+    """Moves segments from the record to a page. Writes the page first, so that a reader finds them in the page or the
+    record."""
     with metadata_errors():
         await chain.logs.put_page(chain.record.identity, page)
     await chain.change(lambda record: record.without_page(page))
 
 
 async def segment_at(chain: LogChain, position: int) -> Segment | None:
-    """The segment that holds a position, in one look-up at most; None for a position that no segment holds (yet)."""
+    """Returns the segment that holds a position, with one look-up at most; None if no segment holds it (yet)."""
     record = chain.record
     if position >= record.paged_through:
         return record.segment_of(position)
@@ -42,8 +43,8 @@ async def segment_at(chain: LogChain, position: int) -> Segment | None:
 
 
 async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
-    """The first segment left that has records of this time or later, in three look-ups at most; the last one if that is
-    open. None if all records are older."""
+    """Returns the first segment left that has records of this time or later, with three look-ups at most; the last
+    segment if that is open. Returns None if all records are older."""
     record = chain.record
     page = None
     if time_us <= record.paged_us:

@@ -1,4 +1,4 @@
-"""Finds ledgers by their objects in an object store, if the metadata is lost: each index states which ledger it belongs
+"""Finds ledgers by their objects in an object store if the metadata is lost: each index states which ledger it belongs
 to."""
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 
 async def copies_in(url: str) -> list[LedgerRecord]:
-    """Returns the records of all ledgers that have a complete copy in this store. They name that copy and no bookie.
-    Skips other objects and incomplete copies with a warning. Raises ObjectStoreFailed."""
+    """Returns the records of all ledgers that have a complete copy in this store. The records name that copy and no
+    bookies. Skips other objects and incomplete copies with a warning. Raises ObjectStoreFailed."""
     objects, of_key = Objects(url), defaultdict[str, dict[str, int]](dict)
     for name, size in await objects.names():
         key, _, part = name.rpartition("/")
@@ -35,7 +35,7 @@ async def copies_in(url: str) -> list[LedgerRecord]:
 
 
 async def _copied(objects: Objects, key: str, parts: dict[str, int]) -> LedgerRecord:
-    """Raises BadObject, ValueError."""
+    """Returns the record of a copied ledger, from its objects. Raises BadObject, ValueError."""
     copy = ColdCopy(objects.url, key)
     names = [str(part) for part in range(len(parts))]
     if parts.keys() != set(names):

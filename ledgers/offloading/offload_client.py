@@ -1,4 +1,4 @@
-"""The calls of `LedgerClient` for object stores."""
+"""The methods of `LedgerClient` for object stores."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class OffloadClient(ABC):
 
     @abstractmethod
     async def _connected(self) -> Cluster:
-        """Connects if that was not done yet."""
+        """Connects if the client is not connected yet."""
 
     async def offload_ledger(
         self, ledger_id: int, url: str, *, password: bytes = b"", keep_on_bookies: bool = False
     ) -> LedgerRecord:
         """Copies a closed ledger to an object store, verifies the copy by reading it back, and has the bookies drop
-        theirs.
+        their copies.
 
         Returns the ledger's record. `url` names the store: `s3://bucket/prefix`, `gs://bucket/prefix`,
-        `az://container/prefix` or `file:///directory`. It has no credentials; these come from the environment. Every
-        reader then reads the ledger from the store, so every reader needs credentials too. With `keep_on_bookies` the
-        bookies keep their copies, and readers prefer them. A ledger that has a copy is not copied again.
+        `az://container/prefix` or `file:///directory`. It contains no credentials; these come from the environment.
+        From then on every reader reads the ledger from the store, and needs credentials as well. With `keep_on_bookies`
+        the bookies keep their copies, and readers prefer them. A ledger that has a copy is not copied again.
 
         Raises NotOffloaded if the ledger is not closed, is empty, or is being copied by another program;
         ObjectStoreFailed, EntryUnreadable, NoSuchLedger, Unauthorized, MetadataUnavailable. In these cases the bookies'
@@ -61,8 +61,8 @@ class OffloadClient(ABC):
         """Performs the next step of moving a ledger back to the bookies, and returns its record.
 
         Call it again until `cold` of the returned record is None. The ledger can be read at all times. The first step
-        chooses bookies, and their healing copies the ledger from the object store. Once all of them have it, the last
-        step deletes its objects. Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, Unauthorized,
+        chooses bookies, whose healing copies the ledger from the object store. Once all of them have the ledger, the
+        last step deletes its objects. Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, Unauthorized,
         MetadataUnavailable.
         """
         cluster = await self._connected()
@@ -105,13 +105,14 @@ class OffloadClient(ABC):
     async def offloader(
         self, url: str, policy: OffloadPolicy, *, bytes_per_second: float = math.inf
     ) -> Offloader:
-        """Returns an offloader, which copies ledgers to this object store by a policy. Only the leader of the election
-        `ELECTION` may run its rounds."""
+        """Returns an offloader, which copies ledgers to this object store according to a policy. Only the leader of the
+        election `ELECTION` may run its rounds."""
         return Offloader(await self._connected(), check_url(url), policy, bytes_per_second)
 
 
 def _check_may_move(cluster: Cluster, record: LedgerRecord, password: bytes) -> None:
-    """Moving a ledger to one object store, or deleting its copy there, takes the right to delete the ledger."""
+    """Raises Unauthorized unless the client may delete the ledger: this right is needed to move the ledger to one
+    object store, or to delete its copy there."""
     with audit_refusals(cluster, record.ledger_id, "offload"):
         if why := cluster.why_not_deleted(record, is_proven=bool(password)):
             raise Unauthorized(record.ledger_id, why=why)

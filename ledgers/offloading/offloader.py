@@ -1,4 +1,4 @@
-"""The offloader: one elected program copies ledgers to an object store by a policy, in rounds."""
+"""The offloader: one elected program copies ledgers to an object store according to a policy, in rounds."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ log = logging.getLogger(__name__)
 ELECTION = "bookledger.offloader"
 
 STORE_FAILURES_MAX = 3
-"""A round stops copying after this many failures of the object store: it is probably full, unreachable or denies
-access."""
+"""A round stops copying after this many failures of the object store, which is then probably full or unreachable, or
+denies access."""
 
 COPIES_AT_ONCE = 2
 """Ledgers that are copied at the same time: one can be uploaded while another is read back."""
 
 OBJECTS_PER_ROUND = 1000
-"""Ledgers whose objects one round looks up."""
+"""Number of ledgers whose objects one round checks."""
 
 
 @dataclass(slots=True)
 class _ListedLedgers:
-    """The result of one listing of all ledgers. `stored`: ledgers with a complete copy, and the copy."""
+    """The result of one listing of all ledgers. `stored`: the ledgers with a complete copy, each with its copy."""
 
     due: list[LedgerRecord] = field(default_factory=list)
     to_drop: list[int] = field(default_factory=list)
@@ -69,11 +69,12 @@ class Offloader:
         self._store_failures = 0
         self.state = OffloaderState("", url, 0)
         self.counts: Counter[str] = Counter()
-        """Ledgers `copied`, `dropped` and `failed`, and `bytes` copied, since this program has started."""
+        """Ledgers `copied`, `dropped` and `failed`, and `bytes` copied, since this program was started."""
 
     async def round(self, term: Term) -> OffloaderState:
-        """Copies ledgers that are due, has bookies drop those that were kept long enough, deletes unneeded objects,
-        looks up other objects, and publishes its state. Raises LeadershipLost, MetadataUnavailable."""
+        """Copies ledgers that are due, has bookies drop ledgers that were kept long enough, deletes unneeded objects,
+        checks that some of the other objects exist, and publishes its state. Raises LeadershipLost,
+        MetadataUnavailable."""
         found, failed = await self._look(), dict[int, str]()
         await self._publish_state(term, found, self.state.failed, self.state.missing)
         await self._copy_all(found.due, term, failed)
@@ -121,7 +122,7 @@ class Offloader:
         return found
 
     async def _copy_all(self, due: Iterable[LedgerRecord], term: Term, failed: dict[int, str]) -> None:
-        """Copies a few ledgers at a time."""
+        """Copies the ledgers, a few at a time."""
         waiting, self._store_failures = iter(due), 0
 
         async def copy_in_turn() -> None:
@@ -159,8 +160,8 @@ class Offloader:
         return True
 
     async def _missing(self, stored: Sequence[tuple[int, ColdCopy]], term: Term) -> dict[int, str]:
-        """Returns the ledgers with a missing object: found in this round, which looks up the next part, or in earlier
-        rounds."""
+        """Returns the ledgers with a missing object. This round checks the next part of the ledgers; the results for
+        the others are from earlier rounds."""
         missing = dict(self.state.missing)
         start = self._looked_at if self._looked_at < len(stored) else 0
         self._looked_at = start + OBJECTS_PER_ROUND
@@ -171,7 +172,7 @@ class Offloader:
                 size = await size_of(self._cluster, copy)
             except NoSuchObject as error:
                 missing[ledger_id] = str(error)
-            except LedgerError as error:  # it is away: nothing is known
+            except LedgerError as error:  # the store does not answer: whether the object exists is unknown
                 log.warning("%s", error, extra={"ledger": ledger_id})
             else:
                 if size != copy.size_bytes:
@@ -204,7 +205,8 @@ class Offloader:
 async def lead(
     offloader: Offloader, term: Term, round_seconds: float, on_round: Callable[[OffloaderState], object]
 ) -> None:
-    """Does rounds until the term is over, and raises LeadershipLost then. Waits for the metadata during an outage."""
+    """Runs rounds until the term is over, and then raises LeadershipLost. Waits for the metadata store during an
+    outage."""
     try:
         while True:
             try:

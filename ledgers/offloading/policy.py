@@ -20,7 +20,7 @@ class OffloadPolicy:
 
     `after_seconds`: copy a ledger this long after it was closed. `logs`: the same for ledgers of these logs; infinity
     excludes a log. `used_percent_max`: if more of a bookie's disk is used, copy its oldest ledgers at once, as many as
-    it takes to get below. `keep_seconds`: bookies drop a ledger this long after it was copied.
+    are needed to fall below this. `keep_seconds`: bookies drop a ledger this long after it was copied.
     """
 
     after_seconds: float = 7 * DAY
@@ -29,8 +29,8 @@ class OffloadPolicy:
     logs: Mapping[str, float] = field(default_factory=dict)
 
     def may_copy(self, record: LedgerRecord, log: str | None) -> bool:
-        """Whether this policy ever copies the ledger in its present state. `log`: the ledger's log, if it belongs to
-        one."""
+        """Returns whether this policy ever copies the ledger in its present state. `log`: the ledger's log, if it
+        belongs to one."""
         is_complete = record.last_entry is not None and record.last_entry >= 0
         return is_complete and not record.is_in_object_store and not math.isinf(self._after(log))
 
@@ -41,14 +41,14 @@ class OffloadPolicy:
         return self.after_seconds if log is None else self.logs.get(log, self.after_seconds)
 
     def is_to_be_dropped(self, record: LedgerRecord, now_ms: int) -> bool:
-        """Whether bookies have kept a copied ledger for `keep_seconds`."""
+        """Returns whether bookies have kept a copied ledger for `keep_seconds`."""
         copy, is_on_bookies = record.cold, not record.has_no_ensembles
         if copy is None or not copy.is_stored or not is_on_bookies or record.is_on_no_bookie:
             return False
         return copy.at_ms + self.keep_seconds * 1000 <= now_ms
 
     def bytes_over(self, bookies: Iterable[Registration]) -> Counter[BookieRef]:
-        """For each bookie whose disk usage is above the mark, the number of bytes above it."""
+        """Returns, for each bookie whose disk usage is above the limit, the number of bytes above it."""
         found = Counter[BookieRef]()
         for one in bookies:
             used = one.disk_bytes_total - one.disk_bytes_free
@@ -59,7 +59,7 @@ class OffloadPolicy:
 def relieving(
     over: Counter[BookieRef], leaving: Iterable[LedgerRecord], others: Iterable[LedgerRecord]
 ) -> list[LedgerRecord]:
-    """Chooses the oldest of `others` that free enough space on these bookies, in addition to the ledgers that are
+    """Chooses the oldest of the ledgers `others` that free enough space on these bookies, in addition to the ledgers
     `leaving`."""
     left, chosen = +over, list[LedgerRecord]()
     for record in leaving:
@@ -82,6 +82,6 @@ def _bytes_by_bookie(record: LedgerRecord) -> Counter[BookieRef]:
 
 
 def log_of(record: LedgerRecord, names: Mapping[bytes, str]) -> str | None:
-    """The name of the log that the ledger is a segment of. `names`: the logs' names by identity."""
+    """Returns the name of the log that the ledger is a segment of. `names`: the logs' names by identity."""
     said = segment_of(record.custom_metadata)
     return None if said is None else names.get(said.identity)

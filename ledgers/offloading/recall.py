@@ -19,9 +19,9 @@ from .offload import change, remove_unneeded
 async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
     """Performs the next step. The ledger can be read at all times.
 
-    The first step chooses bookies, and their healing copies the ledger. Once all of them have it, the next step removes
-    the copy from the record and deletes its objects. An unfinished upload is cancelled. `cold` of the returned record
-    is None when nothing is left to do.
+    The first step chooses bookies, whose healing copies the ledger. Once all of them have the ledger, the next step
+    removes the copy from the record and deletes its objects. An unfinished upload is cancelled. `cold` of the returned
+    record is None when nothing is left to do.
 
     Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, MetadataUnavailable.
     """

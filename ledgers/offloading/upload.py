@@ -1,4 +1,4 @@
-"""Uploads a ledger's entries as objects, and reads these back."""
+"""Uploads a ledger's entries as objects, and reads the objects back."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..tasks import end_tasks
 T = TypeVar("T")
 
 PART_BYTES_MAX = 4 * 1024**3
-"""An object of at least this size takes no further block. A larger ledger becomes several objects."""
+"""Once an object has this size, no further block is added to it. A larger ledger becomes several objects."""
 
 
 async def upload(
@@ -63,7 +63,7 @@ async def upload(
 
 
 async def _one_ahead(source: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-    """Yields the same items, and prepares the next one while the caller uses one."""
+    """Yields the items of `source`, and prepares the next item while the caller uses the current one."""
 
     async def following() -> T | None:
         return await anext(source, None)
@@ -83,7 +83,7 @@ async def _encoded(pages: AsyncIterator[Columns]) -> AsyncIterator[tuple[list[Co
 
 
 async def _blocks(pages: AsyncIterator[Columns]) -> AsyncIterator[list[Columns]]:
-    """Yields the pages of one block after the other."""
+    """Yields lists of pages, each with the pages of one block."""
     waiting: list[Columns] = []
     size = 0
     async for page in pages:

@@ -1,4 +1,4 @@
-"""Reading a log at least once, from a cursor that one consumer holds at a time."""
+"""Reading a log with at-least-once delivery, from a cursor that one consumer holds at a time."""
 
 from __future__ import annotations
 
@@ -30,38 +30,38 @@ LOOK_SECONDS = 5.0
 """The time within which a consumer that waits for records notices that its cursor was moved."""
 
 OnTruncated = Literal["raise", "oldest"]
-"""If records were truncated before they were used: raise LogTruncated, or go on at the oldest record left."""
+"""What to do if records were truncated before they were used: raise LogTruncated, or continue at the oldest record
+left."""
 
 
 class CommonOptions(TypedDict, total=False):
-    """Options of a consumer of a log and of a member of a group."""
+    """Options common to a consumer of a log and a member of a group."""
 
     timeout: float | None
-    """Seconds without a new record after which the iteration ends; None, the default, for no end."""
+    """Seconds without a new record after which the iteration ends; None, the default, means that it never ends."""
     commit_seconds: float
-    """Interval in seconds at which used records are committed; 1 by default."""
+    """Interval, in seconds, at which used records are committed; 1 by default."""
     lease_seconds: float
-    """How long in seconds no consumer holds the cursor of a consumer that has died; 10 by default."""
+    """How long, in seconds, the cursor of a consumer that has died stays without a consumer; 10 by default."""
     poll_seconds_max: float | None
-    """How long in seconds one record may be used, 300 by default; None for no bound. A consumer that takes longer loses
-    its cursors to other consumers, and queues up again when it asks for its next record."""
+    """How long, in seconds, one record may be used; 300 by default, None for no bound. A consumer that takes longer
+    loses its cursors to other consumers, and queues up again when it asks for its next record."""
     on_truncated: OnTruncated
-    """If records at the cursor's position were truncated: "raise" LogTruncated, the default, or go on at the "oldest"
-    record left."""
+    """What to do if records at the cursor's position were truncated: "raise" LogTruncated, the default, or continue at
+    the "oldest" record left."""
 
 
 class ConsumeOptions(CommonOptions, total=False):
-    """Options of `Log.consume` besides the name and the start."""
+    """Options of `Log.consume`, in addition to the name and the start."""
 
     consumer: str | None
-    """A label for people; host and process by default."""
+    """A human-readable label; host and process by default."""
     commits_at_close: bool
-    """Whether the end of the iteration commits the used records, too; True by default."""
+    """Whether used records are also committed when the iteration ends; True by default."""
 
 
 class Consumption:
-    """One consumer's reading. The consumer holds the cursor while it is first in the cursor's queue, and waits
-    otherwise."""
+    """One consumer of a log. It holds the cursor while it is first in the cursor's queue, and waits otherwise."""
 
     def __init__(
         self,
@@ -95,12 +95,13 @@ class Consumption:
 
     @property
     def is_over(self) -> bool:
-        """Whether the rest of the last batch is unusable: another consumer may hold the cursor, or it was moved."""
+        """Whether the rest of the last batch is unusable, because another consumer may hold the cursor or the cursor
+        was moved."""
         assert self._place is not None and self.cursor is not None
         return self._place.lost.is_set() or self.cursor.failure is not None
 
     async def records(self) -> AsyncGenerator[Record, None]:
-        """Yields records one by one; a record counts as used when the caller asks for the next one."""
+        """Yields records one by one. A record counts as used when the caller asks for the next one."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for record in batch.records():
@@ -112,10 +113,10 @@ class Consumption:
                         self.cursor.start_writing()
 
     async def batches(self) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records from the cursor's position on while it holds the cursor; the caller notes used ones with
+        """Yields records from the cursor's position on while it holds the cursor; the caller notes used records with
         `cursor.note`.
 
-        Ends when nothing was new for the timeout.
+        Ends when there was no new record for the timeout.
         """
         state = await self._calls.state(self._name, self._start)
 
@@ -140,7 +141,7 @@ class Consumption:
             log.warning(line, self._consumer, self._name, self._place.why_lost)
 
     async def _while_it_has(self, place: Place, cursor: Cursor) -> AsyncGenerator[RecordBatch, None]:
-        """Yields batches until the place is lost, or nothing was new for the timeout."""
+        """Yields batches until the place is lost, or there was no new record for the timeout."""
         loop = asyncio.get_running_loop()
         quiet_since, position = loop.time(), await cursor.refresh()
         while not place.is_lost:
@@ -169,7 +170,7 @@ class Consumption:
                 self._measure(position, None)
 
     def _oldest_left(self, cursor: Cursor, error: LogTruncated) -> int:
-        """Returns the position to go on at. Counts and logs the missed records, also if it raises."""
+        """Returns the position to continue at. Counts and logs the missed records, even if it raises an error."""
         missed = error.first_position - error.position
         line = "consumer %s of cursor %r has missed %d records: %s"
         log.warning(line, self._consumer, self._name, missed, error)

@@ -24,24 +24,25 @@ from .start_position import ReadableLog, Where, position_of
 log = logging.getLogger(__name__)
 
 COMMIT_SECONDS = 1.0
-"""Interval at which a moving cursor is written. Records used since the last write are used again after a crash."""
+"""Interval at which the position of a moving cursor is written. After a crash, records used since the last write are
+used again."""
 
 COMMIT_SECONDS_MAX = 3600.0
 
 DOUBTED_MAX = 1000
-"""Commits beyond the known end of the log that may wait to be checked. Of more, the lowest are dropped; a later commit
-covers them."""
+"""The maximum number of commits beyond the known end of the log that wait to be checked. If there are more, the lowest
+are dropped; a later commit covers them."""
 
 RETRY_SECONDS = 5.0
-"""Minimum delay before the writing of a cursor is retried."""
+"""Minimum delay before a failed write of a cursor is retried."""
 
 
 class Cursor:
-    """A named position in a log: the position of the record that its reader wants next.
+    """A named position in a log: the position of the next record that its reader is to use.
 
     Made by `Log.cursor`; belongs to its event loop. `commit` moves the cursor forward; commits within `commit_seconds`
-    are joined to one write. Only `seek` moves it back. After a seek, other readers' commits of records they read before
-    raise CursorMoved. `close` and the end of a block close the cursor.
+    are combined into one write. Only `seek` moves it back. After a seek, other readers that commit records they read
+    before it get CursorMoved. `close` and the end of an `async with` block close the cursor.
     """
 
     def __init__(
@@ -63,9 +64,9 @@ class Cursor:
         self._commits_at_close = commits_at_close
         self._epoch = epoch
         self.generation = state.record.generation
-        """The seek after which this cursor reads; its commits are refused once there was another seek."""
+        """The seek after which this cursor reads; its commits are refused after another seek."""
         self._noted = state.record.position
-        self._doubted: set[int] = set()  # beyond the known end of the log
+        self._doubted: set[int] = set()  # commits beyond the known end of the log
         self._refused: NoSuchPosition | None = None
         self._writing: asyncio.Task[None] | None = None
         self._is_closed = False
@@ -88,16 +89,16 @@ class Cursor:
 
     @property
     def position(self) -> int:
-        """The committed position: every record before it was committed, and the commit was written."""
+        """The committed position: every record before it has been committed, and the commit has been written."""
         return self._state.record.position
 
     def commit(self, position: int) -> None:
-        """Commits that every record before this position has been used. Returns at once; the commit is written soon,
-        or by `flush`.
+        """Commits that every record before this position has been used. Returns at once; the commit is written soon, or
+        by `flush`.
 
         A position before the last commit changes nothing. A position beyond the log's end is refused: the next `flush`
         or `close` raises NoSuchPosition for it once, and other commits are written all the same. Raises CursorMoved,
-        NoSuchCursor or CursorTakenOver if an earlier commit could not be written, CursorClosed once the cursor is
+        NoSuchCursor or CursorTakenOver if an earlier commit could not be written, and CursorClosed once the cursor is
         closed.
         """
         check_int("a position", position)
@@ -106,8 +107,8 @@ class Cursor:
             self.start_writing()
 
     async def flush(self) -> None:
-        """Writes the latest commit now. Raises the errors of `commit` and MetadataUnavailable; raises NoSuchPosition if
-        a commit was refused since the last call, after it has written the others."""
+        """Writes the latest commit now. Raises the errors of `commit` and MetadataUnavailable. If a commit was refused
+        since the last call, raises NoSuchPosition after the other commits have been written."""
         self.check_usable()
         await self._write()
         refused, self._refused = self._refused, None
@@ -115,7 +116,7 @@ class Cursor:
             raise refused
 
     async def _write(self) -> None:
-        """Writes the furthest commit that the log reaches; notes a commit beyond the log's end."""
+        """Writes the furthest commit that is within the log; notes a commit beyond the log's end."""
         doubted = set(self._doubted)
         refused = await self._judged(doubted)
         end = self._log.known_end
@@ -142,8 +143,8 @@ class Cursor:
     async def seek(self, where: Where) -> int:
         """Moves the cursor forward or back to a position, a time, "beginning" or "end"; returns the position.
 
-        Other readers can no longer commit records that they read before the seek. Raises NoSuchPosition, LogTruncated,
-        ValueError for another word, NoSuchCursor, MetadataUnavailable.
+        From then on, other readers cannot commit records that they read before the seek. Raises NoSuchPosition,
+        LogTruncated, ValueError for any other word, NoSuchCursor, MetadataUnavailable.
         """
         self._cluster.check_process()
         position, now_ms = await position_of(self._log, where), time.time_ns() // 1_000_000
@@ -151,7 +152,8 @@ class Cursor:
         return position
 
     async def refresh(self) -> int:
-        """Reads the cursor's record again, also after another client's seek; returns the position to read on from.
+        """Reads the cursor's record again, which another client may have changed by a seek; returns the position to
+        continue reading from.
 
         Raises NoSuchCursor, MetadataUnavailable.
         """
@@ -162,7 +164,8 @@ class Cursor:
         return self.position
 
     async def lag(self) -> Lag:
-        """How far the committed position is behind the log's end. Raises the errors of `refresh` and `Log.lag`."""
+        """Returns how far the committed position is behind the log's end. Raises the errors of `refresh` and
+        `Log.lag`."""
         await self.refresh()
         return await lag_of(self._log, self.position)
 
@@ -183,7 +186,7 @@ class Cursor:
             self._is_closed = True
 
     async def leave(self, why: str) -> None:
-        """Closes the cursor when its client closes; logs errors."""
+        """Closes the cursor because its client is being closed; logs errors."""
         try:
             await self.close()
         except LedgerError as error:
@@ -201,7 +204,7 @@ class Cursor:
     # --- for consumers, and for other threads -----------------------------------------------------------
 
     def note(self, position: int) -> bool:
-        """Notes a position to be committed; returns whether the caller has to call `start_writing`, on the loop."""
+        """Notes a position to be committed; returns whether the caller has to call `start_writing` on the loop."""
         if position <= self._noted:
             return False
         if position <= self._log.known_end:
@@ -218,12 +221,12 @@ class Cursor:
         return self._noted
 
     def start_writing(self) -> None:
-        """Starts the write of noted commits, on the loop."""
+        """Starts writing the noted commits. Call it on the loop."""
         if (self._writing is None or self._writing.done()) and not self._is_closed:
             self._writing = asyncio.create_task(self._write_later())
 
     def check_usable(self) -> None:
-        """Raises the error that prevents commits."""
+        """Raises the error that prevents commits, if there is one."""
         self._cluster.check_process()
         if self._is_closed:
             raise CursorClosed(self._log.name, self.name)
@@ -233,7 +236,7 @@ class Cursor:
     # ------------------------------------------------------------------------------------------------
 
     async def _write_later(self) -> None:
-        """Writes until nothing is left; tries again if the store is unavailable or refuses."""
+        """Writes until no commit is left to write; retries if the store is unavailable or refuses."""
         pause_seconds = self._commit_seconds
         while self._noted > self.position or self._doubted:
             await asyncio.sleep(pause_seconds)

@@ -26,8 +26,8 @@ class CursorCalls:
         self._store = CursorStore(cluster.store, identity)
 
     async def state(self, name: str, start: Where | None) -> CursorState:
-        """Opens a cursor. Creates a missing one at `start`, where it stays until it is moved; without a `start` raises
-        NoSuchCursor."""
+        """Opens a cursor. Creates a missing one at `start`, where it stays until it is moved; raises NoSuchCursor
+        instead if no `start` is given."""
         keys.check_name(name)
         with metadata_errors():
             found = await self._store.read(name)
@@ -44,14 +44,14 @@ class CursorCalls:
         with metadata_errors():
             try:
                 return await self._store.create(name, record)
-            except KeyExists:  # another client was faster
+            except KeyExists:  # another client has created it in the meantime
                 found = await self._store.read(name)
         if found is None:
             raise NoSuchCursor(self.log.name, name)
         return found
 
     async def list(self) -> AsyncIterator[tuple[str, CursorRecord]]:
-        """Yields all cursors with their names, in the order of names."""
+        """Yields all cursors with their names, ordered by name."""
         await self.log.refresh()
         with metadata_errors():
             async for found in self._store.list():

@@ -9,7 +9,7 @@ from .errors import NoSuchCursor
 
 
 class CursorState(ClientRecord[CursorRecord]):
-    """One cursor's record. Raises NoSuchCursor once the cursor is deleted, MetadataUnavailable."""
+    """One cursor's record. Raises NoSuchCursor once the cursor is deleted, and MetadataUnavailable."""
 
     def __init__(self, store: CursorStore, log: str, name: str, found: VersionedCursor) -> None:
         super().__init__(found)

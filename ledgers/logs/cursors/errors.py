@@ -2,7 +2,7 @@
 
 LedgerError
 ├── NoSuchCursor             the log has no cursor of this name
-├── CursorMoved              a seek has moved the cursor: records read before cannot be committed
+├── CursorMoved              a seek has moved the cursor: records read before it cannot be committed
 ├── CursorTakenOver          another consumer holds the cursor
 └── CursorClosed             the cursor was closed and takes no commits
 """
@@ -23,7 +23,8 @@ class NoSuchCursor(NotFound, LedgerError):
 
 
 class CursorMoved(LedgerError):
-    """A seek has moved the cursor, and nothing was committed. Call `refresh` on it and read on from `position`."""
+    """A seek has moved the cursor, and nothing was committed. Call `refresh` on the cursor and continue reading from
+    `position`."""
 
     def __init__(self, log: str, name: str, position: int) -> None:
         super().__init__(
@@ -33,7 +34,8 @@ class CursorMoved(LedgerError):
 
 
 class CursorTakenOver(TakenOver, LedgerError):
-    """Another consumer has taken the cursor over, and nothing was committed: it uses the same records again."""
+    """Another consumer has taken the cursor over, and nothing was committed: that consumer uses the same records
+    again."""
 
     def __init__(self, log: str, name: str, by: str) -> None:
         super().__init__(
@@ -43,7 +45,7 @@ class CursorTakenOver(TakenOver, LedgerError):
 
 
 class CursorClosed(LedgerError):
-    """The cursor or its client was closed. Earlier commits are kept: `Log.cursor` opens the cursor again."""
+    """The cursor or its client was closed. Earlier commits are kept; `Log.cursor` opens the cursor again."""
 
     def __init__(self, log: str, name: str) -> None:
         super().__init__(f"this cursor {name!r} of log {log!r} was closed")

@@ -14,21 +14,21 @@ from .start_position import ReadableLog
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How much a cursor's reader has still to use."""
+    """How much a cursor's reader still has to read."""
 
     records: int
-    """Records that are left and not used."""
+    """The number of records that are left in the log and have not been used."""
     bytes: int
-    """Their approximate size, with keys and headers besides the payloads."""
+    """The approximate size of these records, including keys and headers."""
     seconds: float
     """How long ago the oldest of these records was appended; 0 if there are none."""
     truncated: int = 0
-    """Records that were truncated before they were used. If there are any, the cursor is below the oldest record left,
-    and stays there until it is moved by a seek."""
+    """The number of records that were truncated before they were used. If it is not 0, the cursor is before the oldest
+    record left, and stays there until a seek moves it."""
 
 
 async def lag_of(log: ReadableLog, position: int) -> Lag:
-    """The lag at a position. Raises the errors of a read of the record there, if there is one."""
+    """Returns the lag at a position. Raises the errors of reading the record at that position, if there is one."""
     first, end = (await log.refresh()).first_position, await log.end()
     truncated, position = max(0, first - position), max(first, position)
     if position >= end:
@@ -47,8 +47,8 @@ async def _oldest(log: ReadableLog, position: int) -> tuple[int, int]:
 
 
 async def _bytes(log: ReadableLog, position: int, end: int, record_bytes: float) -> int:
-    """Counts ended segments by their recorded lengths. Assumes that records of the open one are as large as those
-    before."""
+    """Returns the approximate size of the records from `position` to before `end`. Uses the recorded lengths of ended
+    segments; assumes that records of the open segment are as large as those before."""
     total = 0.0
     async for segment in log.segments(position):
         records = min(segment.end_position or end, end) - max(segment.first_position, position)

@@ -1,4 +1,4 @@
-"""Watching how long an application uses one record: a consumer that hangs in one releases its cursors."""
+"""Watches how long an application uses one record: a consumer whose application hangs releases its cursors."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import asyncio
 from .cursor import Cursor
 
 POLL_SECONDS_MAX = 300.0
-"""The default, the same as that of Kafka's max.poll.interval.ms."""
+"""The default bound, the same as that of Kafka's max.poll.interval.ms."""
 
 LOOKS = 10
-"""Checks within the bound; so it is exceeded by a tenth at most."""
+"""The number of checks within the bound; the bound is exceeded by a tenth at most."""
 
 
 class PollWatch:
@@ -24,7 +24,7 @@ class PollWatch:
         self.cursor: Cursor | None = None
 
     async def until_exceeded(self) -> None:
-        """Waits until the application has used one record for longer than the bound, without noting another one."""
+        """Waits until the application has used one record for longer than the bound without noting another one."""
         if self.seconds_max is None:
             await asyncio.Event().wait()
             return

@@ -1,4 +1,4 @@
-"""Places at which a cursor may begin, or to which it may be moved."""
+"""Places where a cursor may begin, or to which it may be moved."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...errors import LogTruncated
 from ..record_batch import RecordBatch
 
 Where = int | datetime | Literal["beginning", "end"]
-"""A position; a time: the first record appended then or later; "beginning": the oldest record left; "end":
-after the last record."""
+"""A position; a time, for the first record appended then or later; "beginning", for the oldest record left; or "end",
+for the position after the last record."""
 
 
 class ReadableLog(Protocol):
@@ -47,7 +47,7 @@ class ReadableLog(Protocol):
 
 
 async def position_of(log: ReadableLog, where: Where) -> int:
-    """Resolves a place to its position in the log as it is now. Raises NoSuchPosition, LogTruncated for a position that
+    """Resolves a place to its current position in the log. Raises NoSuchPosition or LogTruncated for a position that
     the log does not have, ValueError, TypeError."""
     match where:
         case "beginning":

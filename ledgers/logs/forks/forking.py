@@ -1,8 +1,8 @@
 """Forks: new logs that have the records of a log before a position, without copying them (rule L13).
 
 A fork has a name from the beginning, but cannot be opened before it is complete: if its maker dies, it leaves a log
-that can only be deleted. A fork shares no ledger before the logs that made its ledgers have recorded the fork; from
-then on they delete none of these ledgers.
+that can only be deleted. A fork shares no ledger until the logs that made its ledgers have recorded the fork; from then
+on they delete none of these ledgers.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from ..log_segment_ledgers import LogSegmentLedgers, time_of
 from ..producers.producer_state_manager import snapshot_before
 
 FORK_PAGE_SEGMENTS = 4 * PAGE_SEGMENTS
-"""Segments of a page that a fork begins with: fewer pages are written than read."""
+"""Segments in each page of a new fork: more than in other pages, so that the fork writes fewer pages than it reads."""
 
 PAGES_AT_ONCE_MAX = 16
 
 
 def new_fork(cluster: Cluster, record: LogRecord, name: str, at: int) -> LogRecord:
-    """The record of a fork to be made. Raises NotAllowed, LogTruncated."""
+    """Returns the record of a fork to be made. Raises NotAllowed, LogTruncated."""
     check_may_change(cluster)
     if at < record.first_position:
         raise LogTruncated(record.name, at, record.first_position)
@@ -46,7 +46,7 @@ def new_fork(cluster: Cluster, record: LogRecord, name: str, at: int) -> LogReco
 
 
 class Forking:
-    """Completes one fork that has a record already. If it raises any error, the caller has to delete the fork."""
+    """Completes one fork whose record exists already. If it raises any error, the caller has to delete the fork."""
 
     def __init__(self, of: LogChain, fork: VersionedLog, ledgers: LogSegmentLedgers, at: int) -> None:
         self._of = of
@@ -74,8 +74,8 @@ class Forking:
         return self._chain.found
 
     async def _register(self, record: LogRecord) -> None:
-        """Records at the logs that made the ledgers that the fork needs them. Raises LogTruncated if one no longer has
-        them."""
+        """Records, in each log that made some of the ledgers, that the fork needs them. Raises LogTruncated if such a
+        log no longer has them."""
         start = record.first_position
         for maker in record.makers:
             fork = Fork(record.identity, start, maker.stop)
@@ -99,7 +99,7 @@ class Forking:
         await self._logs.change(named, found.version)
 
     async def _segments(self, start: int) -> list[Segment]:
-        """The segments that are shared; the last one ends at the end of the fork."""
+        """Returns the shared segments; the last one ends at the end of the fork."""
         found: list[Segment] = []
         record = await self._of.refresh()
         async for segment in self._logs.segments(record, start):
@@ -112,7 +112,7 @@ class Forking:
         return found
 
     async def _cut(self, segment: Segment) -> Segment:
-        """The shared part of a segment. Its records are confirmed, though its ledger may still be open."""
+        """Returns the shared part of a segment. Its records are confirmed, although its ledger may still be open."""
         reader = await self._ledgers.open(segment)
         reader.is_confirmed(self._at - segment.first_position - 1)
         records = self._at - segment.first_position
@@ -122,7 +122,8 @@ class Forking:
         )
 
     async def _remember_producers(self, record: LogRecord) -> None:
-        """Writes the snapshot of producers at the fork's end. Without it, the first writer reads the whole fork."""
+        """Writes the snapshot of producers at the fork's end. Without it, the first writer would read the whole
+        fork."""
         if record.producers_from is None:
             return
         snapshot = await snapshot_before(self._of, self._ledgers, self._at)

@@ -1,4 +1,4 @@
-"""Restoring a log to an earlier state: a fork takes its name in one step, and the former log is kept (rule L14)."""
+"""Restores a log to an earlier state: a fork takes its name in one step, and the former log is kept (rule L14)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from ..log_chain import LogChain, check_not_restored
 from ..log_segment_ledgers import LogSegmentLedgers
 
 TRIES_MAX = 10
-"""Take-overs, each fenced in turn, after which a restoration fails."""
+"""Number of times a writer may take the log over, and be fenced, before a restoration fails."""
 
 
 @dataclass(frozen=True, slots=True)
 class Restoration:
-    """The effect of a restoration, done or planned."""
+    """The effect of a restoration, performed or planned."""
 
     position: int
-    """The position before which the restored log ends."""
+    """The position after the last record of the restored log."""
     records_less: int
-    """Records from that position on, which only the former log has."""
+    """The number of records from that position on, which only the former log has."""
     former: str
     """The name of the former log."""
     cursors: Mapping[str, int]
@@ -36,13 +36,13 @@ class Restoration:
 
 
 def former_name(name: str) -> str:
-    """The default name of the former log."""
+    """Returns the default name of the former log."""
     ended = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time_ns() // 1_000_000_000))
     return keys.check_name(f"{name[: keys.NAME_CHARACTERS_MAX - len(ended) - 1]}.{ended}")
 
 
 def successor_of(record: LogRecord, fork: LogRecord) -> LogRecord:
-    """The fork that is to take the log's name, with the log's retention, legal hold and term."""
+    """Returns the record of the fork that is to take the log's name, with the log's retention, legal hold and term."""
     return replace(
         fork,
         name=record.name,
@@ -54,7 +54,7 @@ def successor_of(record: LogRecord, fork: LogRecord) -> LogRecord:
 
 
 async def planned(chain: LogChain, position: int, end: int, former: str) -> Restoration:
-    """The effect that a restoration would have."""
+    """Returns the effect that a restoration would have."""
     with metadata_errors():
         cursors = CursorStore(chain.logs.store, chain.record.identity)
         behind = {name: one.position async for name, one in cursors.list() if one.position > position}
@@ -62,7 +62,7 @@ async def planned(chain: LogChain, position: int, end: int, former: str) -> Rest
 
 
 class Restoring:
-    """Gives the name of a log to a complete fork of it. Raises any error it meets. The log keeps its name until
+    """Gives the name of a log to a complete fork of the log. Raises any error it meets. The log keeps its name until
     `succeed` has returned, or until the log's record names a successor."""
 
     def __init__(
@@ -102,7 +102,8 @@ class Restoring:
                 await theirs.create(name, CursorRecord(at, changed_ms=one.changed_ms))
 
     async def _fenced(self) -> int:
-        """Fences the writer, which confirms nothing more from here on; returns the epoch, in which no writer writes."""
+        """Fences the writer, which confirms nothing more from then on. Returns the new epoch, in which no writer
+        writes."""
         record = await self._chain.change(
             lambda record: check_not_restored(record).taken_over("a restoration")
         )
@@ -118,7 +119,7 @@ class Restoring:
         return record.epoch
 
     async def _name_former(self) -> None:
-        """Makes the former log's name lead to it, before the log has that name."""
+        """Makes the former log's name refer to the former log before that log takes the name."""
         former = self._plan.former
         await self._chain.change(lambda record: check_not_restored(record).to_be_named(former))
         with metadata_errors():
@@ -126,11 +127,12 @@ class Restoring:
                 raise LogExists(former)
 
     async def _succeeded(self, epoch: int) -> bool:
-        """The one step. Returns False if another writer has taken the log over meanwhile."""
+        """Performs the one step that replaces the log. Returns False if another writer has taken the log over in the
+        meantime."""
 
         def step(record: LogRecord) -> LogRecord:
             if record.successor is not None and record.successor.identity == self._fork.identity:
-                return record  # done, and its answer was lost
+                return record  # an earlier attempt succeeded, but its answer was lost
             check_not_restored(record)
             is_mine = record.epoch == epoch and record.next_name == self._plan.former
             return record.succeeded(self._fork.identity) if is_mine else record

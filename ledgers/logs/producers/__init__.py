@@ -1,1 +1,1 @@
-"""Records that are stored once: the state that a log keeps of their producers."""
+"""Records that are stored once: the state of their producers that a log keeps."""

@@ -3,7 +3,7 @@
 LedgerError
 ├── OutOfOrderSequence       an earlier append of the producer was not taken in, so nothing was appended
 ├── SequenceTooOld           the producer has a later record in the log; nothing was appended
-└── ProducerForgotten        the log no longer knows the producer's records; nothing was appended
+└── ProducerForgotten        the log no longer has the producer's state; nothing was appended
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ...errors import LedgerError
 
 
 class OutOfOrderSequence(LedgerError):
-    """An earlier append of the producer failed before it was taken in, for example because it was cancelled
-    while it waited. Nothing was appended, because the earlier record could not be appended after this one.
-    Append all of them again, in order; the writer goes on."""
+    """An earlier append of the producer failed before it was taken in, for example because it was cancelled while it
+    waited. Nothing was appended, because the earlier record could not be appended after this one. Append all these
+    records again, in order; the writer remains usable."""
 
     def __init__(self, producer: str, sequence: int) -> None:
         super().__init__(
@@ -25,11 +25,11 @@ class OutOfOrderSequence(LedgerError):
 
 
 class SequenceTooOld(LedgerError):
-    """The producer has a record of a later sequence in the log, but the log knows no record of this one; nothing was
-    appended.
+    """The producer has a record of a later sequence in the log, but the log remembers no record of this sequence;
+    nothing was appended.
 
-    Either the producer left this sequence out, or it appended the record longer ago than the log remembers its
-    records one by one. The record of `last_sequence` is at `last_position`.
+    Either the producer skipped this sequence, or it appended the record so long ago that the log no longer remembers it
+    individually. The record of `last_sequence` is at `last_position`.
     """
 
     def __init__(self, producer: str, sequence: int, last_sequence: int, last_position: int) -> None:
@@ -42,9 +42,10 @@ class SequenceTooOld(LedgerError):
 
 
 class ProducerForgotten(LedgerError):
-    """The log has forgotten the records of this producer, and nothing was appended: the record may be in the log.
+    """The log has forgotten the records of this producer, and nothing was appended: the record may be in the log
+    already.
 
-    Read the log if it matters, and go on under another name.
+    Read the log if that matters, and continue under another producer name.
     """
 
     def __init__(self, producer: str) -> None:

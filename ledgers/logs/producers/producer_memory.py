@@ -1,4 +1,4 @@
-"""The state that a writer keeps of producers: the last runs of each, as appended and as confirmed."""
+"""The state that a writer keeps of producers: the last runs of each producer, as appended and as confirmed."""
 
 from __future__ import annotations
 
@@ -29,26 +29,27 @@ SECONDS_MAX = 30 * 86_400.0
 
 
 class ProducerMemory:
-    """The memory of one writer. `take` may be called from another thread than the other methods.
+    """One writer's state of producers. `take` may be called from a different thread than the other methods.
 
     Two memories that have received the same records are equal, whichever writer held them.
     """
 
     def __init__(self, snapshot: ProducerSnapshot = NOTHING) -> None:
-        self._confirmed = {  # ordered by the last append, the oldest first
+        self._confirmed = {  # ordered by last append, oldest first
             name: heard.copy() for name, heard in snapshot.producers
         }
         later = [(run.position, name) for name, heard in snapshot.producers for run in heard.runs[1:]]
         self._earlier = dict(sorted(later))
-        """The producer of each run that is not its last, by the position where the next one begins: in that order."""
+        """The producer of each run except its last one, in order of the position where the producer's next run
+        begins."""
         self._forgotten = dict.fromkeys(snapshot.forgotten)
         self.forgotten_count = snapshot.forgotten_count
-        self._pending: deque[tuple[str, Run]] = deque()  # of the first one the unconfirmed part
-        self._taken: dict[str, deque[Run]] = {}  # the pending runs of each, the first one in full
+        self._pending: deque[tuple[str, Run]] = deque()  # only the unconfirmed part of the first run
+        self._taken: dict[str, deque[Run]] = {}  # each producer's pending runs, the first one in full
         self._lock = threading.Lock()
 
     def last_sequence(self, producer: str) -> int | None:
-        """The sequence of the producer's last record, confirmed or not."""
+        """Returns the sequence of the producer's last record, confirmed or not."""
         last = self._last(producer)
         return None if last is None else last.last_sequence
 
@@ -59,10 +60,10 @@ class ProducerMemory:
         return None if known is None else known.runs[-1]
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
-        """Takes in `count` records from this sequence on; the first new one gets the position.
+        """Takes in `count` records from this sequence on; the first new record gets the position.
 
-        Returns the positions of the records that exist already, which are the first ones. Raises SequenceTooOld, even
-        if the later record is not confirmed yet, or ProducerForgotten; in that case none is taken in.
+        Returns the positions of the records that exist already, which are the first ones. Raises ProducerForgotten, or
+        SequenceTooOld, even if the later record is not confirmed yet; in these cases no record is taken in.
         """
         if not count:
             return ()
@@ -77,7 +78,7 @@ class ProducerMemory:
         self._taken.setdefault(producer, deque()).append(run)
 
     def _positions(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """The positions of those that exist already."""
+        """Returns the positions of those records that exist already."""
         last = self._last(producer)
         if last is None and _digest(producer) in self._forgotten:
             raise ProducerForgotten(producer)
@@ -111,16 +112,15 @@ class ProducerMemory:
     def read(
         self, producers: Sequence[str | None], sequences: Sequence[int | None], first: int, time_us: int
     ) -> None:
-        """Takes in records as they are in the log, from this position on."""
+        """Takes in records that were read from the log, starting at position `first`."""
         for position, (producer, sequence) in enumerate(zip(producers, sequences, strict=True), first):
             if producer is not None and sequence is not None:
                 self._hear(producer, Run(sequence, position, 1), time_us)
 
     def _hear(self, producer: str, run: Run, time_us: int) -> None:
         known = self._confirmed.pop(producer, None)
-        if (
-            known is None or run.sequence <= known.runs[-1].last_sequence
-        ):  # the log had forgotten the producer
+        # In this case the log had forgotten the producer.
+        if known is None or run.sequence <= known.runs[-1].last_sequence:
             self._drop_all_earlier(known)
             known = Heard([run], time_us)
         elif known.runs[-1].goes_on_in(run):
@@ -156,7 +156,7 @@ class ProducerMemory:
             del self._forgotten[next(iter(self._forgotten))]
 
     def snapshot(self, time_us: int) -> ProducerSnapshot:
-        """The confirmed state at this time. Forgets producers that have not appended for long."""
+        """Returns the confirmed state at this time. Forgets producers that have not appended for a long time."""
         with self._lock:
             since = time_us - int(SECONDS_MAX * 1_000_000)
             for producer in [one for one, known in self._confirmed.items() if known.heard_us < since]:

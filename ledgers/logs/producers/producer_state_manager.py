@@ -2,8 +2,8 @@
 
 A snapshot is in the metadata store, under the log's identity and a position; it holds the producer state of all records
 before that position. It is written when these records are confirmed for good, before the log's record marks the segment
-before it as ended. So a take-over needs only the last segment's snapshot and the records of that segment, and it does
-not matter which writer wrote the snapshot.
+before the position as ended. A take-over therefore needs only the last segment's snapshot and the records of that
+segment, and it does not matter which writer wrote the snapshot.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOG_INTERVAL_SECONDS = 60.0
-"""Interval at which forgotten producers are logged."""
+"""Minimum interval at which the number of forgotten producers is logged."""
 
 
 class ProducerStateManager:
@@ -52,7 +52,7 @@ class ProducerStateManager:
         self._log_limit = LogRateLimit(LOG_INTERVAL_SECONDS)
         self._metrics = metrics
         self.turn = asyncio.Lock()
-        """Orders the calls that wait before they are taken in: one that overtook others would make these too old."""
+        """Orders the calls that wait before they are taken in: a call that overtook others would make them too old."""
         self.waiting = WaitingCalls()
         self._forgotten = self._counted = memory.forgotten_count
 
@@ -60,8 +60,8 @@ class ProducerStateManager:
     async def at(
         cls, chain: LogChain, ledgers: LogSegmentLedgers, epoch: int, ended: Segment | None
     ) -> ProducerStateManager:
-        """The state at the log's end. `ended`: its last segment as it has ended, which the log's record may not show
-        yet; None for a log without one."""
+        """Returns the state at the log's end. `ended`: the ended last segment, which the log's record may not show as
+        ended yet; None for a log without segments."""
         memory = await _memory_at(chain, ledgers, epoch, ended)
         made = cls(chain, epoch, memory, ledgers.cluster.log_metrics)
         if ended is not None and ended.end_position is not None:
@@ -74,8 +74,8 @@ class ProducerStateManager:
         return self._chain.record.producers_from is not None
 
     async def begin(self, confirmed_end: int) -> None:
-        """Records in the log's record, before the first such record, that records may have a producer; none before this
-        position has one."""
+        """Notes in the log's record, before the first record with a producer is appended, that records may have a
+        producer. None before this position has one."""
         await self._chain.change(under(self._epoch, lambda record: record.with_producers(confirmed_end)))
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
@@ -87,7 +87,7 @@ class ProducerStateManager:
         return earlier
 
     def last_sequence(self, producer: str) -> int | None:
-        """The sequence of the producer's last record, confirmed or not."""
+        """Returns the sequence of the producer's last record, confirmed or not."""
         return self._memory.last_sequence(producer)
 
     def confirmed(self, end: int, time_us: int) -> None:
@@ -106,8 +106,8 @@ class ProducerStateManager:
             await self._store.write(position, snapshot)
 
     async def drop_before(self, position: int) -> None:
-        """Deletes snapshots that are unneeded now that the last segment begins here. Leftovers are deleted another
-        time."""
+        """Deletes snapshots that are no longer needed because the last segment begins here. What cannot be deleted now
+        is deleted by a later call."""
         try:
             with metadata_errors():
                 await self._store.drop_before(position)
@@ -130,7 +130,7 @@ class ProducerStateManager:
 
 
 def _may_have_producers(record: LogRecord, position: int) -> bool:
-    """Whether records before the position may have a producer."""
+    """Returns whether records before the position may have a producer."""
     return record.producers_from is not None and position > record.producers_from
 
 
@@ -153,7 +153,7 @@ async def _memory_at(
 async def _memory_of(
     chain: LogChain, ledgers: LogSegmentLedgers, epoch: int, position: int
 ) -> ProducerMemory:
-    """The state at a position where a segment begins, or the log ends."""
+    """Returns the state at a position where a segment begins or the log ends."""
     if not _may_have_producers(chain.record, position):
         return ProducerMemory()
     with metadata_errors():
@@ -161,14 +161,13 @@ async def _memory_of(
     if found is not None:
         return ProducerMemory(found)
     record = await chain.refresh()
-    if record.epoch != epoch:  # the next writer does not need it
+    if record.epoch != epoch:  # a later writer has taken over and needs no state from here
         raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
     return await _read_all(chain, ledgers, position)
 
 
 async def _read_all(chain: LogChain, ledgers: LogSegmentLedgers, end: int) -> ProducerMemory:
-    """Reads the state from the log, because metadata that was rebuilt has no snapshot. Truncated records are missing
-    from it."""
+    """Reads the state from the log, because rebuilt metadata has no snapshot. The state lacks truncated records."""
     record = chain.record
     start = max(record.first_position, record.producers_from or 0)
     if start >= end:
@@ -183,8 +182,8 @@ async def _read_all(chain: LogChain, ledgers: LogSegmentLedgers, end: int) -> Pr
 async def snapshot_before(
     chain: LogChain, ledgers: LogSegmentLedgers, position: int
 ) -> ProducerSnapshot | None:
-    """The state at a confirmed position, from the latest snapshot before it and the records since; None without a
-    snapshot."""
+    """Returns the state at a confirmed position, from the latest snapshot before it and the records since then; None
+    without a snapshot."""
     with metadata_errors():
         found = await ProducerStore(chain.logs.store, chain.record.identity).latest(position)
     if found is None:

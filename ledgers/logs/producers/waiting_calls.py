@@ -1,4 +1,4 @@
-"""Calls that wait before their records are taken in: those of each producer are taken in in order, or not at all."""
+"""Calls that wait before their records are taken in: each producer's calls are taken in in order, or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .errors import OutOfOrderSequence
 
 @dataclass(slots=True, eq=False)
 class WaitingCall:
-    """One waiting call. `failure`: the error of an earlier call of the producer that was not taken in."""
+    """One waiting call. `failure`: the error of an earlier call of the same producer that was not taken in."""
 
     producer: str
     sequence: int
@@ -27,19 +27,19 @@ class WaitingCall:
 
 
 class WaitingCalls:
-    """The waiting calls of one writer. Callers in several threads hold their own lock."""
+    """One writer's waiting calls. If there are callers in several threads, they have to hold a lock of their own."""
 
     def __init__(self) -> None:
         self._calls: dict[str, deque[WaitingCall]] = {}
 
     def is_next(self, call: WaitingCall) -> bool:
-        """Whether no call of its producer is before it."""
+        """Returns whether no other call of its producer is queued before it."""
         return self._calls[call.producer][0] is call
 
     @contextmanager
     def call(self, producer: str, sequence: int) -> Iterator[WaitingCall]:
-        """Queues a call, which waits in the block and is taken in right after it. If it fails there, all calls behind
-        it fail."""
+        """Queues a call, which waits in the block and is taken in right after it. If the call fails in the block, all
+        calls of the producer that are queued after it fail."""
         call = WaitingCall(producer, sequence)
         calls = self._calls.setdefault(producer, deque())
         calls.append(call)

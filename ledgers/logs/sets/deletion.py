@@ -1,4 +1,4 @@
-"""Deleting a set of logs: first the set, so that no client opens it, then its logs, then the records that name it."""
+"""Deletes a set of logs: first the set, so that no client opens it, then its logs, then the records that name it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .set_state import LogSetState
 
 
 async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
-    """Deletes a set with its logs, their cursors, and its groups' shares. If it is interrupted, call it again.
+    """Deletes a set with its logs, their cursors, and its groups' shares. If the call is interrupted, repeat it.
 
-    Raises NoSuchLogSet; LogHeld, Unauthorized, NotAllowed before anything is changed.
+    Raises NoSuchLogSet; raises LogHeld, Unauthorized and NotAllowed before anything is changed.
     """
     cluster.check_process()
     store = LogSetStore(cluster.store)
@@ -35,7 +35,7 @@ async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: byt
     given_up = state.found
     for log in _logs(name, given_up.record):
         await state.refresh()
-        if state.found != given_up:  # another client has deleted it, and a new one was created
+        if state.found != given_up:  # another client has deleted the set, and a new one was created
             raise NoSuchLogSet(name)
         with suppress(NoSuchLog):
             await calls.delete(log, password, of=given_up.record.model.identity)

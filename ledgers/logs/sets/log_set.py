@@ -35,20 +35,20 @@ from .set_writer import LogSetWriter
 log = logging.getLogger(__name__)
 
 TAKE_OVERS_MAX = 10
-"""Attempts to take a set over; each further one follows a growth of the set."""
+"""Maximum number of attempts to take a set over; another attempt is made only if the set has grown."""
 
 GROWTH_TAKE_OVERS_MAX = 100
-"""Attempts to take one log over when a set grows; each further one follows a take-over by a writer or another client
-that completes the growth."""
+"""Maximum number of attempts to take one log over when a set grows; another attempt is made only after a take-over by a
+writer, or by another client that completes the growth."""
 
 
 class LogSet:
     """An opened set of logs. Made by `LedgerClient.log_set`; belongs to its event loop.
 
-    Log n of a set is the log `<set>.<n>`. It can be read and truncated like any other; its name, retention and legal
-    hold are the set's. All records of a key are in one log, in the order in which they were appended; after the set has
-    grown, later records of a key may be in another log. Every call raises NoSuchLogSet once the set is deleted, even if
-    another set has its name by now, and MetadataUnavailable.
+    Log n of a set is the log `<set>.<n>`. It can be read and truncated like any other log; its name, retention and
+    legal hold are those of the set. All records of a key are in one log, in the order in which they were appended;
+    after the set has grown, later records of a key may be in another log. Every call raises NoSuchLogSet once the set
+    is deleted, even if another set has taken its name, and MetadataUnavailable.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class LogSet:
         retention: Retention = NOTHING_GOES,
     ) -> LogSet:
         """Opens a set; creates a missing one if a number of logs is given. Raises LogExists if another log has the name
-        of one of its logs; in that case nothing is created."""
+        of one of the set's logs; in that case nothing is created."""
         store = LogSetStore(cluster.store)
         with metadata_errors():
             found = await store.read(keys.check_name(name))
@@ -96,8 +96,8 @@ class LogSet:
                     found = await store.read(name)
                     if found is None:
                         raise
-                    # else another client was faster
-        if found is None:  # and it was deleted at once
+                    # otherwise another client has created the set in the meantime
+        if found is None:  # the set was deleted right after it was created
             raise NoSuchLogSet(name)
         opened = cls(cluster, calls, name, found, password)
         if found.record.is_unsettled and not cluster.why_not_created():
@@ -124,7 +124,7 @@ class LogSet:
     async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
         """Takes over all logs of the set, each as `Log.writer` does; only one program writes to a set at a time.
 
-        If a `term` is given, each log refuses leaders of earlier terms of the same election from then on. Completes a
+        If a `term` is given, from then on each log refuses leaders of earlier terms of the same election. Completes a
         growth that was interrupted. The writer gets LogFenced once another writer has taken a log over, or the set
         grows; call `writer` again for a new one. Raises LogFenced, LeadershipLost if the term is over,
         LedgerRecoveryFailed, NotEnoughBookies, Unauthorized, NotAllowed, and LedgerError if the set keeps growing.
@@ -135,13 +135,14 @@ class LogSet:
             try:
                 for n in range(record.logs):
                     writer.writers.append(await (await self.log(n)).writer(name, term=term))
-                # A client that grows the set fences writers after it changed the record: this one was not, or sees it.
+                # A client that grows the set changes the record before it fences writers: either the changed record
+                # is seen below, or that client fences this writer.
                 if await self.refresh() == record:
                     return writer
             except BaseException:
                 await writer.abandon()
                 raise
-            with suppress(LogFenced):  # by the client that grows the set
+            with suppress(LogFenced):  # another client that grows the set has fenced the writer
                 await writer.close()
         raise LedgerError(f"set {self.name!r} keeps growing; try again")
 
@@ -149,11 +150,11 @@ class LogSet:
         """Spreads keys over this number of logs from now on, a multiple of the current number. The writer gets
         LogFenced.
 
-        If it is interrupted, the next writer or a repeated call completes it. Raises ValueError for any
-        other number, LogExists if another log has the name of a new one (in that case the set has not grown),
-        and the errors of `writer`.
+        If the call is interrupted, the next writer or a repeated call completes the growth. Raises ValueError for any
+        other number, LogExists if another log has the name of a new one (in that case the set has not grown), and the
+        errors of `writer`.
         """
-        log_name(self.name, logs - 1)  # raises if it would be too long
+        log_name(self.name, logs - 1)  # raises if the longest name would be too long
         record = await self._settled()
         await _check_names(self._calls, record, record.logs, logs)
         await self._state.change(lambda now: now if now.logs == logs else now.to_grow(logs))
@@ -163,24 +164,25 @@ class LogSet:
         """Yields records of the logs that this member of the group holds, each at least once, and commits the used
         ones.
 
-        The members of a group share the logs, by the cursors of the group's name. The records of each key come in
-        order, whichever member holds its log. A record counts as used when the caller asks for the next one.
+        The members of a group share the logs, by the cursors of the group's name. The records of each key are yielded
+        in order, whichever member holds their log. A record counts as used when the caller asks for the next one.
 
-        Options: `timeout` ends the iteration once nothing was new for this many seconds; without it, it never ends. At
-        its timeout a member waits for up to a lease and five seconds more if the group has unread records in a log and
-        does not move there, because the member that held it may have died. `start` is where the cursors of a new group
-        begin, "beginning" by default; logs that the set gets later are used from their beginning. `commit_seconds` (1),
-        `lease_seconds` (10) and `poll_seconds_max` (300; None for no bound) are as for `Log.consume`. `on_truncated` is
-        "raise" or "oldest": if records at the cursor's position in a log were truncated, go on at the oldest record
-        left, or use the other logs and raise LogTruncated (the default) once nothing was new for the timeout, or for a
-        minute without one. `member` is a label for people, by default host and process.
+        Options: `timeout` ends the iteration when there was no new record for this many seconds; without it, the
+        iteration never ends. If, at its timeout, the group has unread records in a log and its cursor there does not
+        move, a member waits for up to a lease and five seconds more, because the member that held the log may have
+        died. `start` is where the cursors of a new group begin, "beginning" by default; logs that are added to the set
+        later are used from their beginning. `commit_seconds` (1), `lease_seconds` (10) and `poll_seconds_max` (300;
+        None for no bound) are as for `Log.consume`. `on_truncated` says what to do if records at the cursor's position
+        in a log were truncated: with "oldest", continue at the oldest record left; with "raise" (the default), use the
+        other logs, and raise LogTruncated once there was no new record for the timeout, or for a minute without one.
+        `member` is a human-readable label, by default host and process.
 
         Raises NoSuchLogSet once the set is deleted, and the errors of `Log.consume`.
         """
         return self.consumption(group, **options).records()
 
     def consumption(self, group: str, **options: Unpack[GroupOptions]) -> SetConsumption:
-        """Does the same as `consume`, for callers that take the records in batches."""
+        """Does the same as `consume`, for callers that read the records in batches."""
         self._cluster.check_process()
         return SetConsumption(self._cluster, self, group, **options)
 
@@ -190,10 +192,11 @@ class LogSet:
         return self.record.model.retention
 
     async def set_retention(self, retention: Retention) -> None:
-        """Sets the retention of all logs, also of logs that the set gets later. Raises the errors of
+        """Sets the retention of all logs, including logs that are added to the set later. Raises the errors of
         `Log.set_retention`.
 
-        If it is interrupted, a repeated call, the next writer, or the next client that opens the set completes it.
+        If the call is interrupted, a repeated call, the next writer, or the next client that opens the set completes
+        it.
         """
         for n in range((await self._settled()).logs):
             await check_may_give_up(self._cluster, (await self.log(n)).record, self._password)
@@ -201,10 +204,10 @@ class LogSet:
         record_audit(Act.RETENTION, who=self._cluster.who, log_set=self.name, **retention_to_dict(retention))
 
     async def set_legal_hold(self, is_held: bool) -> None:
-        """Begins or ends a legal hold on all logs, also on logs that the set gets later. Raises the errors of
+        """Begins or ends a legal hold on all logs, including logs that are added to the set later. Raises the errors of
         `Log.set_legal_hold`.
 
-        If it is interrupted, it is completed as by `set_retention`; until then only some logs are held.
+        If the call is interrupted, it is completed as one of `set_retention` is; until then only some logs are held.
         """
         check_may_change(self._cluster)
         await self._want(legal_hold=is_held)
@@ -218,7 +221,7 @@ class LogSet:
         await self._settled()
 
     async def _settled(self) -> LogSetRecord:
-        """The record, once all logs exist and have the wanted settings, and no growth has to be completed."""
+        """Returns the record once all logs exist and have the wanted settings, and no growth has to be completed."""
         record = await self.refresh()
         for _ in range(TAKE_OVERS_MAX):
             if not (record.growing_to or record.is_unsettled):
@@ -232,15 +235,15 @@ class LogSet:
         """Creates or adjusts the logs. The set's record names them before they are created, so that a deletion of the
         set finds them."""
         for n in range(max(record.logs, record.growing_to)):
-            await self.refresh()  # raises if it was deleted meanwhile
+            await self.refresh()  # raises if the set was deleted in the meantime
             await self._calls.settle(record.model, record.member(n), self._password)
 
     async def _end(self, number: int) -> int:
-        """The end of a log, once its writer is fenced."""
+        """Returns the end of a log, after fencing its writer."""
         for _ in range(GROWTH_TAKE_OVERS_MAX):
             try:
                 writer = await (await self.log(number)).writer("growth of the set")
-            except LogFenced:  # by a writer that sees the growth only now, or by another helper
+            except LogFenced:  # by a writer that has not seen the growth, or another client that completes it
                 continue
             with suppress(LogFenced):
                 await writer.close()
@@ -255,7 +258,7 @@ async def _check_names(calls: LogCalls, record: LogSetRecord, start: int, stop: 
 
 
 def _settled_from(before: LogSetRecord, ends: tuple[int, ...]) -> Callable[[LogSetRecord], LogSetRecord]:
-    """Changes nothing if another client has changed the set meanwhile."""
+    """Returns a transition that completes a growth; it changes nothing if another client has changed the set since."""
 
     def settled(record: LogSetRecord) -> LogSetRecord:
         if record != before:

@@ -1,4 +1,4 @@
-"""Members of a group of consumers: each has a place among the members, and a share of the set's logs."""
+"""Members of a group of consumers: each has a place in the group, and a share of the set's logs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ LOOK_SECONDS = 5.0
 """Interval at which a member reads the members and the number of logs again, even if its watch reports nothing."""
 
 Adopt = Callable[[set[int], LogSetRecord], list[asyncio.Task[None]]]
-"""Takes the logs that the member is to have; has to be called again once one of the returned tasks has ended."""
+"""Takes the logs that the member is to hold; has to be called again once one of the returned tasks has ended."""
 
 
 class Membership:
-    """One member. Members that look at the same time compute the same shares, and one of them writes these."""
+    """One member. Members that check at the same time compute the same shares, and one of them writes these."""
 
     def __init__(self, cluster: Cluster, log_set: str, group: str, member: str, lease_seconds: float) -> None:
         self._cluster = cluster
@@ -45,7 +45,8 @@ class Membership:
     async def keep(
         self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt, give_up: Callable[[], None]
     ) -> None:
-        """Is a member until it is cancelled. If it loses its place, it releases its logs and takes another place.
+        """Keeps the membership until it is cancelled. If the member loses its place, it releases its logs and takes
+        another place.
 
         Waits through outages of the store. Raises the errors of `refresh` and `adopt`, MetadataUnavailable if the store
         refuses, ClientClosed.
@@ -84,7 +85,7 @@ class Membership:
             await place.leave("the member has left")
 
     async def _changed(self, place: Place, revision: int, ended: list[asyncio.Task[None]]) -> None:
-        """Waits until a member joins or leaves, its own place is lost, or one of these tasks has ended, for
+        """Waits until a member joins or leaves, this member's place is lost, or one of these tasks has ended, for
         LOOK_SECONDS at most."""
         own = [asyncio.create_task(one) for one in (self._moved(revision), _lost(place))]
         try:

@@ -1,4 +1,4 @@
-"""Consuming a set of logs: the members of a group share its logs, and each reads its own share."""
+"""Consuming a set of logs: the members of a group share the set's logs, and each member reads its own share."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from .membership import Membership
 log = logging.getLogger(__name__)
 
 BEFORE_SECONDS = 0.5
-"""Interval at which a member that waits for the group's cursor in a log checks whether it has moved."""
+"""Interval at which a member that waits for the group's cursor in a log to move checks the cursor."""
 
 TRUNCATED_SECONDS = 60.0
-"""How long nothing must be new before a member without a timeout raises LogTruncated of one of its logs."""
+"""How long a member without a timeout waits without any new record before it raises LogTruncated for one of its logs.
+"""
 
 TAKEN_OVER_SECONDS = 5.0
-"""Other members use the logs of a member that has died within this time after its lease has run out."""
+"""After the lease of a member that has died runs out, other members take over its logs within this time."""
 
 
 class SetRecord(NamedTuple):
@@ -45,18 +46,19 @@ class SetRecord(NamedTuple):
 
 
 class GroupOptions(CommonOptions, total=False):
-    """Options of `LogSet.consume` besides the group.
+    """Options of `LogSet.consume`, in addition to the group.
 
-    At its timeout a member waits for up to a lease and five seconds more if the group has unread records in a log and
-    does not move there, because the member that held it may have died. With `on_truncated="raise"` a member uses its
-    other logs, and raises LogTruncated once nothing was new for the timeout, or for a minute without one.
+    If, at its timeout, the group has unread records in a log and its cursor there does not move, a member waits for up
+    to a lease and five seconds more, because the member that held the log may have died. With `on_truncated="raise"` a
+    member uses its other logs, and raises LogTruncated once there was no new record for the timeout, or for a minute
+    without one.
     """
 
     member: str | None
-    """A label for people; host and process by default."""
+    """A human-readable label; host and process by default."""
     start: Where
-    """Where the cursors of a new group begin, "beginning" by default. Logs that the set gets later are used from their
-    beginning."""
+    """Where the cursors of a new group begin, "beginning" by default. Logs that are added to the set later are used
+    from their beginning."""
 
 
 class ConsumedSet(Protocol):
@@ -84,36 +86,36 @@ class AssignedLog:
 
     @property
     def is_over(self) -> bool:
-        """Whether the rest of its batch must not be used."""
+        """Whether the rest of the log's batch must not be used."""
         return self.is_revoked or self.consumption is None or self.consumption.is_over
 
     def revoke(self, *, at_once: bool = False) -> None:
-        """Releases the log for another member, once the application is done with its current record, or at once."""
+        """Releases the log for another member, once the application has finished its current record, or at once."""
         self.is_revoked = True
         if (at_once or not self._is_in_use) and not self._is_cancelled and self.task is not None:
-            self._is_cancelled = True  # a second time would keep it from leaving its place
+            self._is_cancelled = True  # a second cancellation would prevent the task from leaving its place
             self.task.cancel()
 
     async def offer(self, batch: RecordBatch, ready: asyncio.Queue[tuple[AssignedLog, RecordBatch]]) -> None:
-        """Offers a batch to the application, and waits until it has been used."""
+        """Offers a batch to the application and waits until the batch has been used."""
         self._used.clear()
-        ready.put_nowait((self, batch))  # one of each log at a time
+        ready.put_nowait((self, batch))  # one batch of each log at a time
         await self._used.wait()
         self.used_end = batch.positions[-1] + 1
 
     def take(self) -> bool:
-        """Called when the application begins to use the offered batch; returns False if it no longer may."""
+        """Notes that the application begins to use the offered batch; returns False if it must not use it any more."""
         self._is_in_use = not self.is_over
         return self._is_in_use
 
     def used(self) -> None:
-        """Called when the application is done with the batch."""
+        """Notes that the application has finished the batch."""
         self._is_in_use = False
         self._used.set()
 
 
 class SetConsumption:
-    """One member's reading."""
+    """One member's consumption of a set."""
 
     def __init__(
         self,
@@ -144,7 +146,7 @@ class SetConsumption:
         self._ready: asyncio.Queue[tuple[AssignedLog, RecordBatch]] = asyncio.Queue()
 
     async def records(self) -> AsyncGenerator[SetRecord, None]:
-        """Yields records one by one; a record counts as used when the caller asks for the next one."""
+        """Yields records one by one. A record counts as used when the caller asks for the next one."""
         async with aclosing(self.batches()) as batches:
             async for share, batch in batches:
                 for record in batch.records():
@@ -156,8 +158,8 @@ class SetConsumption:
                         share.consumption.cursor.start_writing()
 
     async def batches(self) -> AsyncGenerator[tuple[AssignedLog, RecordBatch], None]:
-        """Yields batches of the logs that it holds, each with its share; the caller notes used records at the share's
-        cursor."""
+        """Yields batches of the logs that the member holds, each with its AssignedLog; the caller notes used records at
+        the cursor of that log."""
         async with beside(self._keep()) as keeping:
             while (found := await self._next(keeping)) is not None:
                 share, batch = found
@@ -173,7 +175,8 @@ class SetConsumption:
                     share.used()
 
     async def _next(self, keeping: asyncio.Task[None]) -> tuple[AssignedLog, RecordBatch] | None:
-        """The next batch; None if nothing was new for the timeout. Raises the error that ended the membership."""
+        """Returns the next batch; None if there was no new record for the timeout. Raises the error that ended the
+        membership."""
         while True:
             seconds = TRUNCATED_SECONDS if self._timeout is None else self._timeout
             found = await self._offered(seconds, keeping)
@@ -194,8 +197,8 @@ class SetConsumption:
             return getting.result() if getting.done() else None
 
     async def _offered_late(self, keeping: asyncio.Task[None]) -> tuple[AssignedLog, RecordBatch] | None:
-        """A batch of a log in which the group does not move, because its member may have died: its lease runs out
-        meanwhile."""
+        """Returns a batch that is offered late. While the group has unread records in a log and its cursor there does
+        not move, the member that held the log may have died, so this waits until that member's lease has run out."""
         now = asyncio.get_running_loop().time
         until = now() + self._lease_seconds + TAKEN_OVER_SECONDS
         unread = await self._unread(range((await self._set.refresh()).logs))
@@ -207,13 +210,14 @@ class SetConsumption:
         return None
 
     async def _unread(self, numbers: Iterable[int]) -> dict[int, int]:
-        """The group's positions in those of these logs that have more records than this member has used."""
+        """Returns, for each of these logs that has more records than this member has used, the group's position in
+        it."""
         unread = {}
         for number in numbers:
             share, of = self._shares.get(number) or AssignedLog(number), await self._set.log(number)
             cursor = dict([one async for one in of.cursors()]).get(self._group)
             if cursor is None or share.truncated is not None:
-                continue  # no member has begun with it, or it would raise
+                continue  # no member has begun to read it, or reading it would raise
             if max(cursor.position, share.used_end) < await of.end():
                 unread[number] = cursor.position
         return unread
@@ -222,17 +226,18 @@ class SetConsumption:
     def _truncated(self) -> LogTruncated | None:
         return next((one.truncated for one in self._shares.values() if one.truncated is not None), None)
 
-    # --- what it has ----------------------------------------------------------------------------------
+    # --- the member's logs --------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        """Follows the logs that it is to hold as members join and leave; holds none while the application hangs."""
+        """Follows the logs that the member is to hold as members join and leave; holds none while the application
+        hangs."""
         while True:
             keeping = self._membership.keep(self._set.refresh, self._adopt, self._give_up)
             try:
                 async with beside(self._polls.until_exceeded()) as hanging, beside(keeping) as member:
                     await asyncio.wait({hanging, member}, return_when=asyncio.FIRST_COMPLETED)
                     if member.done():
-                        return member.result()  # raises what ended it
+                        return member.result()  # raises the error that ended the membership
             finally:
                 await self._end_all()
             line = "member %s of group %r releases its logs: one record was used for more than %g s (poll_seconds_max)"
@@ -240,7 +245,8 @@ class SetConsumption:
             await self._asked.wait()
 
     def _adopt(self, mine: set[int], record: LogSetRecord) -> list[asyncio.Task[None]]:
-        """Follows exactly these logs from now on. Raises the error that ended one of them."""
+        """Follows exactly these logs from now on. If following one of its logs has ended with an error, raises that
+        error."""
         for number, share in list(self._shares.items()):
             assert share.task is not None
             if share.task.done():
@@ -255,7 +261,8 @@ class SetConsumption:
         return self._tasks()
 
     def _give_up(self) -> None:
-        """Releases all its logs for other members. The next `_adopt` raises the error that ended one of them."""
+        """Releases all logs of this member for other members. If following one of them has ended with an error, the
+        next `_adopt` raises that error."""
         for share in self._shares.values():
             share.revoke()
 
@@ -278,7 +285,7 @@ class SetConsumption:
                 consumer=self._member,
                 commit_seconds=self._commit_seconds,
                 lease_seconds=self._lease_seconds,
-                poll_seconds_max=None,  # a batch may wait while the application uses that of another log
+                poll_seconds_max=None,  # a batch may wait while the application uses one of another log
                 on_truncated=self._on_truncated,
             )
             try:
@@ -289,16 +296,17 @@ class SetConsumption:
                             return
             except LogTruncated as error:
                 share.truncated = error
-                await self._until_used((share.number, error.first_position))  # by a seek
+                await self._until_used((share.number, error.first_position))  # until a seek moves the cursor
                 share.truncated = None
 
     def _start_of(self, number: int) -> Where:
-        """Where a new cursor begins. In a log that the set got after the group began, no record is skipped."""
+        """Returns where a new cursor begins. In a log that was added to the set after the group began, no record is
+        skipped."""
         return self._start if number < self._membership.begun_with else "beginning"
 
     async def _until_used(self, before: tuple[int, int] | None) -> None:
-        """Waits until the group has used a log up to a position: the log that keys of a new log come from, to its end
-        then."""
+        """Waits until the group has used a log up to a position. For a new log, `before` is the log from which its keys
+        were moved, and the end of that log at the time."""
         if before is None:
             return
         number, end = before

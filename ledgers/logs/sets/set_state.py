@@ -10,7 +10,7 @@ from .errors import NoSuchLogSet
 
 class LogSetState(ClientRecord[LogSetRecord]):
     """One set's record. Raises NoSuchLogSet once the set is deleted (with `deleted_too`, only once its record is gone),
-    MetadataUnavailable."""
+    and MetadataUnavailable."""
 
     def __init__(
         self, store: LogSetStore, name: str, found: VersionedLogSet, *, deleted_too: bool = False
@@ -29,7 +29,7 @@ class LogSetState(ClientRecord[LogSetRecord]):
             found = await self._store.read(self.name)
         if found is None or (found.record.deleted and not self._deleted_too):
             raise NoSuchLogSet(self.name)
-        if found.record.model.identity != self.record.model.identity:  # deleted, and created again
+        if found.record.model.identity != self.record.model.identity:  # the set was deleted and created again
             raise NoSuchLogSet(self.name)
         return found
 

@@ -15,7 +15,8 @@ W = TypeVar("W")
 
 
 def log_of(key: bytes, logs: int) -> int:
-    """The number of the log for a key: the CRC-32 of the key (that of zlib and PNG), modulo the number of logs."""
+    """Returns the number of the log for a key: the CRC-32 of the key (as in zlib and PNG), modulo the number of
+    logs."""
     return crc32(key) % logs
 
 
@@ -35,7 +36,7 @@ class KeyedWriters(Generic[W]):
         self.writers: list[W] = []
 
     def of(self, key: bytes) -> W:
-        """The writer of the log for this key."""
+        """Returns the writer of the log for this key."""
         return self.writers[self._number(key)]
 
     def _number(self, key: bytes) -> int:
@@ -43,28 +44,28 @@ class KeyedWriters(Generic[W]):
 
 
 class LogSetWriter(KeyedWriters[LogWriter]):
-    """The one writer of a set. Made by `LogSet.writer`; belongs to its event loop.
+    """The only writer of a set. Made by `LogSet.writer`; belongs to its event loop.
 
-    `writers` holds the writer of each log, and `of` returns the one for a key. A record that such a writer appends
-    counts as appended by this one.
+    `writers` holds the writer of each log, and `of` returns the one for a key. Records appended through these writers
+    count as appended by the set's writer.
     """
 
     async def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> SetPosition:
         """Appends one record to the log of its key; returns its place once it is on disk.
 
-        With a producer the record is stored once in that log; the sequences rise in each log. After a growth a key may
-        belong to another log, which does not know the records of the log before: a record that is appended again then
-        may be stored twice. Raises the errors of `LogWriter.append`.
+        With a producer the record is stored once in that log; a producer's sequences rise in each log. After a growth a
+        key may belong to another log, which has no state of the records in the former log: a record that is appended
+        again then may be stored twice. Raises the errors of `LogWriter.append`.
         """
         return SetPosition(self._number(key), await self.of(key).append(payload, key=key, **fields))
 
     async def flush(self) -> None:
-        """Waits until every append so far has completed; raises the error that ended one of the writers, if any."""
+        """Waits until all earlier appends have completed; raises the error that ended one of the writers, if any."""
         for writer in self.writers:
             await writer.flush()
 
     async def close(self) -> None:
-        """Closes all writers; raises the error that ended one of them."""
+        """Closes all writers; raises the error that ended one of them, if any."""
         async with AsyncExitStack() as stack:
             for writer in self.writers:
                 stack.push_async_callback(writer.close)
@@ -80,7 +81,8 @@ class LogSetWriter(KeyedWriters[LogWriter]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes all writers, each as it closes after an error in the block."""
+        """Closes all writers; if the block raised an error, each one closes as it does after an error in its own
+        block."""
         async with AsyncExitStack() as stack:
             for writer in self.writers:
                 stack.push_async_exit(writer)

@@ -1,4 +1,4 @@
-"""The records of an append, checked before any is taken in."""
+"""The records of an append, all checked before any of them is taken in."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..record_batch import NewRecord, Numbered, entry_bytes
 
 
 class CheckedRecords:
-    """A checked batch. Raises TypeError for anything but payloads and NewRecord, and EntryTooLarge; in that case none
-    of it is appended. `size_bytes`: their size as entries."""
+    """A checked batch. Raises EntryTooLarge, and TypeError for anything but payloads and NewRecord; in these cases no
+    record of the batch is appended. `size_bytes`: the size of the records as entries."""
 
     def __init__(self, records: Sequence[Payload | NewRecord], entry_bytes_max: int) -> None:
         self.payloads = [one if isinstance(one, NewRecord) else as_bytes(one) for one in listed(records)]
@@ -29,9 +29,9 @@ class KeyedFields(TypedDict, total=False):
     event_time: int | None
     """The application's own time, in microseconds since 1970 in UTC."""
     producer: str | None
-    """The name of the producer that numbers its records; give a `sequence`, too."""
+    """The name of the producer that numbers its records; requires a `sequence`."""
     sequence: int | None
-    """The number of the record among its producer's records; it rises, with gaps or without."""
+    """The number of the record among its producer's records; numbers rise, with or without gaps."""
 
 
 class RecordFields(KeyedFields, total=False):
@@ -49,7 +49,7 @@ def record_of(
     producer: str | None = None,
     sequence: int | None = None,
 ) -> bytes | NewRecord:
-    """The record to append; the payload alone if no other field is given. Raises TypeError, ValueError."""
+    """Returns the record to append; only the payload if no other field is given. Raises TypeError, ValueError."""
     payload = as_bytes(payload)
     if producer is not None or sequence is not None:
         return Numbered(payload, key, headers or {}, event_time, *numbering(producer, sequence))
@@ -59,14 +59,14 @@ def record_of(
 
 
 def numbering(producer: str | None, sequence: int | None) -> tuple[str, int]:
-    """Raises ValueError if one is given without the other."""
+    """Returns the producer and the sequence. Raises ValueError if one is given without the other."""
     if producer is None or sequence is None:
         raise ValueError("a record that is to be stored once has a producer and a sequence: give both")
     return producer, sequence
 
 
 def numbered(records: Sequence[Payload | NewRecord], producer: str, sequence: int) -> list[Numbered]:
-    """Records with consecutive sequences that are to be stored once. Raises TypeError, ValueError."""
+    """Returns records with consecutive sequences that are to be stored once. Raises TypeError, ValueError."""
     given = [
         record if isinstance(record, NewRecord) else NewRecord(as_bytes(record)) for record in listed(records)
     ]
@@ -77,7 +77,7 @@ def numbered(records: Sequence[Payload | NewRecord], producer: str, sequence: in
 
 
 def size_of(record: bytes | NewRecord, entry_bytes_max: int) -> int:
-    """The size of a record as an entry. Raises EntryTooLarge, TypeError."""
+    """Returns the size of a record as an entry. Raises EntryTooLarge, TypeError."""
     size = entry_bytes(record)
     if size > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)

@@ -2,12 +2,12 @@
 
 The *tail* is the last segment of the log's record: a record is confirmed when the tail's ledger confirms it. The *next*
 segment is created ahead, and is not in the record. It begins at the *cut*; the tail takes the records before that. Once
-the cut is reached the next ledger takes records, and none of them is confirmed before the tail's ledger is closed and
-one compare-and-swap has ended the tail and begun the next in the log's record. A writer that takes the log over
-recovers the last segment of the record, and so never misses a confirmed record.
+the cut is reached, the ledger of the next segment takes records, and none of them is confirmed before the tail's ledger
+is closed and one compare-and-swap of the log's record has ended the tail and begun the next segment. A writer that
+takes the log over recovers the last segment of the record, and so never misses a confirmed record.
 
-A tail that fails is recovered, and the records past its end are appended to the next segment again. Positions
-never change: a record's position is the first of its segment plus its entry id.
+A tail that fails is recovered, and the records past its end are appended to the next segment again. Positions never
+change: a record's position is the first position of its segment plus its entry id.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from enum import Enum, auto
 from ...errors import LedgerError
 
 FAILURES_MAX = 5
-"""Consecutive segments that may fail without confirming anything."""
+"""Maximum number of consecutive segments that fail without confirming anything."""
 
 MANY = 2**63
-"""More records than a log can have."""
+"""A number larger than the number of records that a log can have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class MakeSegment:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Append the records of these positions to a segment; they are the only ones it lacks, in order."""
+    """Append the records of these positions to a segment; they are the only ones that it lacks, in order."""
 
     number: int
     first_position: int
@@ -50,14 +50,14 @@ class CloseSegment:
 
 @dataclass(frozen=True, slots=True)
 class RecoverSegment:
-    """Check that the log is still this writer's, then recover the segment's ledger."""
+    """Check that no other writer has taken the log over, then recover the segment's ledger."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """End the tail in the log's record and begin the next segment; if there is no next one, only end the tail."""
+    """End the tail in the log's record and begin the next segment; without a next segment, only end the tail."""
 
     tail: int
     end_position: int
@@ -66,21 +66,21 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Abandon a segment that is in no record, and delete its ledger."""
+    """Abandon a segment that is not in the log's record, and delete its ledger."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmRecords:
-    """All records before this position are confirmed."""
+    """Confirm all records before this position."""
 
     end_position: int
 
 
 @dataclass(frozen=True, slots=True)
 class FinishWriter:
-    """The writer has ended, with this error or because it was closed."""
+    """End the writer, with this error or because it was closed."""
 
     error: LedgerError | None
 
@@ -101,8 +101,8 @@ class Tail(Enum):
 
 @dataclass(slots=True)
 class Slot:
-    """A segment of this writer. `end_position`: after the records that its ledger has confirmed. `failed`: it
-    takes no more records."""
+    """A segment of this writer. `end_position`: the position after the records that its ledger has confirmed. `failed`:
+    the segment takes no more records."""
 
     number: int
     first_position: int
@@ -112,10 +112,10 @@ class Slot:
 
 
 class LogPipeline:
-    """The machine of one writer. Give it events; perform the effects it returns, in order."""
+    """The state machine of one writer. Pass it events, and perform the effects it returns, in order."""
 
     def __init__(self, first_position: int) -> None:
-        """The writer has begun a segment at `first_position`: the tail, number 0."""
+        """The writer has begun a segment at `first_position`: this is the tail, with number 0."""
         self._tail = Slot(0, first_position, first_position)
         self._state = Tail.OPEN
         self._next: Slot | None = None
@@ -152,18 +152,19 @@ class LogPipeline:
         return is_free and is_left and self.next_position > self._tail.first_position
 
     def is_making(self, number: int) -> bool:
-        """Whether the segment of this number is wanted, and not created yet."""
+        """Returns whether the segment of this number is wanted and has not been created yet."""
         return self._next is not None and self._next.number == number and not self._next.is_made
 
     def may_go_on_without(self, number: int) -> bool:
-        """Whether records wait for the segment of this number to be created, although the tail could take them."""
+        """Returns whether records wait for the segment of this number to be created, although the tail could take
+        them."""
         is_waited_for = self.is_making(number) and self.next_position > self._cut
         return is_waited_for and self._state is Tail.OPEN and not self._tail.failed
 
     # --- events -------------------------------------------------------------------------------------
 
     def appended(self, records: int) -> int | None:
-        """Takes in this number of records; returns the segment to append them to, None for none yet."""
+        """Takes in this number of records; returns the segment to append them to, or None if they have to wait."""
         assert not self._is_closing
         assert records <= self.room
         taker = self.takes
@@ -171,16 +172,16 @@ class LogPipeline:
         return taker
 
     def cut_reached(self) -> list[LogEffect]:
-        """Records appended from now on belong to the next segment."""
+        """Handles the event that the cut was reached: records appended from now on belong to the next segment."""
         assert self.next_position == self._cut
         return self._advance()
 
     def roll(self, ahead: int = 0) -> list[LogEffect]:
-        """Ends the tail after `ahead` more records; records after these belong to the next segment."""
+        """Ends the tail after `ahead` more records; the records after those belong to the next segment."""
         return [*self._discarded(), *self._make(self.next_position + ahead)] if self.may_roll else []
 
     def made(self, number: int) -> list[LogEffect]:
-        """The ledger of a segment was created."""
+        """Handles the event that the ledger of a segment was created."""
         slot = self._next
         if slot is None or slot.number != number or self.has_ended:
             return [Discard(number)]
@@ -188,7 +189,8 @@ class LogPipeline:
         return [*self._submit(slot), *self._advance()]
 
     def not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
-        """The ledger of a segment was not created, or not in time. An open tail goes on, and can be ended later."""
+        """Handles the event that the ledger of a segment was not created, or not in time. An open tail continues, and
+        can be ended later."""
         slot = self._next
         if slot is None or slot.number != number or self.has_ended:
             return []
@@ -201,7 +203,7 @@ class LogPipeline:
         return [*self._submit(lacking), *self._advance()]
 
     def progressed(self, number: int, last_entry: int) -> list[LogEffect]:
-        """The ledger of a segment has confirmed its entries through this one."""
+        """Handles the event that the ledger of a segment has confirmed its entries through `last_entry`."""
         slot = self._slot(number)
         if slot is None:
             return []
@@ -209,14 +211,15 @@ class LogPipeline:
         return self._confirm() if slot is self._tail else []
 
     def closed(self, number: int) -> list[LogEffect]:
-        """The tail's ledger was closed, with all entries that were appended to it."""
+        """Handles the event that the tail's ledger was closed, with all entries that were appended to it."""
         if number != self._tail.number or self._state is not Tail.CLOSING:
             return []
         self._state = Tail.ENDED
         return self._advance()
 
     def failed(self, number: int, error: LedgerError, *, is_final: bool) -> list[LogEffect]:
-        """The ledger of a segment takes no more entries. `is_final`: a new one would fail in the same way."""
+        """Handles the event that the ledger of a segment takes no more entries. `is_final`: a new ledger would fail in
+        the same way."""
         slot = self._slot(number)
         if slot is None or slot.failed or self.has_ended:
             return []
@@ -230,7 +233,7 @@ class LogPipeline:
         return self._advance()
 
     def recovered(self, number: int, end_position: int) -> list[LogEffect]:
-        """The tail's ledger was recovered: it is closed, and ends before this position."""
+        """Handles the event that the tail's ledger was recovered: it is closed, and ends before this position."""
         if number != self._tail.number or self._state is not Tail.RECOVERING:
             return []
         assert self.confirmed_end <= end_position <= self.next_position
@@ -239,7 +242,7 @@ class LogPipeline:
         return [*self._confirm(), *self._advance()]
 
     def joined(self) -> list[LogEffect]:
-        """The log's record was changed as `Join` requested."""
+        """Handles the event that the log's record was changed as `Join` requested."""
         if self.has_ended:
             return []
         assert self._is_joining
@@ -251,7 +254,7 @@ class LogPipeline:
         return [*self._confirm(), *self._advance()]
 
     def close(self) -> list[LogEffect]:
-        """Ends the log's last segment. All appended records have to be confirmed."""
+        """Ends the log's last segment. All appended records must have been confirmed."""
         if self._is_closing or self.has_ended:
             return []
         assert self.confirmed_end == self.next_position
@@ -259,7 +262,7 @@ class LogPipeline:
         return self._advance()
 
     def fail(self, error: LedgerError) -> list[LogEffect]:
-        """Ends the writer. Its segments stay as they are, for the writer that takes the log over."""
+        """Ends the writer. Its segments are left as they are, for the next writer that takes the log over."""
         if self.has_ended:
             return []
         self.has_ended = True
@@ -269,7 +272,7 @@ class LogPipeline:
     # --- moves ----------------------------------------------------------------------------------------
 
     def _advance(self) -> list[LogEffect]:
-        """The next step from the current state of the segments."""
+        """Returns the effects of the next step from the current state of the segments."""
         if self.has_ended or self._is_joining:
             return []
         if self._tail.failed and self._state in (Tail.OPEN, Tail.CLOSING):
@@ -295,15 +298,15 @@ class LogPipeline:
                 return [CloseSegment(self._tail.number)]
             case Tail.OPEN if self._cut > self.next_position:  # the next segment has failed
                 return self._make(self._cut)
-            case Tail.CLOSING if not self._is_closing:  # the same
+            case Tail.CLOSING if not self._is_closing:  # the next segment has failed
                 return self._make(self._cut)
             case Tail.ENDED:
                 return self._join() if self._is_closing else self._make(self._tail.end_position)
         return []
 
     def _must_drop_next(self) -> bool:
-        """Whether the next segment is useless: it has failed, begins elsewhere than the tail ended, or no more records
-        will be appended to it."""
+        """Returns whether the next segment is useless: it has failed, it does not begin where the tail ended, or no
+        more records will be appended to it."""
         slot = self._next
         if slot is None:
             return False
@@ -329,7 +332,7 @@ class LogPipeline:
         return [Join(self._tail.number, self._tail.end_position, number)]
 
     def _is_ahead(self, slot: Slot) -> bool:
-        """Whether the tail is to take more records before this segment begins."""
+        """Returns whether the tail is to take more records before this segment begins."""
         return slot.first_position > self.next_position
 
     def _submit(self, slot: Slot) -> list[LogEffect]:

@@ -16,20 +16,20 @@ from .checked_records import CheckedRecords, RecordFields, numbered, numbering, 
 from .writer_shell import WriterShell
 
 LEFT_OVER_SECONDS_MAX = 5.0
-"""How long a writer that is closed waits for work it has begun: the creation of a ledger, or the deletion of an
-unneeded one."""
+"""How long closing a writer waits for work that has begun: the creation of a ledger, or the deletion of an unneeded
+one."""
 
 
 class LogWriter(WriterShell):
-    """The one writer of a log. Made by `Log.writer`; belongs to its event loop.
+    """The only writer of a log. Made by `Log.writer`; belongs to its event loop.
 
     Records are confirmed strictly in order of their positions, which have no gaps. When the writer fails (`LogFenced`,
     `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such a record
-    may or may not be in the log; the next writer decides this when it takes the log over. A payload is bytes;
+    may or may not be in the log; the next writer settles this when it takes the log over. A payload is bytes;
     `NewRecord` adds a key, headers and the application's own time.
 
     `append` waits until a record is confirmed, `append_async` returns its future, `append_batch` appends many at once.
-    `close` and the end of a block flush the writer and close the log's last segment.
+    `close` and the end of an `async with` block flush the writer and close the log's last segment.
     """
 
     def __repr__(self) -> str:
@@ -39,25 +39,25 @@ class LogWriter(WriterShell):
         """Appends one record; returns its position once an ack quorum has it on disk.
 
         The record may have a `key`, `headers` and an `event_time`, as a `NewRecord` has. With a `producer` and a
-        `sequence` it is stored once: if the log has it already, from any writer, its position there is returned. A
-        producer's sequences must rise, and may have gaps. Waits for room as `append_async` does.
+        `sequence` it is stored once: if the log has it already, from any writer, the position of that record is
+        returned. A producer's sequences must rise, and may have gaps. Waits for room as `append_async` does.
 
-        Raises EntryTooLarge, or the error that ended the writer. With a producer it may also raise the following, after
-        each of which the writer goes on: SequenceTooOld for a sequence before the producer's last one that is in none
-        of the runs that the log remembers (RUNS_OF_ONE_MAX, EARLIER_RUNS_MAX), ProducerForgotten, OutOfOrderSequence if
-        an earlier call of the producer was not taken in, for example because it was cancelled (in that case nothing was
-        taken in), and MetadataUnavailable if the metadata store does not answer while the log's first producer is
-        noted.
+        Raises EntryTooLarge, or the error that ended the writer. With a producer it may also raise the following
+        errors, after which the writer remains usable: SequenceTooOld for a sequence before the producer's last one that
+        is in none of the runs that the log remembers (RUNS_OF_ONE_MAX, EARLIER_RUNS_MAX); ProducerForgotten;
+        OutOfOrderSequence if an earlier call of the producer was not taken in, for example because it was cancelled (in
+        that case nothing was taken in); and MetadataUnavailable if the metadata store does not answer while the log's
+        first producer is noted.
         """
         return await (await self.append_async(payload, **fields))
 
     async def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> asyncio.Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
-        Waits only while `pending_bytes_max` bytes are unconfirmed, or a bookie is behind; and once for each log, to
-        note that it has producers. Raises the errors of `append`. An error that ends the writer later is the error of
-        the future, of `flush` and of `close`. In a callback of a blocking client's future it raises WouldDeadlock if it
-        would have to wait.
+        Waits only while `pending_bytes_max` bytes are unconfirmed or a bookie is behind, and once for each log, to note
+        that the log has producers. Raises the errors of `append`. If an error ends the writer later, the future,
+        `flush` and `close` raise it. In a callback of a blocking client's future it raises WouldDeadlock if it would
+        have to wait.
         """
         self.check_process()
         record = record_of(payload, **fields)
@@ -86,10 +86,10 @@ class LogWriter(WriterShell):
     ) -> Sequence[int]:
         """Appends consecutive records; returns their positions once all are confirmed, as for `append`.
 
-        With a producer each record is stored once: the first one has this sequence, and the others follow. If the log
-        has the first of them already, however they were appended, only the rest is appended. Raises the errors of
-        `append`; in case of SequenceTooOld for any of them, none is appended. Before it takes them in, it waits as
-        `append_async` does. Batches follow the order of these calls.
+        With a producer each record is stored once: the first record has this sequence, and the rest have the next ones.
+        If the log already has the first records, however they were appended, only the rest are appended. Raises the
+        errors of `append`; in case of SequenceTooOld for any record, none is appended. Waits for room before it takes
+        the records in, as `append_async` does. The positions of batches follow the order of these calls.
         """
         self.check_process()
         if producer is not None or sequence is not None:
@@ -118,24 +118,23 @@ class LogWriter(WriterShell):
         return [*earlier, *left]
 
     async def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """The positions of the records that exist already; the caller has to take in the rest at once."""
+        """Returns the positions of the records that exist already; the caller has to take in the rest at once."""
         await self.until_its_turn(producer, sequence)
         try:
             return self.producers.take(producer, sequence, count, self.next_position)
         except SequenceTooOld as error:
-            await self.confirmed(
-                error.last_position
-            )  # else the error would report a record that may never be stored
+            # Otherwise the error might report a record that is never stored.
+            await self.confirmed(error.last_position)
             raise
 
     def last_sequence(self, producer: str) -> int | None:
-        """The producer's last sequence in the log or taken in by this writer; None if the producer is new or was
-        forgotten."""
+        """Returns the producer's last sequence in the log or taken in by this writer; None if the producer is new or
+        was forgotten."""
         return self.producers.last_sequence(producer)
 
     async def until_its_turn(self, producer: str, sequence: int) -> None:
-        """Waits until a producer's records may be taken in: the log's record notes that it has producers, and there is
-        room.
+        """Waits until a producer's records may be taken in: the log's record notes that the log has producers, and
+        there is room.
 
         Raises MetadataUnavailable, OutOfOrderSequence, or the error that ended the writer.
         """
@@ -144,9 +143,8 @@ class LogWriter(WriterShell):
                 call.raise_if_behind_failure()
                 self.raise_if_ended()
                 if not self.producers.is_begun:
-                    await asyncio.sleep(
-                        0
-                    )  # calls of this iteration are behind this one, should it fail at once
+                    # Lets this iteration's other calls queue up after this one, in case it fails at once.
+                    await asyncio.sleep(0)
                     await self.producers.begin(self.confirmed_end)
                 if self._room_bytes <= 0:
                     await self._until_room()
@@ -169,8 +167,8 @@ class LogWriter(WriterShell):
     ) -> int:
         """Takes one record in and returns its position at once; `confirmed` waits until it is on disk.
 
-        Raises WriterFull instead of waiting for room, EntryTooLarge (after both the writer goes on), or the error that
-        ended the writer.
+        Raises WriterFull instead of waiting for room, EntryTooLarge (after either of these the writer remains usable),
+        or the error that ended the writer.
         """
         self.check_process()
         checked = CheckedRecords([record_of(payload, key, headers, event_time)], self.entry_bytes_max)
@@ -181,7 +179,8 @@ class LogWriter(WriterShell):
     async def confirmed(self, through: int) -> None:
         """Waits until every appended record through this position is confirmed.
 
-        Raises the error that ended the writer before that, ValueError for a position that was not appended.
+        If an error ends the writer before that, raises that error. Raises ValueError for a position that was not
+        appended.
         """
         self.check_process()
         check_int("a position", through)
@@ -196,7 +195,7 @@ class LogWriter(WriterShell):
         await waiting
 
     async def close(self) -> None:
-        """Flushes, then closes the last ledger and notes the end in the log's record. Safe to repeat.
+        """Flushes, then closes the last ledger and notes the log's end in its record. Safe to repeat.
 
         Raises the error that ended the writer; in that case the next writer finds the end of the log.
         """

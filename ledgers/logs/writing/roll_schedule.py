@@ -11,16 +11,16 @@ POSTPONED_SECONDS = 10.0
 """Delay before the writer tries again to end a segment that was due and could not be ended."""
 
 ROLL_SECONDS_MAX = 7 * 86_400.0
-"""A segment is ended at this age in any case. Event loops differ in the longest timer they support."""
+"""A segment is ended at this age in any case. The bound is needed because event loops differ in their longest timer."""
 
 
 AHEAD_SECONDS = 0.2
-"""How long before a segment is full the ledger of the next one is created, because this takes some round trips."""
+"""How long before a segment is full the ledger of the next segment is created, because this takes a few round trips."""
 
 
 class RollSchedule:
-    """Counts the records of the last segment, and calls `roll`, which returns whether the segment can be ended the
-    given number of records later."""
+    """Counts the records of the last segment, and calls `roll`, which returns whether the segment can be ended after
+    the given number of further records."""
 
     def __init__(self, settings: LogSettings, roll: Callable[[int], bool]) -> None:
         self._settings = settings
@@ -42,7 +42,7 @@ class RollSchedule:
                 self._try(left)
 
     def postponed(self) -> None:
-        """The segment goes on, because no next one could be created."""
+        """Notes that the segment continues, because the next one could not be created."""
         self._is_overdue = True
         self._again(POSTPONED_SECONDS)
 
@@ -50,26 +50,28 @@ class RollSchedule:
         self._timer.cancel()
 
     def _records_left(self) -> int:
-        """How many more records fit into the segment, if they are as large as its current ones."""
+        """Returns how many more records fit into the segment if they are as large as its current ones."""
         bytes_left = self._settings.roll_bytes - self._bytes
         by_bytes = bytes_left * self._records // max(1, self._bytes)
         return max(0, min(self._settings.roll_records - self._records, by_bytes))
 
     def _records_soon(self) -> int:
-        """How many records come before a ledger is created, if they come as fast as the segment's current ones."""
+        """Returns how many records will be appended before a ledger is created, at the rate of the segment's current
+        ones."""
         seconds = self._loop.time() - self._began
         return self._records if seconds <= AHEAD_SECONDS else int(self._records * AHEAD_SECONDS / seconds)
 
     def _try(self, ahead: int) -> None:
         self._is_overdue = False
         if self._roll(ahead):
-            self._bytes = -ahead * self._bytes // max(1, self._records)  # these still go to the last segment
+            # These records still belong to the last segment.
+            self._bytes = -ahead * self._bytes // max(1, self._records)
             self._records = -ahead
             self._began = self._loop.time()
             self._again(self._settings.roll_seconds)
 
     def _due(self) -> None:
-        self._again(self._settings.roll_seconds)  # again, should there be nothing to end now
+        self._again(self._settings.roll_seconds)  # once more, in case the segment cannot be ended now
         self._try(0)
 
     def _again(self, seconds: float) -> None:

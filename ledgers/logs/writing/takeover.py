@@ -1,4 +1,4 @@
-"""Taking a log over: a new epoch by compare-and-swap, recovery of the last segment, begin of the next one."""
+"""Taking a log over: starts a new epoch by compare-and-swap, recovers the last segment, and begins the next one."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ async def take_over(
     *,
     known: KnownEnd,
 ) -> LogWriter:
-    """Becomes the one writer of the log. The former writer confirms nothing more from here on.
+    """Becomes the only writer of the log. The former writer confirms nothing more from then on.
 
-    Raises LogFenced if another writer takes the log over meanwhile, or a leader of a later term has done so;
+    Raises LogFenced if another writer takes the log over in the meantime, or a leader of a later term has done so;
     Unauthorized before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
     await _check_may_write(cluster, chain, ledgers.password)
@@ -38,7 +38,7 @@ async def take_over(
     await clock.ask()
     record = await chain.change(lambda record: _taken_over(record, writer, term))
     epoch = record.epoch
-    await turn_full_pages(chain)  # otherwise a log whose writers never roll would be full one day
+    await turn_full_pages(chain)  # otherwise the record of a log whose writers never roll would become full
     record = chain.record
     if record.epoch != epoch:
         raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
@@ -52,10 +52,10 @@ async def take_over(
     def begun(record: LogRecord) -> LogRecord:
         last = record.last
         if last is not None and last.ledger_id == handle.ledger_id:
-            return record  # done, and its answer was lost
+            return record  # an earlier attempt succeeded, but its answer was lost
         if ended is not None and last is not None and last.ledger_id == ended.ledger_id:
             record = record.ended(ended)
-        if record.end_position != start:  # metadata that went back gave this epoch to another writer, too
+        if record.end_position != start:  # the metadata went back, and another writer got this epoch, too
             raise LogFenced(record.name, record.writer or "unnamed", epoch)
         return record.begun(Segment(handle.ledger_id, start, epoch, begun_us))
 
@@ -93,12 +93,13 @@ def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
 
 
 async def _ended(chain: LogChain, ledgers: LogSegmentLedgers) -> Segment | None:
-    """The last segment as it has ended, recovered if it is open; None for a log without one."""
+    """Returns the ended last segment, after recovering it if it is open; None for a log without segments."""
     last = chain.record.last
     async with dropped_by_rivals_only(chain, chain.record.epoch):
         return last if last is None or last.is_ended else await ledgers.recover(last)
 
 
 def _may_name(record: LogRecord, ledger_id: int, start: int) -> bool:
-    """Whether the segment was added although the answer was lost, before a later writer took the log over."""
+    """Returns whether the segment may have been added by a change whose answer was lost, before a later writer took the
+    log over."""
     return record.paged_through > start or any(s.ledger_id == ledger_id for s in record.segments)

@@ -53,11 +53,11 @@ from .writer_state import WriterState
 log = logging.getLogger(__name__)
 
 MAKE_SECONDS_MAX = 2.0
-"""How long appends wait for the ledger of a next segment; after that the last segment goes on, and is ended later."""
+"""How long appends wait for the ledger of a next segment; after that the last segment continues, and is ended later."""
 
 FAILS_ALONE = (LedgerFenced, LedgerClosed, NoSuchLedger, Unauthorized, NotEnoughBookies, AppendTimeout)
-"""Errors after which a new ledger may succeed. If another client recovered or deleted the ledger,
-it may have taken the log over, too; the log's record shows this."""
+"""Errors after which a new ledger may succeed. If another client recovered or deleted the ledger, that client may have
+taken the log over as well; the log's record shows this."""
 
 
 class WriterShell(WriterState):
@@ -103,15 +103,15 @@ class WriterShell(WriterState):
         size_bytes: int,
         futures: Sequence[AppendFuture],
     ) -> None:
-        """Takes records in without waiting, each with its own future, or all without; the caller has checked them and
-        their size."""
+        """Takes records in without waiting, either each with its own future, or all without; the caller has checked
+        them and their size."""
         self._take_gathered()
         self.raise_if_ended()
         self._take(records, size_bytes)
         self._answers.append_each(len(records), futures)
 
     def submit_batch(self, batch: CheckedRecords, future: AppendFuture | None) -> int:
-        """Takes records in as `submit_each` does, all or none; returns the first position."""
+        """Takes in all records of a batch or none, as `submit_each` does; returns the first position."""
         self._take_gathered()
         self.raise_if_ended()
         first = self.next_position
@@ -120,7 +120,7 @@ class WriterShell(WriterState):
         return first
 
     def _gather(self, payload: bytes, size_bytes: int, future: AppendFuture) -> None:
-        """Takes one record in together with the others of this iteration of the loop. The caller keeps the bound."""
+        """Gathers one record with the other records of this iteration of the loop. The caller observes the bound."""
         gathered = self._gathered
         if not gathered.payloads:
             self._cluster.turn.take(self._take_gathered)
@@ -130,8 +130,8 @@ class WriterShell(WriterState):
         self._answers.last_run.append(future)
 
     def _take_gathered(self) -> None:
-        """Takes the gathered records in. Ends the writer if that fails, because their futures would be left without
-        records."""
+        """Takes the gathered records in. If that fails, ends the writer, because their futures would otherwise never
+        complete."""
         payloads, size_bytes = self._gathered.take()
         if payloads and not self.has_ended:
             try:
@@ -157,7 +157,7 @@ class WriterShell(WriterState):
             self._append(number, records, size_bytes)
 
     def _pass_on_over_the_cut(self, records: EncodedRecords, size_bytes: int) -> None:
-        """Splits records at the cut: the first of them are the last ones of a segment."""
+        """Splits records at the cut: the first of them are the last records of the current segment."""
         count, room = len(records.rests), self._machine.room
         before, behind = records.cut(0, room), records.cut(room, count)
         self._pass_on(before, before.size_bytes)
@@ -168,7 +168,7 @@ class WriterShell(WriterState):
 
     def _append(self, number: int, records: EncodedRecords, size_bytes: int) -> None:
         handle = self._handles[number]
-        if not handle.has_ended:  # else its failure is reported, and another segment takes them
+        if not handle.has_ended:  # otherwise its failure is reported, and another segment takes the records
             handle.submit_each(records.rests, size_bytes, (), records.head)
 
     async def _until_room(self) -> None:
@@ -179,11 +179,11 @@ class WriterShell(WriterState):
         self._count_room()
 
     def _count_room(self) -> None:
-        """Counts the room, bounded by a frame: no more than that is gathered."""
+        """Counts the room, limited to the size of a frame: no more than that is gathered."""
         self._room_bytes = min(self.pending_bytes_max - self.pending_bytes, FRAME_BYTES_MAX)
 
     def _roll(self, ahead: int) -> bool:
-        """Ends the last segment `ahead` records from here, if that is possible now."""
+        """Ends the last segment after `ahead` further records, if that is possible now."""
         self._tasks.start(self._clock.ask_again())
         if not self._machine.may_roll:
             return False
@@ -193,7 +193,8 @@ class WriterShell(WriterState):
         return True
 
     def _begin_next(self) -> None:
-        """Records taken in from here on belong to the next segment. Times may go back if the earlier ones are false."""
+        """Begins the next segment with the records taken in from here on. Times may go back if the earlier ones are
+        wrong."""
         self._cut_us = self._time_us
         self._time_us = self._next_us = self._clock.begin_us(self._time_us)
 
@@ -267,7 +268,7 @@ class WriterShell(WriterState):
     def _adopt(self, number: int, handle: WriteHandle) -> None:
         self._handles[number] = handle
         handle.on_progress = partial(self._progressed, number, handle)
-        if handle.has_ended:  # before `on_progress` was set
+        if handle.has_ended:  # it ended before `on_progress` was set
             self._loop.call_soon(handle.on_progress)
 
     def _progressed(self, number: int, handle: WriteHandle) -> None:
@@ -300,7 +301,8 @@ class WriterShell(WriterState):
         return self._machine.recovered(number, ended.end_position)
 
     async def _join(self, join: Join) -> list[LogEffect]:
-        """The one change that ends a segment and begins the next: a writer that takes over sees both or none."""
+        """Makes the one change that ends a segment and begins the next: a writer that takes over sees both effects or
+        neither."""
         tail = self._handles[join.tail]
         begun = None if join.next is None else self._handles[join.next].ledger_id
         length = tail.record.length_bytes or 0
@@ -319,8 +321,8 @@ class WriterShell(WriterState):
         return []
 
     def _segment(self, number: int) -> Segment:
-        """The record's segment of this number. Raises LogFenced if the record has none, because the metadata went back,
-        was accepted, and has given this writer's epoch again."""
+        """Returns the record's segment of this number. Raises LogFenced if the record has no such segment, because the
+        metadata went back, this was accepted, and this writer's epoch was assigned again."""
         ledger_id, record = self._handles[number].ledger_id, self.record
         for segment in reversed(record.segments):
             if segment.ledger_id == ledger_id:
@@ -344,7 +346,7 @@ class WriterShell(WriterState):
         self.on_progress()
 
     def _background_failed(self, error: BaseException) -> None:
-        """Ends the writer after a bug; never for protocol failures."""
+        """Ends the writer after a bug; never called for protocol failures."""
         wrapped = LedgerError(f"the writer failed: {error!r}")
         wrapped.__cause__ = error
         self._perform(self._machine.fail(wrapped))
@@ -361,7 +363,7 @@ class WriterShell(WriterState):
         await self._let_go()
 
     async def _let_go(self) -> None:
-        """Stops everything that this writer runs."""
+        """Stops the timers and tasks of this writer, and abandons its ledgers."""
         self._schedule.stop()
         await self._tasks.close()
         await self._abandon()

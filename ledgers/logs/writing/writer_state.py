@@ -19,12 +19,11 @@ from .log_pipeline import LogPipeline
 
 
 class UnconfirmedRecords:
-    """The records by position, in the batches in which they were taken in."""
+    """Unconfirmed records by position, in the batches in which they were taken in."""
 
     def __init__(self, first_position: int) -> None:
-        self._batches: deque[tuple[EncodedRecords, int]] = (
-            deque()
-        )  # with the bytes of each that are unconfirmed
+        # Each batch with the number of its unconfirmed bytes.
+        self._batches: deque[tuple[EncodedRecords, int]] = deque()
         self._confirmed_of_first = 0  # records of the first batch that are confirmed
         self._first = first_position
         self._count = 0
@@ -32,7 +31,7 @@ class UnconfirmedRecords:
 
     @property
     def size_bytes(self) -> int:
-        """Their size, each with its overhead."""
+        """The size of the records, each with its overhead."""
         return self._payload_bytes + ENTRY_OVERHEAD_BYTES * self._count
 
     def add(self, records: EncodedRecords, size_bytes: int) -> None:
@@ -62,7 +61,7 @@ class UnconfirmedRecords:
         return dropped
 
     def between(self, first_position: int, stop_position: int) -> list[EncodedRecords]:
-        """The records of these positions."""
+        """Returns the records of these positions."""
         assert self._first <= first_position <= stop_position <= self._first + self._count
         start = self._confirmed_of_first + first_position - self._first
         stop = start + stop_position - first_position
@@ -77,18 +76,18 @@ class UnconfirmedRecords:
 
 @dataclass(slots=True)
 class GatheredRecords:
-    """Payloads without other fields, in order. `entry_bytes`: their size as entries."""
+    """Payloads without other fields, in order. `entry_bytes`: the size of the payloads as entries."""
 
     payloads: list[bytes] = field(default_factory=list)
     entry_bytes: int = 0
 
     @property
     def size_bytes(self) -> int:
-        """Their size, each with its overhead."""
+        """The size of the payloads, each with its overhead."""
         return self.entry_bytes + ENTRY_OVERHEAD_BYTES * len(self.payloads)
 
     def take(self) -> tuple[list[bytes], int]:
-        """Removes and returns all of them, and their size as entries."""
+        """Removes all payloads, and returns them and their size as entries."""
         taken = self.payloads, self.entry_bytes
         self.payloads, self.entry_bytes = [], 0
         return taken
@@ -139,7 +138,7 @@ class WriterState(Writer):
 
     @property
     def pending_bytes(self) -> int:
-        """Bytes of appended and unconfirmed records, plus ENTRY_OVERHEAD_BYTES for each of them."""
+        """Size of the appended but unconfirmed records, plus ENTRY_OVERHEAD_BYTES for each of them."""
         return self._unconfirmed.size_bytes + self._gathered.size_bytes
 
     @property
@@ -148,7 +147,7 @@ class WriterState(Writer):
         return any(handle.is_behind for handle in self._handles.values())
 
     def raise_if_ended(self) -> None:
-        """Raises the error that ended the writer, LogClosed if it was closed."""
+        """Raises the error that ended the writer, or LogClosed if it was closed."""
         self._raise_if_failed()
         if self._closing:
             raise LogClosed(self.record.name)
