@@ -22,7 +22,7 @@ class Cursor(BlockingFacade[aio.Cursor]):
 
     Made by `Log.cursor`; may be used from several threads. `commit` moves the cursor forward; commits within
     `commit_seconds` are combined into one write. Only `seek` moves it back. After a seek, other readers that commit
-    records they read before it get CursorMoved. `close` and the end of a `with` block close the cursor.
+    records they read before it get CursorMoved. `close` and leaving the context manager close the cursor.
     """
 
     @property

@@ -44,7 +44,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     `NewRecord` adds a key, headers and the application's own time.
 
     `append` waits until a record is confirmed, `append_async` returns its future, `append_batch` appends many at once.
-    `close` and the end of a `with` block flush the writer and close the log's last segment.
+    `close` and leaving the context manager flush the writer and close the log's last segment.
     """
 
     def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:

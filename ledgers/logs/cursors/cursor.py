@@ -42,7 +42,7 @@ class Cursor:
 
     Made by `Log.cursor`; belongs to its event loop. `commit` moves the cursor forward; commits within `commit_seconds`
     are combined into one write. Only `seek` moves it back. After a seek, other readers that commit records they read
-    before it get CursorMoved. `close` and the end of an `async with` block close the cursor.
+    before it get CursorMoved. `close` and leaving the context manager close the cursor.
     """
 
     def __init__(

@@ -29,7 +29,7 @@ class LogWriter(WriterShell):
     `NewRecord` adds a key, headers and the application's own time.
 
     `append` waits until a record is confirmed, `append_async` returns its future, `append_batch` appends many at once.
-    `close` and the end of an `async with` block flush the writer and close the log's last segment.
+    `close` and leaving the context manager flush the writer and close the log's last segment.
     """
 
     def __repr__(self) -> str:
