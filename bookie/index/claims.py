@@ -175,7 +175,7 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
 
 
 def _check_begun(disk: Disk, segment: int) -> None:
-    """Raises DamagedLog for a segment whose header is gone: startup would remove it as a segment that was never begun."""
+    """Raises DamagedLog for a segment whose header is gone: startup would remove it as one that was never begun."""
     with closing(disk.open(segment_files.name_of(segment))) as file:
         if segment_files.is_unbegun(file):
             why = "its header is gone, but the index shows that it was on disk"

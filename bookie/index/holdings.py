@@ -35,7 +35,7 @@ def runs_of(
             continue  # in the previous call's answer
         payload = overhead.payload_of(place)
         # An extent ends before it would be too large: a large frame after many small ones gets its own. It ends
-        # between two entries, so that no other extent begins where it does.
+        # between two entries, so that no other extent begins there.
         if entries and size + payload > step_bytes and place.first_entry > begun:
             runs.append(Holding(low, high, entries, size))
             entries = size = 0

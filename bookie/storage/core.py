@@ -132,7 +132,7 @@ class BookieCore:
         return answers
 
     def refused(self, written: Iterable[tuple[object | None, BookieLogRecord]], detail: str) -> list[Effect]:
-        """Answers READ_ONLY for records that could not be logged because the disk is full; withdraws a pending fence."""
+        """Answers READ_ONLY for records not logged because the disk is full; withdraws a pending fence."""
         answers: list[Effect] = []
         for ticket, record in written:
             if ticket is not None:

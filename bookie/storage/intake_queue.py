@@ -93,7 +93,7 @@ class Intake:
             self._room.clear()
 
     def release(self, ticket: object | None, size_bytes: int) -> Ticket | None:
-        """Frees a record's bytes and returns its ticket, or None if it was already released or no request waits for it."""
+        """Frees a record's bytes and returns its ticket; None if it was already released or no request waits for it."""
         assert ticket is None or isinstance(ticket, Ticket)
         if ticket is not None and ticket.is_answered:
             return None

@@ -1,4 +1,4 @@
-"""Prometheus metrics that a bookie counts and times as it works; `serving_metrics` adds those computed on collection."""
+"""Prometheus metrics that a bookie counts and times as it works; `serving_metrics` adds those that it looks up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SlowAppends:
     """Logs slow appends. `synced` is called on the log's thread, `stored` on the event loop, soon afterwards."""
 
     def __init__(self, slow_seconds: float) -> None:
-        """`slow_seconds`: appends that take longer than this, from their first byte until they are on disk, are slow."""
+        """`slow_seconds`: appends that take longer than this, from the first byte to disk, are slow."""
         self._slow_seconds = slow_seconds
         self._seldom = LogRateLimit(LOG_INTERVAL_SECONDS_MIN)
         self._sync_seconds = 0.0
