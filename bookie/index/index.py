@@ -109,7 +109,10 @@ class Index:
         return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
 
     def check_tables(self) -> None:
-        """Raises IndexDamaged if ledgers, sums or usage are corrupt. Takes time proportional to their number of rows."""
+        """Raises IndexDamaged if ledgers, sums or usage are corrupt.
+
+        Takes time proportional to the number of ledgers.
+        """
         with readable(), self._env.begin() as txn:
             for table in self._tables:
                 table.check(txn)

@@ -129,7 +129,7 @@ class PageReader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:
-        """Returns whether missing entries of the page may be denied: checks, once per process, that no frames are lost."""
+        """Returns whether the page's missing entries may be denied: checks once per process that no frames are lost."""
         has_all = len(page.columns) == page.covered_through - first_entry + 1
         if has_all or ledger_id in self._whole:
             return True
