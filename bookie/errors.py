@@ -34,7 +34,7 @@ class NewerFormat(DataDirectoryError):
 
 
 class DirectoryLost(BookieError):
-    """A file of a running bookie was removed, replaced or mounted over. Acknowledged entries may be lost with the file."""
+    """A file of a running bookie was removed, replaced or mounted over. Acknowledged entries in it may be lost."""
 
     def __init__(self, path: str) -> None:
         super().__init__(

@@ -53,7 +53,7 @@ COPY_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Mended:
-    """One repair. `bytes_lost`: how many bytes LOST records now cover; `copy`: the file that keeps the original bytes."""
+    """One repair. `bytes_lost`: bytes that LOST records now cover; `copy`: the file that keeps the original bytes."""
 
     file: str
     offset: int
@@ -98,7 +98,7 @@ def salvage(
 
 
 def find(scan: LogScan) -> list[Damaged]:
-    """Returns the damaged segments, in order. Raises DataDirectoryError for a segment that does not belong to this log."""
+    """Returns the damaged segments, in order. Raises DataDirectoryError for a segment that belongs elsewhere."""
     damaged = sorted((one for one in scan if isinstance(one, Damaged)), key=lambda one: one.segment)
     for one in damaged:
         if one.is_foreign:
@@ -130,7 +130,7 @@ def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Cl
 
 
 def _check_log(path: Path) -> None:
-    """Raises DataDirectoryError if the log or other parts are missing. If only the index is missing, it can be rebuilt."""
+    """Raises DataDirectoryError if the log or other parts are missing. A missing index can be rebuilt."""
     if (path / directory.INDEX).is_dir() or not (path / directory.LOG).is_dir():
         directory.check_parts(path)
 
