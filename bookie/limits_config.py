@@ -9,7 +9,7 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 MESSAGE_ROOM_BYTES_MIN = 8 * MIB
-"""Minimum memory for received messages: the largest message needs this much, or its sender would wait forever."""
+"""Minimum memory for messages: the largest message needs this much, or its sender would wait forever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

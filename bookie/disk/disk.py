@@ -95,9 +95,7 @@ class OsFile:
     def _write_some(self, buffers: Sequence[bytes | memoryview], offset: int) -> int:
         total = sum(map(len, buffers))
         written = os.pwritev(self._fd, buffers, offset)
-        if (
-            written < total
-        ):  # a short write (signal, quota, disk nearly full): write the rest buffer by buffer
+        if written < total:  # a short write (signal, quota, disk nearly full): write the rest step by step
             rest = memoryview(b"".join(buffers))[written:]
             while rest:
                 step = os.pwrite(self._fd, rest, offset + total - len(rest))

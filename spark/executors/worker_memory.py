@@ -3,7 +3,7 @@
 The C library keeps the memory of pages for the next pages. By default, glibc returns it to the kernel when a few pages
 are freed, and each page then begins with hundreds of page faults, which may take more time than all checks of the page.
 
-The garbage collector skips all objects that already exist, such as imported modules. Otherwise Spark makes it scan
+The garbage collector skips all objects that exist at that time, such as imported modules. Otherwise Spark makes it scan
 every object of the worker after each task, which may take as long as the task itself.
 """
 
