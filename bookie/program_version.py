@@ -19,6 +19,8 @@ def interpreter() -> str:
     """Describes the Python that runs this process, including whether it was built with optimizations, which account for
     a quarter of the processor time of an append."""
     arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    is_optimized = "--enable-optimizations" in arguments or sys.base_prefix == "/usr"  # a distribution's own
+    is_optimized = (
+        "--enable-optimizations" in arguments or sys.base_prefix == "/usr"
+    )  # the distribution's own Python
     build = "optimized" if is_optimized else "built without optimizations"
     return f"{platform.python_implementation()} {platform.python_version()}, {build}"

@@ -66,7 +66,7 @@ class SpaceGuard:
         self._decide(f"the bookie's disk is nearly full ({free >> 20} MiB are free)")
 
     def is_low(self) -> bool:
-        """Whether there may be too little space for the index's next step."""
+        """Returns whether there may be too little space for the index's next step."""
         return self._watch.is_low or self._disk()[1] < INDEX_STEP_BYTES
 
     def filled_up(self) -> None:

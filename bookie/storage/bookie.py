@@ -384,7 +384,7 @@ class Bookie:
     def _apply(self, item: Written) -> None:
         record, ticket = item.record, self.intake.release(item.ticket, item.size)
         self._note(record, item.position, item.size)
-        if item.ticket is not None:  # else it is only a note, which changes no state
+        if item.ticket is not None:  # otherwise it is only a note, which changes no state
             self._perform(self._core.on_disk(record, ticket))
         if record.last_add_confirmed is not None:
             self._lac_waiters.wake(record.ledger_id)

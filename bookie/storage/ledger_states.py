@@ -79,7 +79,7 @@ class LedgerStates:
         self.forgets += 1
         for ledger_id in ledger_ids:
             before = self.peek(ledger_id)
-            if before.fence is not Fence.PENDING:  # else a request waits for the fence
+            if before.fence is not Fence.PENDING:  # otherwise a request waits for the fence
                 fenced = LocalLedgerState(ledger_id, fence=Fence.DURABLE, verifier=before.verifier)
                 fenced.identity = before.identity
                 self._held[ledger_id] = fenced

@@ -173,7 +173,7 @@ class ReadReply:
 
     @property
     def why_unreadable(self) -> str:
-        """Returns the reason to report for an entry that is in `damaged`."""
+        """The reason to report for an entry that is in `damaged`."""
         return f"its copy could not be read: {self.detail}" if self.detail else "its copy is damaged"
 
 
@@ -356,10 +356,10 @@ class MaintenanceAction(StrEnum):
     """Maintenance that an operator can request of a bookie."""
 
     STATUS = "status"
-    COLLECT = "collect"  # garbage, now
+    COLLECT = "collect"  # collect garbage now
     SUSPEND = "suspend"  # pauses the bookie's own collections, until RESUME
     RESUME = "resume"
-    SCRUB = "scrub"  # verify everything on its disk
+    SCRUB = "scrub"  # verify everything on the bookie's disk
     REPAIR = "repair"  # fetch missing copies from the other replicas
 
 

@@ -85,4 +85,4 @@ class TlsAccept:
 
 def _send_away(connection: socket.socket, protocol: asyncio.Protocol) -> None:
     connection.close()
-    protocol.connection_lost(None)  # asyncio does not call it without a finished handshake
+    protocol.connection_lost(None)  # asyncio calls it only after a finished handshake

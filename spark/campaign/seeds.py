@@ -128,7 +128,7 @@ def _how(exit_code: int | None) -> str:
 
 
 def _run_all(layer: Any, seeds: range, sender: Connection, parent: int) -> None:
-    """The child's main function. The child dies with the worker, even if a seed hangs."""
+    """Runs as the child's main function. The child dies with the worker, even if a seed hangs."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return

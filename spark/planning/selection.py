@@ -268,7 +268,7 @@ def _has_any(one: IdRange, record: LedgerRecord) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Returns whether a named ledger has any of the named entries; assumed if it is open, as its end is unknown."""
+    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger; with `steps` if they were measured."""
 
     record: LedgerRecord
     first_entry: int = 0

@@ -177,7 +177,7 @@ class BookieMetrics:
                 counters.entries_added += entries
                 counters.bytes_added += len(columns.payload)
                 self._append_seconds.observe(now - arrival.at)
-                if not ticket.is_deferred:  # an append that waits for the sync of others is not slow
+                if not ticket.is_deferred:  # an append that waits for the sync of other requests is not slow
                     self._slow.stored(record.ledger_id, arrival, now)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:

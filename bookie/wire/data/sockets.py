@@ -89,7 +89,7 @@ async def stop_listening(server: asyncio.Server) -> None:
     for sock in server.sockets:
         loop.remove_reader(sock)
     await asyncio.sleep(0)  # those accepted in this iteration are attached to the server
-    await asyncio.sleep(0)  # and made
+    await asyncio.sleep(0)  # and handed to their protocols
     server.close()
 
 

@@ -71,7 +71,7 @@ class Certificates:
 
     @property
     def server(self) -> ssl.SSLContext:
-        """Returns the context for servers: TLS 1.3, with client certificates required."""
+        """Context for servers: TLS 1.3, with client certificates required."""
         return self._newest().server
 
     @property
@@ -81,7 +81,7 @@ class Certificates:
 
     @property
     def client(self) -> ssl.SSLContext:
-        """Returns the context for clients. Verify the server by `identity_of`, not by host name."""
+        """Context for clients. Verify the server by `identity_of`, not by host name."""
         return self._newest().client
 
     @property
