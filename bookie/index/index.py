@@ -325,7 +325,7 @@ class Index:
         """
         for ledger_id in ledger_ids:
             while self._forget_some(ledger_id):
-                pass  # each a transaction of its own
+                pass  # each call in a transaction of its own
         with self._writing() as txn:
             self.usage.forget(txn, ledger_ids)
             self.notes.forget(txn, ledger_ids)

@@ -30,7 +30,7 @@ class Frames:
         ops: list[EditOp] = []
         try:
             for op in iter_ops(self.records, layout_version):
-                ops.append(op)  # its length locates an error
+                ops.append(op)  # the length of `ops` locates an error
         except EditLogError as error:
             raise self.undecodable(len(ops), str(error)) from error
         return ops

@@ -227,7 +227,7 @@ class Selection:
             named.discard(record.ledger_id)
             yield record
         if named:
-            client.describe_ledger(min(named))  # raises the error that explains it
+            client.describe_ledger(min(named))  # raises the error that explains why
             raise LedgerError(f"ledger {min(named)} was created while the ledgers were listed: try again")
 
     def _listed(self, client: LedgerClient) -> Iterator[LedgerRecord]:

@@ -171,7 +171,7 @@ class Certificates:
         context.load_cert_chain(self._directory / CERTIFICATE, self._directory / KEY, password=b"")
         context.load_verify_locations(self._directory / CA)
         if serves:
-            context.num_tickets = 0  # sessions are long, and never resumed
+            context.num_tickets = 0  # connections are long-lived, and never resumed
             context.set_alpn_protocols([serves])
         return context
 
