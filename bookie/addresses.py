@@ -1,4 +1,4 @@
-"""Parses and formats addresses, `host:port`; an IPv6 host is in brackets, `[::1]:3181`."""
+"""Parses and formats addresses, `host:port`; an IPv6 host is in brackets: `[::1]:3181`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address
 from socket import inet_aton
 
 PEER_PREFIX_BITS = 64
-"""Limits for each peer count by this prefix, because one machine can have all addresses of a /64."""
+"""Per-peer limits count by this prefix, because one machine can have all addresses of a /64."""
 
 
 def join_host_port(host: str, port: int) -> str:
@@ -14,7 +14,7 @@ def join_host_port(host: str, port: int) -> str:
 
 
 def split_host_port(address: str) -> tuple[str, int]:
-    """Splits an address into host, without brackets, and port. Raises ValueError."""
+    """Splits an address into host (without brackets) and port. Raises ValueError."""
     host, _, port = address.rpartition(":")
     return strip_brackets(host), int(port)
 
@@ -25,7 +25,7 @@ def strip_brackets(host: str) -> str:
 
 
 def parse_ipv6(host: str) -> IPv6Address | None:
-    """Parses an IPv6 address; None for anything else."""
+    """Parses an IPv6 address; returns None for anything else."""
     try:
         found = ip_address(strip_brackets(host))
     except ValueError:
@@ -34,7 +34,7 @@ def parse_ipv6(host: str) -> IPv6Address | None:
 
 
 def peer_of(host: str) -> str:
-    """The key by which limits for each peer count: the host, or the /64 prefix of an IPv6 address."""
+    """Returns the key by which per-peer limits count: the host, or the /64 prefix of an IPv6 address."""
     address = parse_ipv6(host.partition("%")[0])
     if address is None or address.is_loopback:
         return host
@@ -45,7 +45,7 @@ def peer_of(host: str) -> str:
 
 
 def check_host(host: str) -> None:
-    """Raises ValueError for more than a host: a URL, or an address with a port."""
+    """Raises ValueError for anything more than a host: a URL, or an address with a port."""
     if "/" in host:
         raise ValueError(f"{host} is not a host name or address; give one, not a URL")
     if ":" in host and parse_ipv6(host) is None:
@@ -53,7 +53,8 @@ def check_host(host: str) -> None:
 
 
 def is_wildcard(host: str) -> bool:
-    """Whether it means every address of a machine: a server can listen on it, but no client can connect to it."""
+    """Returns whether the host means every address of a machine: a server can listen on it, but no client can connect
+    to it."""
     if (address := parse_ipv6(host)) is not None:
         return address.is_unspecified
     try:

@@ -1,4 +1,4 @@
-"""A bookie's configuration, validated when it is made."""
+"""A bookie's configuration, validated on construction."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 CHECKPOINT_FRAMES_MAX = 50_000
-"""Limit on the frames that a restart may have to replay: their places are in memory until a checkpoint."""
+"""Maximum frames that a restart may have to replay: their places are in memory until a checkpoint."""
 
 CHECKPOINT_SECONDS_MAX = 60.0
-"""The longest time between two checkpoints while anything is written."""
+"""Maximum time between two checkpoints while anything is written."""
 
 DISK_RESERVE_BYTES = 64 * MIB
-"""Space kept back for fences and recovery writes on a full disk: many times their need until an operator makes
-room."""
+"""Space reserved for fences and recovery writes on a full disk: many times what they need until an operator frees some
+space."""
 
 DISK_CHECK_SECONDS = 1.0
-"""Interval between checks of free space: one system call, and no disk fills much in a second."""
+"""Interval between checks of free space; a check is one system call, and no disk fills much in a second."""
 
 
 def check_advertised(host: str) -> None:
-    """Raises ValueError for an advertised host that clients cannot connect to. The bookie's port is added to it."""
+    """Raises ValueError for an advertised host that clients cannot connect to. The bookie adds its port to the host."""
     if not host or "," in host or any(map(str.isspace, host)):
         raise ValueError(f"{host!r} is not a host name or address; give one, without blanks")
     if is_wildcard(host):
@@ -47,18 +47,19 @@ def check_advertised(host: str) -> None:
 class BookieConfig:
     """All settings of a bookie.
 
-    `log_queue_bytes_max`: back-pressure: with more accepted frames not yet on disk, the bookie stops reading from its
-    clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to replay; smaller means
-    faster starts and more index writes. `lease_seconds`: how long the cluster takes to notice a dead bookie; if it is
-    too short, a busy host loses its registration. `disk_free_*_min`: with less of the disk free, in share or in bytes,
-    the bookie is read-only until twice as much is. The constants above are arguments for tests, not settings.
-    `segment_bytes_max`: size past which a segment of the log ends (None: `log.appender.SEGMENT_BYTES_MAX`).
-    `accept_loss`: serve an older copy of the directory, in limbo. `accept_unsafe_etcd`: serve with an etcd that may
-    lose confirmed writes. `limits`: limits on its clients. `bookies_in_process`: how many bookies share the process's
-    file descriptors, of which `descriptors_elsewhere` are for other parts of the process. `certificates`: directory
-    with the bookie's own certificate and its authorities' (`wire.trust.certificates`). Without certificates the bookie
-    speaks plain text, which requires `insecure` if other machines can reach it. `tracing`: OpenTelemetry's provider for
-    spans of frames, pages and fences; None makes none.
+    `log_queue_bytes_max`: back-pressure: when more bytes of accepted frames than this are not yet on disk, the bookie
+    stops reading from its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to
+    replay; smaller values mean faster starts and more index writes. `lease_seconds`: how long the cluster takes to
+    notice a dead bookie; if it is too short, a busy host loses its registration. `disk_free_*_min`: with less of the
+    disk free, as a share or in bytes, the bookie is read-only until twice as much is free. The constants above are
+    arguments for tests, not settings. `segment_bytes_max`: size beyond which a segment of the log ends (None:
+    `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older copy of the directory, in limbo.
+    `accept_unsafe_etcd`: serve with an etcd that may lose confirmed writes. `limits`: limits on its clients.
+    `bookies_in_process`: how many bookies share the process's file descriptors, of which `descriptors_elsewhere` are
+    for other parts of the process. `certificates`: directory with the bookie's own certificate and those of its
+    authorities (`wire.trust.certificates`). Without certificates the bookie speaks plain text, which requires
+    `insecure` if other machines can reach it. `tracing`: OpenTelemetry's provider for spans of frames, pages and
+    fences; with None, no spans are made.
     """
 
     data_directory: Path

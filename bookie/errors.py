@@ -34,7 +34,7 @@ class NewerFormat(DataDirectoryError):
 
 
 class DirectoryLost(BookieError):
-    """A file of a running bookie was removed, replaced or mounted over. Acknowledged entries may be lost with it."""
+    """A file of a running bookie was removed, replaced or mounted over. Acknowledged entries in it may be lost."""
 
     def __init__(self, path: str) -> None:
         super().__init__(
@@ -73,7 +73,7 @@ class IndexDamaged(IndexUnusable):
 
 
 class LogFailed(BookieError):
-    """The log could not be written or synced, or files were taken away; the message says why. A failed sync is never
+    """The log could not be written or synced, or files were removed; the message says why. A failed sync is never
     retried."""
 
 
@@ -82,4 +82,4 @@ class DiskIsFull(BookieError):
 
 
 class NameTaken(BookieError):
-    """Another living bookie is registered under this name. Stop it, or give this one another name."""
+    """Another live bookie is registered under this name. Stop it, or give this bookie another name."""

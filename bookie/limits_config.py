@@ -1,4 +1,4 @@
-"""Limits on the resources that a bookie's clients may use, in total and for each peer. A peer is an address."""
+"""Limits on the resources that a bookie's clients may use, in total and per peer. A peer is an address."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 MESSAGE_ROOM_BYTES_MIN = 8 * MIB
-"""Memory for the largest message: with less, its sender would wait for ever."""
+"""Minimum memory for messages: the largest message needs this much, or its sender would wait forever."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Limits on a bookie's connections, memory and requests; `serving/limits/README.md` describes what happens past
+    """Limits on a bookie's connections, memory and requests; `serving/limits/README.md` describes what happens beyond
     each.
 
     `received_bytes_max`: large messages that are incomplete, or wait to be handled. `untaken_bytes_max`: the send
-    backlog: pages read, or sent and not yet accepted by the kernel. `calls_max`: requests without answer. `polls_max`:
-    long polls among them. `peer_share`: the share of each limit that one address may have. `serving/limits/admission`
-    has the limits that are not settings.
+    backlog: pages read, or sent but not yet accepted by the kernel. `calls_max`: requests without an answer.
+    `polls_max`: how many of these may be long polls. `peer_share`: the share of each limit that one address may have.
+    `serving/limits/admission` has the limits that are not settings.
     """
 
     connections_max: int = tunable(

@@ -1,4 +1,4 @@
-"""Tags log lines with their bookie, because several bookies may serve in one process and write one log.
+"""Tags log lines with their bookie, because several bookies may run in one process and write to one log.
 
 Tasks inherit the tag from the task that made them. Threads get it from `thread_of`, or from the context that they run
 in.
@@ -14,11 +14,11 @@ from contextvars import ContextVar
 _bookie_id: ContextVar[str] = ContextVar("bookie_id", default="")
 
 LIFE = logging.getLogger("bookledger.life")
-"""Logs starts and stops, even if only warnings and errors are logged otherwise."""
+"""Logs starts and stops, even if otherwise only warnings and errors are logged."""
 
 
 def bookie_now() -> str:
-    """The bookie id of the current task or thread; empty for none."""
+    """Returns the bookie id of the current task or thread; "" if there is none."""
     return _bookie_id.get()
 
 
@@ -33,7 +33,7 @@ def lines_of(bookie_id: str) -> Iterator[None]:
 
 
 def thread_of() -> Callable[[], None]:
-    """Returns an initializer for threads that gives them the caller's bookie id."""
+    """Returns a thread initializer that gives the thread the caller's bookie id."""
     bookie_id = _bookie_id.get()
 
     def begin() -> None:

@@ -1,4 +1,4 @@
-"""The version of this program that runs, and its Python."""
+"""The version of the running program, and of its Python."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ def program_version() -> str:
 
 
 def interpreter() -> str:
-    """The Python that runs this process, and whether it was built with optimizations, which decide a quarter of the
-    processor time of an append."""
+    """Describes the Python that runs this process, including whether it was built with optimizations, which account for
+    a quarter of the processor time of an append."""
     arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
-    is_optimized = "--enable-optimizations" in arguments or sys.base_prefix == "/usr"  # a distribution's own
+    is_optimized = (
+        "--enable-optimizations" in arguments or sys.base_prefix == "/usr"
+    )  # the distribution's own Python
     build = "optimized" if is_optimized else "built without optimizations"
     return f"{platform.python_implementation()} {platform.python_version()}, {build}"

@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 async def uncancellable(working: asyncio.Future[T]) -> T:
-    """Waits for work to end and returns its result; raises a cancellation only then, even after several of them."""
+    """Waits for the work to end and returns its result; raises a cancellation only then, even after several of them."""
     cancelled: asyncio.CancelledError | None = None
     while not working.done():
         try:

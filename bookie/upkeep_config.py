@@ -10,8 +10,8 @@ MIB = 1024 * 1024
 HOUR, DAY = 3600.0, 86400.0
 
 STOCK_SECONDS = DAY
-"""Interval between a bookie's comparisons of the copies it holds with those it should hold; each reads its whole index.
-"""
+"""Interval at which a bookie compares the copies it holds with those it should hold; each comparison reads the whole
+index."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,15 +19,16 @@ class UpkeepConfig:
     """Periods, thresholds and rate limits of background work; the thresholds and periods are Apache BookKeeper's.
 
     Every `collection_seconds` the bookie forgets deleted ledgers and deletes segments without live data. A minor
-    compaction empties segments of which less than `minor_live_ratio` is alive, a major one those below
-    `major_live_ratio`, and drops frames that the metadata places elsewhere. A scrub reads everything within
-    `scrub_seconds`, if the rate allows. `*_bytes_per_second` limits the reads of each; its writes are no faster.
+    compaction empties segments whose share of live data is below `minor_live_ratio`, a major one those below
+    `major_live_ratio`; a major one also drops frames that the metadata places elsewhere. A scrub reads everything
+    within `scrub_seconds`, if the rate allows. `*_bytes_per_second` limits the reads of each kind of work; its writes
+    are no faster.
 
-    With `heals` the bookie re-replicates the ledgers that are marked. A bookie that is absent for `lost_bookie_seconds`
-    counts as lost, and its copies are made elsewhere. An open ledger that seems to have no writer is closed after
-    `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each bookie at the address it advertises, and
-    every `audit_seconds` it checks all records. Every `stock_seconds`, which is not a setting, each bookie compares its
-    index with the metadata.
+    With `heals`, the bookie re-replicates the ledgers that are marked. A bookie that is absent for
+    `lost_bookie_seconds` counts as lost, and its copies are made elsewhere. An open ledger that seems to have no writer
+    is closed after `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each bookie at the address it
+    advertises, and every `audit_seconds` it checks all records. Every `stock_seconds`, which is not a setting, each
+    bookie compares its index with the metadata.
     """
 
     collection_seconds: float = set_by_option(600.0, "collect-every in [bookie.run]")

@@ -77,7 +77,7 @@ def _payloads(page: Columns, count: int) -> pa.Array:
 
 
 def _write_sets(record: LedgerRecord) -> pa.Array:
-    """The bookies of each write set of each fragment (rule W1), as rows to take from."""
+    """Returns the bookies of each write set of each fragment (rule W1), as rows to take from."""
     shape = record.shape
     rows = [
         [fragment.ensemble[(residue + k) % shape.ensemble_size].bookie_id for k in range(shape.write_quorum)]

@@ -1,6 +1,6 @@
 """Credentials for executors: metadata URI, its files, password and key, passed on without being shown.
 
-The driver reads the files, and the pickled reader carries their content. So executors need neither the files nor an
+The driver reads the files, and the pickled reader carries their contents. So executors need neither the files nor an
 option that contains a secret, and no secret appears in a plan, a log or the UI.
 """
 
@@ -21,7 +21,7 @@ FILE_OPTIONS = frozenset({"ca_cert", "cert_cert", "cert_key", "password_file"})
 
 @dataclass(frozen=True)
 class ExecutorAccess:
-    """All that an executor needs to open a client. Its repr shows only the URI."""
+    """Everything an executor needs to open a client. Its repr shows only the URI."""
 
     metadata_uri: str
     password: bytes = field(default=b"", repr=False)
@@ -30,9 +30,9 @@ class ExecutorAccess:
 
     @contextmanager
     def uri(self) -> Iterator[str]:
-        """The URI to open a client with. It is valid in this process until the context ends.
+        """Yields the URI to open a client with. It is valid in this process until the context ends.
 
-        Its files are in memory, never on a disk, so a killed process leaves nothing behind.
+        The files it names are in memory, never on a disk, so a killed process leaves nothing behind.
         """
         if not self.files:
             yield self.metadata_uri
@@ -56,7 +56,7 @@ def access_of(metadata_uri: str, password_file: str | None, key_file: str | None
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """A path from which this process can read these bytes."""
+    """Yields a path from which this process can read these bytes."""
     with os.fdopen(os.memfd_create("bookledger"), "wb") as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(content)

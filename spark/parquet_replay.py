@@ -22,7 +22,7 @@ class ReplayResult:
 
 
 def frame_of(session: SparkSession, source: str, options: Mapping[str, str]) -> DataFrame:
-    """The DataFrame that the options select."""
+    """Returns the DataFrame that the options select."""
     return session.read.format(source).options(**options).load()
 
 
@@ -46,7 +46,7 @@ def replay(
 
 
 def _sizes(frame: DataFrame) -> Column:
-    """The payload bytes of each row, whichever columns are selected."""
+    """Returns the payload bytes of each row, whichever columns are selected."""
     if "bytes" in frame.columns:
         return f.col("bytes")
     of_payload = [name for name in ("payload", "body") if name in frame.columns]

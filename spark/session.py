@@ -21,15 +21,15 @@ SHIPPED_NAME = "bookledger.zip"
 def ship(context: SparkContext, packages: tuple[str, ...]) -> None:
     """Makes executors import these packages from a file, including executors that start later.
 
-    They fetch it from the driver, which keeps it with the session's files. So it is deleted with the session, even if
-    this process is killed. The driver itself continues to import its installed packages.
+    They fetch the file from the driver, which keeps it with the session's files. So it is deleted with the session,
+    even if this process is killed. The driver itself continues to import its installed packages.
     """
     root = Path(SparkFiles.getRootDirectory())
     place = root / "shipped"
     place.mkdir(exist_ok=True)
     context.addPyFile(str(packages_file(packages, place)))
-    # Spark has put its copy before the installed packages on the path. It deletes the copy when the session stops, and
-    # later imports would be searched in a deleted file.
+    # Spark has put its copy ahead of the installed packages on the path. It deletes the copy when the session stops,
+    # and later imports would be looked up in a deleted file.
     copy = str(root / SHIPPED_NAME)
     sys.path[:] = [entry for entry in sys.path if entry != copy]
     sys.path_importer_cache.pop(copy, None)
@@ -51,7 +51,7 @@ def packages_file(packages: tuple[str, ...], directory: Path) -> Path:
 
 
 def directory_of(package: str) -> Path:
-    """The directory of an installed package. Raises ValueError if the package is not installed."""
+    """Returns the directory of an installed package. Raises ValueError if the package is not installed."""
     found = find_spec(package)
     if found is None or not found.submodule_search_locations:
         raise ValueError(f"the package {package} is not installed here: run this from a checkout")
@@ -67,11 +67,12 @@ def session_on(
 ) -> SparkSession:
     """Creates a session on `local[*]` or any master, with our data sources registered.
 
-    Remote executors get our packages as a file; their dependencies from PyPI must be installed there.
+    Remote executors get our packages as a file; the packages' dependencies from PyPI must be installed there.
 
     Spark starts the same Python on the driver, for planning, and on executors, for reading. By default it uses the path
-    of this one, or the Python that PYSPARK_PYTHON or the setting `spark.pyspark.python` names. So if executors have
-    their Python at another path than this host, name a path or a command that all hosts have, including the driver.
+    of the Python that runs this process, or the one that PYSPARK_PYTHON or the setting `spark.pyspark.python` names. So
+    if executors have their Python at a different path than this host, name a path or a command that all hosts have,
+    including the driver.
     """
     _choose_python(config or {})
     for package in extra_packages:
@@ -89,7 +90,7 @@ def session_on(
 
 
 def is_local(master: str) -> bool:
-    """Whether all tasks run on this machine, so that nothing has to be shipped."""
+    """Returns whether all tasks run on this machine, so that nothing has to be shipped."""
     return master == "local" or master.startswith("local[")
 
 

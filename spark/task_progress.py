@@ -17,7 +17,7 @@ Progress = Callable[[int, int], None]
 
 @contextmanager
 def task_progress(session: SparkSession, progress: Progress) -> Iterator[None]:
-    """Reports to `progress` inside the block."""
+    """Reports to `progress` while the block runs."""
     ended = Event()
     reporter = Thread(target=_report, args=(session, progress, ended), name="task progress", daemon=True)
     reporter.start()
@@ -34,6 +34,6 @@ def _report(session: SparkSession, progress: Progress, ended: Event) -> None:
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except (Py4JError, OSError):
-            return  # the JVM is gone, which the job itself reports
+            return  # the JVM has ended, which the job itself reports
         known = [stage for stage in stages if stage is not None]
         progress(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

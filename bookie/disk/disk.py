@@ -14,7 +14,7 @@ from typing import Protocol
 from ..errors import DataDirectoryError, DirectoryLost
 
 IOV_MAX = 1024
-"""Buffers of one writev call; the kernel refuses more."""
+"""Maximum buffers per writev call; the kernel refuses more."""
 
 _ZEROS = bytes(1024 * 1024)
 
@@ -23,13 +23,13 @@ class LogFile(Protocol):
     """One file of the log. Methods raise OSError as the operating system does."""
 
     def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
-        """Writes all buffers one after the other from `offset` on; raises if it cannot write all of them."""
+        """Writes all buffers one after the other, starting at `offset`; raises if it cannot write all of them."""
         ...
 
     def datasync(self) -> None:
         """Returns when all written bytes are on disk. After an error, assume nothing about them (rule B1).
 
-        Raises DirectoryLost if the file's name no longer leads to it, because no later process would read it.
+        Raises DirectoryLost if the file's name no longer refers to it, because no later process would read it.
         """
         ...
 
@@ -73,7 +73,7 @@ class Disk(Protocol):
 
 
 class OsFile:
-    """A LogFile on the operating system. Safe to use from several threads: every call names its offset."""
+    """A LogFile on the operating system. Thread-safe: every call gives its own offset."""
 
     def __init__(self, path: Path, flags: int) -> None:
         self._path = str(path)
@@ -95,7 +95,7 @@ class OsFile:
     def _write_some(self, buffers: Sequence[bytes | memoryview], offset: int) -> int:
         total = sum(map(len, buffers))
         written = os.pwritev(self._fd, buffers, offset)
-        if written < total:  # a short write (signal, quota, disk nearly full): write the rest in plain steps
+        if written < total:  # a short write (signal, quota, disk nearly full): write the rest step by step
             rest = memoryview(b"".join(buffers))[written:]
             while rest:
                 step = os.pwrite(self._fd, rest, offset + total - len(rest))
@@ -113,7 +113,7 @@ class OsFile:
             raise
 
     def _check_name(self) -> None:
-        """Raises DirectoryLost if the path no longer names the open file: its synced bytes are lost."""
+        """Raises DirectoryLost if the path no longer refers to the open file: its synced bytes are lost."""
         try:
             named = os.stat(self._path)
         except FileNotFoundError:

@@ -1,8 +1,8 @@
 """Detects that files of a running bookie were removed, replaced or mounted over.
 
 A cleaner of /tmp, a wrong `rm` or a mount over the directory can take the files away. The bookie could still write to
-its open files, and would lose all of it when it exits. The log checks its segment with every sync (`disk.OsFile`). This
-module checks the other files, and also checks while no client writes.
+its open files, but all those writes would be lost when it exits. The log checks its segment on every sync
+(`disk.OsFile`). This module checks the other files, and also checks while no client writes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ LOOK_SECONDS = 1.0
 
 
 class FileIdentities:
-    """The identities that the files under these paths had when this object was made."""
+    """The identities of the files under these paths when this object was made."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._found = {path: os.stat(path) for path in paths}
 
     def check(self) -> None:
-        """Raises DirectoryLost for the first path that is missing or names another file."""
+        """Raises DirectoryLost for the first path that is missing or refers to another file."""
         for path, before in self._found.items():
             try:
                 now = os.stat(path)
@@ -44,7 +44,7 @@ async def watch(
 ) -> None:
     """Checks periodically, and calls `fail` if the directory is lost: the bookie then ends as after a failed sync (B1).
 
-    The segment that is the log's last at the time of a check has to exist, too.
+    The segment that is the log's last at the time of a check must also exist.
     """
     while True:
         try:

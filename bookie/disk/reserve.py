@@ -18,10 +18,10 @@ log = logging.getLogger(__name__)
 NAME = "reserve"
 
 RESERVE_SHARE_MAX = 0.02
-"""The reserve's maximum share of a small disk."""
+"""The reserve's maximum share of the disk, for small disks."""
 
 RELEASE_BYTES_MIN = 64 * 1024
-"""The minimum that one release frees."""
+"""Minimum bytes freed by one release."""
 
 
 class Reserve(Protocol):
@@ -29,11 +29,12 @@ class Reserve(Protocol):
 
     @property
     def is_touched(self) -> bool:
-        """Whether part of it was released: the disk's remaining space is then for fences and recovery writes only."""
+        """Whether part of the reserve has been released: the disk's remaining space is then for fences and recovery
+        writes only."""
         ...
 
     def release(self, size: int) -> bool:
-        """Frees `size` bytes of the disk, or the rest of the reserve; returns False if the reserve is empty."""
+        """Frees `size` bytes of the disk, or what is left of the reserve; returns False if the reserve is empty."""
         ...
 
 
@@ -62,12 +63,12 @@ class FileReserve:
 
     @property
     def size_bytes(self) -> int:
-        """The full size."""
+        """Full size of the reserve."""
         return self._size
 
     @property
     def left_bytes(self) -> int:
-        """The part that is not released."""
+        """Size of the part that has not been released."""
         return self._left
 
     def restore(self) -> bool:
@@ -103,5 +104,5 @@ class FileReserve:
 
 
 def reserve_size(wanted_bytes: int, disk_bytes: int) -> int:
-    """The size of the reserve on a disk of this size."""
+    """Returns the size of the reserve on a disk of this size."""
     return max(1, min(wanted_bytes, int(disk_bytes * RESERVE_SHARE_MAX)))

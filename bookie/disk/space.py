@@ -1,10 +1,11 @@
-"""Decides when a bookie is read-only because its disk fills up, and when it is writable again (rule B4). Pure.
+"""Decides when a bookie becomes read-only because its disk fills up, and when it becomes writable again (rule B4).
+Pure.
 
     free space   enough for twice the limit ── writable
                  below that                 ── a warning
                  below the limit            ── read-only, until there is twice the limit again
 
-A read-only bookie serves reads, fences and recovery writes; for these there is a reserve (`reserve.py`).
+A read-only bookie serves reads, fences and recovery writes; the reserve (`reserve.py`) keeps space for the latter two.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 RELIEF = 2
-"""Times the limit that must be free before a read-only bookie is writable again, so that it does not flap."""
+"""Multiple of the limit that must be free before a read-only bookie becomes writable again, so that it does not flap.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceLimit:
-    """The minimum free space: this share of the disk or this number of bytes, whichever is less."""
+    """The minimum free space: this share of the disk or this number of bytes, whichever is smaller."""
 
     free_share_min: float
     free_bytes_min: int
@@ -46,7 +48,7 @@ class SpaceWatch:
         return before != (self.is_read_only, self.is_low)
 
     def limit_bytes(self, disk_bytes: int) -> int:
-        """The bookie is read-only with less free space than this."""
+        """Returns the free space below which the bookie is read-only."""
         return self._limit.bytes(disk_bytes)
 
     def filled_up(self) -> bool:

@@ -14,14 +14,14 @@ from .space import SpaceLimit, SpaceWatch
 log = logging.getLogger(__name__)
 
 REPORTED_CHANGE_SHARE = 0.02
-"""Change of free space, as a share of the disk, that updates the registration."""
+"""Minimum change of free space, as a share of the disk, that updates the registration."""
 
 INDEX_STEP_BYTES = 64 * 1024 * 1024
-"""More than one checkpoint ever adds to the index, in bytes."""
+"""Upper bound, in bytes, on what one checkpoint adds to the index."""
 
 
 class SpaceGuard:
-    """Watches one data directory. Belongs to the event loop's thread; `reserve` belongs to the log's."""
+    """Watches one data directory. Belongs to the event loop's thread; `reserve` belongs to the log thread."""
 
     def __init__(self, directory: Path, limit: SpaceLimit, reserve_bytes: int, check_seconds: float) -> None:
         self._directory = directory
@@ -66,7 +66,7 @@ class SpaceGuard:
         self._decide(f"the bookie's disk is nearly full ({free >> 20} MiB are free)")
 
     def is_low(self) -> bool:
-        """Whether the space may be too little for the index's next step."""
+        """Returns whether there may be too little space for the index's next step."""
         return self._watch.is_low or self._disk()[1] < INDEX_STEP_BYTES
 
     def filled_up(self) -> None:
@@ -98,10 +98,10 @@ class SpaceGuard:
         self.on_change()
 
     def _disk(self) -> tuple[int, int]:
-        """(total bytes, bytes available to the bookie)"""
+        """Returns (total bytes, bytes available to the bookie)."""
         disk = os.statvfs(self._directory)
         return disk.f_blocks * disk.f_frsize, disk.f_bavail * disk.f_frsize
 
 
 def _nothing() -> None:
-    """Default of `on_change`."""
+    """Does nothing; the default of `on_change`."""

@@ -1,6 +1,6 @@
-"""Checks the log against the index's checkpoint: segments may be missing, or the log's end.
+"""Checks the log against the index's checkpoint: segments or the end of the log may be missing.
 
-A log that has lost its end, or a whole segment, looks like one that never had them. The index shows the loss, as far as
+A log that has lost its end, or a whole segment, looks like one that never had them. The index reveals the loss, up to
 its checkpoint, because everything it points to was on disk.
 """
 
@@ -37,23 +37,23 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """How far the log must reach by the index. `reach`: the end of the last indexed frame, by segment."""
+    """How far the log must reach, according to the index. `reach`: the end of the last indexed frame, by segment."""
 
     checkpoint: int = 0
     reach: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def last_segment(self) -> int:
-        """The segment that the log reaches at least; -1 if unknown."""
+        """The segment that the log must at least reach; -1 if unknown."""
         return place_of(self.checkpoint)[0] if self.checkpoint else -1
 
     def checkpoint_in(self, segment: int) -> int | None:
-        """The checkpoint's offset if it lies in this segment, at its header's end or later."""
+        """Returns the checkpoint's offset if it lies in this segment, at its header's end or later."""
         at, offset = place_of(self.checkpoint)
         return max(SEGMENT_HEADER.size, offset) if self.checkpoint and at == segment else None
 
     def end_in(self, segment: int) -> int:
-        """The least length of this segment; 0 if unknown."""
+        """Returns the minimum length of this segment; 0 if unknown."""
         return max(self.checkpoint_in(segment) or 0, self.reach.get(segment, 0))
 
 
@@ -62,7 +62,7 @@ NO_CLAIMS = Claims()
 
 
 def opened(path: Path) -> tuple[Index | None, Claims, str]:
-    """Opens the index of a stopped bookie; returns it and its claims, or None, NO_CLAIMS, and why it cannot be used."""
+    """Opens the index of a stopped bookie. Returns it and its claims; or None, NO_CLAIMS, and why it cannot be used."""
     index = None
     try:
         index = Index(path)
@@ -86,8 +86,8 @@ def claims_of(index: Index) -> Claims:
 def check_log(disk: Disk, index: Index) -> None:
     """Raises DamagedLog if the log lacks a segment that the index needs, or ends before the checkpoint.
 
-    Ignores read errors before the checkpoint, because the index knows the records there. Raises IndexUnusable if the
-    checkpoint itself is wrong.
+    Ignores read errors before the checkpoint, because the index already covers the records there. Raises IndexUnusable
+    if the checkpoint itself is wrong.
     """
     there = segment_files.numbers(disk)
     if not there:
@@ -107,8 +107,8 @@ def check_log(disk: Disk, index: Index) -> None:
 
 
 def check_before_rebuild(disk: Disk, index: Index) -> None:
-    """Raises DamagedLog if only this index shows what the log has lost: salvage the log before discarding the index. An
-    index that is corrupt itself shows nothing."""
+    """Raises DamagedLog if only this index shows what the log has lost: the log must be salvaged before the index is
+    discarded. A corrupt index shows nothing."""
     try:
         claims = claims_of(index)
         check_log(disk, index)
@@ -125,7 +125,7 @@ def _check_reach(disk: Disk, segment: int, end: int) -> None:
             segment_files.name_of(segment), 0, "this segment is missing, and the index points into it"
         )
     size, following = segment_files.size_of(disk, segment), segment_files.header_of(disk, segment + 1)
-    # If the next segment's header has the end of this one, that end counts, and replay checks it.
+    # If the next segment's header records this segment's end, that end counts, and replay checks it.
     if size < end and not (following is not None and following.previous_end):
         raise DamagedLog(
             segment_files.name_of(segment), size, f"it is cut: the index points to records before {end}"
@@ -175,7 +175,7 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
 
 
 def _check_begun(disk: Disk, segment: int) -> None:
-    """Raises DamagedLog for a segment whose header is gone: a start would remove it as one that was never begun."""
+    """Raises DamagedLog for a segment whose header is gone: startup would remove it as one that was never begun."""
     with closing(disk.open(segment_files.name_of(segment))) as file:
         if segment_files.is_unbegun(file):
             why = "its header is gone, but the index shows that it was on disk"
@@ -183,7 +183,7 @@ def _check_begun(disk: Disk, segment: int) -> None:
 
 
 def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:
-    """Whether a whole record ends here. Tries the nearest possible beginning first."""
+    """Returns whether a whole record ends here. Tries the nearest possible start first."""
     start = max(SEGMENT_HEADER.size, end - RECORD_HEADER.size - BODY_BYTES_MAX)
     data = file.read(end - start, start)
     at = data.rfind(RECORD_MAGIC_BYTES)
@@ -195,7 +195,7 @@ def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:
 
 
 def _is_record(data: memoryview, position: int) -> bool:
-    """Whether these bytes are exactly one whole record."""
+    """Returns whether these bytes are exactly one whole record."""
     try:
         if decode_header(data, position=position).record_bytes != len(data):
             return False

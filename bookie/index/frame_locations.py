@@ -2,8 +2,9 @@
 
     places   (ledger, span class, first entry, position) → (last entry, entries, record bytes)
 
-Frames are kept by class of span (last − first entry): those that may hold an entry begin within their class's reach
-before it, so a look-up examines a few frames of each class, however long the ledger and however mixed its frames.
+Frames are grouped by class of span (last − first entry). A frame that may hold an entry begins within its class's reach
+before that entry, so a look-up examines a few frames of each class, however long the ledger and however mixed its
+frames.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class FrameLocation(NamedTuple):
     size: int
 
     def bytes_within(self, first_entry: int, last_entry: int) -> int:
-        """Approximate size of the entries of the frame that lie in this range."""
+        """Returns the approximate size of the frame's entries that lie in this range."""
         first, last = max(first_entry, self.first_entry), min(last_entry, self.last_entry)
         return self.size * max(0, last - first + 1) // (self.last_entry - self.first_entry + 1)
 
@@ -48,14 +49,14 @@ _ANY_POSITION = (0, 0, 0, 0)
 
 
 def place_of_frame(columns: Columns | None, position: int, size: int) -> FrameLocation | None:
-    """The index's entry for a record; None for a record without entries."""
+    """Returns the index's entry for a record; None for a record without entries."""
     if columns is None or not (entries := len(columns)):
         return None
     return _location((columns.first_entry, position, columns.last_entry, entries, size))
 
 
 SPAN_CLASSES = 17
-"""Class c holds spans below 16**c; this number is enough for 64-bit entry ids."""
+"""Class c holds spans below 16**c; this many classes are enough for 64-bit entry ids."""
 
 
 def span_class(place: FrameLocation) -> int:
@@ -63,7 +64,7 @@ def span_class(place: FrameLocation) -> int:
 
 
 def reach(span: int, entry_id: int) -> int:
-    """The lowest first entry at which a frame of this class can hold `entry_id`."""
+    """Returns the lowest first entry at which a frame of this class can hold `entry_id`."""
     return max(0, entry_id - (1 << 4 * span) + 1)
 
 
@@ -111,7 +112,7 @@ class RecentLocations:
         self._count += 1
 
     def holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[FrameLocation]:
-        """Frames that may hold entries of [first_entry, last_entry], in order."""
+        """Returns the frames that may hold entries in [first_entry, last_entry], in order."""
         found: list[FrameLocation] = []
         for span, places in self._of.get(ledger_id, {}).items():
             start = bisect_left(places, FrameLocation(reach(span, first_entry), *_ANY_POSITION))
@@ -125,7 +126,7 @@ class RecentLocations:
                     yield ledger_id, place
 
     def forget(self, ledger_id: int) -> None:
-        """Drops frames and deletions of this ledger."""
+        """Drops the frames and deletions of this ledger."""
         self._count -= sum(map(len, self._of.pop(ledger_id, {}).values()))
         self.removed = [one for one in self.removed if one[0] != ledger_id]
 

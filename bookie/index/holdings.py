@@ -1,4 +1,4 @@
-"""Summarizes the locations of a ledger's bytes, in extents (runs of frames). Pure."""
+"""Summarizes the locations of a ledger's bytes as extents (runs of frames). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..wire.messages import HOLDINGS_MAX, Holding
 from .frame_locations import FrameLocation
 
 FRAMES_LOOKED_AT_MAX = 32 * 1024
-"""Limit on the frames of one call; a ledger of tiny frames takes several calls."""
+"""Maximum frames examined per call; a ledger of tiny frames takes several calls."""
 
 
 class Overhead(NamedTuple):
@@ -34,8 +34,8 @@ def runs_of(
         if place.first_entry < first_entry:
             continue  # in the previous call's answer
         payload = overhead.payload_of(place)
-        # An extent ends before it would be too large: a large frame after many small ones is an extent alone. It ends
-        # between two entries, so that no other one begins where it does.
+        # An extent ends before it would be too large: a large frame after many small ones gets its own. It ends
+        # between two entries, so that no other extent begins there.
         if entries and size + payload > step_bytes and place.first_entry > begun:
             runs.append(Holding(low, high, entries, size))
             entries = size = 0

@@ -1,14 +1,13 @@
 """Finds each ledger's frames in the log: recent ones in memory, the rest in LMDB (rows: `frame_locations.py`).
 
-    places   every frame that is alive; sums: how much there should be of each ledger (`places_table.py`)
-    usage    bytes of each ledger in each segment: shows which segments to compact, or to drop
+    places   every live frame; sums: how many rows each ledger should have (`places_table.py`)
+    usage    bytes of each ledger in each segment: shows which segments to compact or to drop
     ledgers  ledger → its state (fence, last-add-confirmed)
-    notes    notes of each ledger's fragments, besides their entries (`notes_table.py`)
+    notes    notes of each ledger's fragments, in addition to their entries (`notes_table.py`)
     meta     "checkpoint" → position: the log before it is in the index; "version" → 1; sums of usage, ledgers, sums
 
-A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as its position, so no
-separate mark can disagree with it. After a crash the log is read from the checkpoint on, which restores the recent
-part.
+A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as its position, so the
+two can never disagree. After a crash, the log is read from the checkpoint on, which restores the recent part.
 """
 
 from __future__ import annotations
@@ -36,22 +35,23 @@ from .summed_table import Meta, SummedTable, readable
 from .usage import UsageTable
 
 MAP_BYTES_MAX = 256 * 1024**3
-"""Address space that LMDB may use; the file takes only the space in use."""
+"""Address space that LMDB may use; the file occupies only the space in use."""
 
 ROWS_PER_CALL = 10_000
 
 PLACES_PER_PAGE_MAX = 4096
-"""Limit on the frames examined for one page; a page of tiny frames ends there."""
+"""Maximum frames examined for one page; a page of tiny frames ends there."""
 
 READ_TIMES_MAX = 4
-"""Limits read amplification: the most that is read for a page, in pages, because frames may only overlap it."""
+"""Limits read amplification: at most this many pages' worth is read for one page, because frames may only overlap it.
+"""
 
 FORMAT_VERSION = 1
 
 _META_PAGES = 2
 
 DAMAGE = (lmdb.CorruptedError, lmdb.PageNotFoundError, lmdb.PageFullError, lmdb.BadTxnError, struct.error)
-"""Errors of LMDB, or of unpacking a row, for a corrupt file."""
+"""Errors from LMDB, or from unpacking a row, that mean a corrupt file."""
 
 _OF_THE_SYSTEM = (
     lmdb.DiskError,
@@ -60,7 +60,8 @@ _OF_THE_SYSTEM = (
     lmdb.MemoryError,
     lmdb.ReadonlyError,
 )
-"""Errors of LMDB, besides a plain Error, if the operating system refuses something: the file may be sound."""
+"""LMDB errors, in addition to a plain Error, that mean that the operating system refused something: the file may be
+sound."""
 
 _LEDGER = struct.Struct(">Q")
 _POSITION = struct.Struct("<Q")
@@ -71,7 +72,7 @@ _LIMBO = b"limbo"
 
 class Index:
     """The index of one bookie. `add`, `remove` and `recent_holding` belong to the event loop's thread. Any thread may
-    read LMDB; only one at a time may write it."""
+    read LMDB; only one at a time may write to it."""
 
     def __init__(self, directory: Path, bytes_max: int = MAP_BYTES_MAX) -> None:
         try:
@@ -108,15 +109,18 @@ class Index:
         return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
 
     def check_tables(self) -> None:
-        """Raises IndexDamaged if ledgers, sums or usage are corrupt. Takes time in proportion to the ledgers."""
+        """Raises IndexDamaged if ledgers, sums or usage are corrupt.
+
+        Takes time proportional to the number of ledgers.
+        """
         with readable(), self._env.begin() as txn:
             for table in self._tables:
                 table.check(txn)
 
     def is_whole(self, ledger_id: int) -> bool:
-        """Whether the index holds every frame of the ledger that it should: only then may it deny entries (R6).
+        """Returns whether the index holds every frame of the ledger that it should: only then may it deny entries (R6).
 
-        Takes time in proportion to the ledger's frames.
+        Takes time proportional to the number of the ledger's frames.
         """
         with readable(), self._env.begin() as txn:
             return self._places.is_whole(txn, ledger_id)
@@ -127,18 +131,18 @@ class Index:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes in use in its file."""
+        """Bytes in use in the index's file."""
         info = self._env.info()
         return int((info["last_pgno"] + 1) * self._env.stat()["psize"])
 
     @property
     def bytes_max(self) -> int:
-        """Its size limit."""
+        """Maximum size of the index, in bytes."""
         return int(self._env.info()["map_size"])
 
     @property
     def ledger_count(self) -> int:
-        """Number of ledgers at the last checkpoint; costs nothing."""
+        """Number of ledgers at the last checkpoint; cheap to get."""
         with readable(), self._env.begin() as txn:
             return int(txn.stat(self._ledgers.db)["entries"])
 
@@ -148,15 +152,16 @@ class Index:
     # --- finding ----------------------------------------------------------------------------
 
     def recent_holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[FrameLocation]:
-        """Frames not yet in LMDB that may hold entries of the range. Call this before `holding`: then a checkpoint in
-        between can show a frame twice but never hide it."""
+        """Returns the frames not yet in LMDB that may hold entries in the range. Call this before `holding`: a
+        checkpoint in between can then show a frame twice but never hide it."""
         moving = self._moving.holding(ledger_id, first_entry, last_entry)
         return sorted(moving + self._recent.holding(ledger_id, first_entry, last_entry))
 
     def holding(
         self, ledger_id: int, first_entry: int, last_entry: int, recent: Iterable[FrameLocation], limit: int
     ) -> list[FrameLocation]:
-        """Up to `limit` frames that may hold entries of the range, in order, each once. On any thread."""
+        """Returns up to `limit` frames that may hold entries in the range, in order, each once. Callable from any
+        thread."""
         with readable(), self._env.begin() as txn:
             return list(islice(self._places.holding(txn, ledger_id, first_entry, last_entry, recent), limit))
 
@@ -168,10 +173,10 @@ class Index:
         recent: Iterable[FrameLocation],
         bytes_max: int,
     ) -> tuple[list[FrameLocation], int]:
-        """The frames for one page, and the entry through which they are complete. On any thread.
+        """Returns the frames for one page, and the entry through which they are complete. Callable from any thread.
 
-        About `bytes_max` of requested entries, PLACES_PER_PAGE_MAX frames at most; but at least all frames that begin
-        with, or before, the first entry, if these are not too many.
+        Covers about `bytes_max` of requested entries and PLACES_PER_PAGE_MAX frames at most; but at least all frames
+        that begin at or before the first entry, if these are not too many.
         """
         found: list[FrameLocation] = []
         size, begun = 0, first_entry
@@ -194,35 +199,35 @@ class Index:
         step_bytes: int,
         overhead: Overhead,
     ) -> tuple[tuple[Holding, ...], int]:
-        """The ledger's extents, and the entry through which they are complete. On any thread."""
+        """Returns the ledger's extents, and the entry through which they are complete. Callable from any thread."""
         with readable(), self._env.begin() as txn:
             places = self._places.holding(txn, ledger_id, first_entry, last_entry, recent)
             return runs_of(places, first_entry, last_entry, step_bytes, overhead)
 
     def ledger(self, ledger_id: int) -> LocalLedgerState | None:
-        """A ledger's state as of the last checkpoint."""
+        """Returns a ledger's state as of the last checkpoint."""
         with readable(), self._env.begin() as txn:
             row = self._ledgers.get(txn, _LEDGER.pack(ledger_id))
         return None if row is None else _state(ledger_id, row)
 
     def ledger_ids(self) -> list[int]:
-        """Every ledger at the last checkpoint, ascending."""
+        """Returns every ledger as of the last checkpoint, in ascending order."""
         with readable(), self._env.begin() as txn:
             return [int(_LEDGER.unpack(key)[0]) for key, _ in self._ledgers.rows(txn)]
 
     def states(self) -> Iterator[LocalLedgerState]:
-        """The state of every ledger at the last checkpoint."""
+        """Yields the state of every ledger as of the last checkpoint."""
         with readable(), self._env.begin() as txn:
             for key, row in self._ledgers.rows(txn):
                 yield _state(int(_LEDGER.unpack(key)[0]), bytes(row))
 
     def places(self, ledger_id: int | None = None) -> Iterator[tuple[int, FrameLocation]]:
-        """Every frame at the last checkpoint, with its ledger; of only one ledger if it is named."""
+        """Yields every frame as of the last checkpoint, with its ledger; with `ledger_id`, only that ledger's."""
         with readable(), self._env.begin() as txn:
             yield from self._places.all(txn, ledger_id)
 
     def still_points_to(self, frames: Sequence[tuple[int, FrameLocation]]) -> list[bool]:
-        """Whether each of these frames was alive at the last checkpoint."""
+        """Returns whether each of these frames was live at the last checkpoint."""
         with readable(), self._env.begin() as txn:
             return [self._places.has(txn, frame) for frame in frames]
 
@@ -246,7 +251,7 @@ class Index:
         return not self._recent.is_empty or self.notes.has_changes
 
     def apply(self, record: BookieLogRecord, position: int, size: int) -> None:
-        """Applies a record of a ledger that is on disk: its frame, the fragment's note, or a state record."""
+        """Applies a ledger's record that is on disk: its frame, the fragment's note, or a state record."""
         place = place_of_frame(record.columns, position, size)
         if place is not None:
             self.add(record.ledger_id, place)
@@ -260,11 +265,11 @@ class Index:
         self._recent.add(ledger_id, place)
 
     def add_state(self, ledger_id: int, segment: int) -> None:
-        """Counts a state record of the ledger (one that is not a frame), on disk in this segment."""
+        """Counts a state record of the ledger (a record that is not a frame) on disk in this segment."""
         self._recent.states[segment, ledger_id] += 1
 
     def remove(self, ledger_id: int, place: FrameLocation) -> None:
-        """Has the next checkpoint delete this place, which an earlier one put into LMDB."""
+        """Makes the next checkpoint delete this place, which an earlier checkpoint put into LMDB."""
         self._recent.removed.append((ledger_id, place))
 
     # --- checkpoints ------------------------------------------------------------------------
@@ -276,8 +281,8 @@ class Index:
         self.notes.begin()
 
     def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
-        """Writes the changes set aside in one transaction; on disk when it returns. On any thread. Raises
-        IndexUnusable."""
+        """Writes the changes set aside in one transaction; they are on disk when it returns. Callable from any thread.
+        Raises IndexUnusable."""
         with self._writing() as txn:
             self._put_all(txn, position, ledger_rows)
 
@@ -299,7 +304,7 @@ class Index:
         self.notes.end()
 
     def abandon_checkpoint(self) -> None:
-        """Takes back the changes set aside, after a failed commit; the next checkpoint moves them."""
+        """Takes back the changes set aside, after a failed commit; the next checkpoint writes them."""
         moving, self._moving = self._moving, RecentLocations()
         self._recent.take_back(moving)
         self.notes.abandon()
@@ -307,19 +312,20 @@ class Index:
     # --- dropping ---------------------------------------------------------------------------
 
     def drop(self, frames: Sequence[tuple[int, FrameLocation]]) -> None:
-        """Deletes these frames from the index. On disk when it returns; for the thread that makes checkpoints."""
+        """Deletes these frames from the index. The deletion is on disk when it returns; for the thread that makes
+        checkpoints."""
         with self._writing() as txn:
             self.usage.change(txn, (), self._places.delete(txn, frames), {})
 
     def forget(self, ledger_ids: Collection[int]) -> None:
         """Forgets these ledgers, except for changes since the last checkpoint began.
 
-        On disk when it returns; for the thread that makes checkpoints. After a crash some frames of a ledger may be
-        gone and the ledger still known, never the other way round.
+        The deletion is on disk when it returns; for the thread that makes checkpoints. After a crash, some frames of a
+        ledger may be gone while the ledger is still known, never the other way round.
         """
         for ledger_id in ledger_ids:
             while self._forget_some(ledger_id):
-                pass  # each a transaction of its own
+                pass  # each call in a transaction of its own
         with self._writing() as txn:
             self.usage.forget(txn, ledger_ids)
             self.notes.forget(txn, ledger_ids)
@@ -328,7 +334,7 @@ class Index:
                 self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
 
     def forget_former(self, ledger_id: int) -> None:
-        """Forgets this ledger with every change; for replay, while no other thread runs."""
+        """Forgets this ledger including all its changes; for replay, while no other thread runs."""
         self._recent.forget(ledger_id)
         self.notes.forget_recent(ledger_id)
         self.forget([ledger_id])
@@ -338,19 +344,20 @@ class Index:
             return self._places.forget_some(txn, ledger_id, ROWS_PER_CALL)
 
     def clear_usage(self, segments: Iterable[int]) -> None:
-        """Deletes the usage of deleted segments. On disk when it returns; for the thread that makes checkpoints."""
+        """Deletes the usage of deleted segments. The deletion is on disk when it returns; for the thread that makes
+        checkpoints."""
         with self._writing() as txn:
             for segment in segments:
                 self.usage.clear(txn, segment)
 
     @property
     def limbo_is_due(self) -> bool:
-        """Whether the index was made from a log with losses, and the affected ledgers are not in limbo yet."""
+        """Whether the index was made from a log with losses and the affected ledgers are not in limbo yet."""
         with readable(), self._env.begin() as txn:
             return self._meta.get(txn, _LIMBO) is not None
 
     def set_limbo_due(self, due: bool) -> None:
-        """Sets or clears the mark; on disk when it returns."""
+        """Sets or clears the limbo-is-due mark; it is on disk when it returns."""
         with self._writing() as txn:
             if due:
                 self._meta.put(txn, _LIMBO, b"")
@@ -373,7 +380,7 @@ class Index:
 
 
 def _why(error: Exception) -> str:
-    """LMDB's words, which begin with its own path, and what to do about them."""
+    """Returns LMDB's message, which begins with its own path, and what to do about the error."""
     said = str(error).rpartition(": ")[2]
     if isinstance(error, lmdb.MemoryError):
         return (
@@ -390,6 +397,6 @@ def _state(ledger_id: int, row: bytes) -> LocalLedgerState:
 
 
 def _check_not_cut(file: Path, *, pages: int) -> None:
-    """Raises CorruptedError for a file cut short: LMDB maps it, and reading past its end kills the process."""
+    """Raises CorruptedError for a truncated file: LMDB maps it, and reading past its end kills the process."""
     if file.exists() and 0 < file.stat().st_size < pages * mmap.PAGESIZE:
         raise lmdb.CorruptedError(f"{file.name} is cut short")

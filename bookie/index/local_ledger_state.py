@@ -1,4 +1,4 @@
-"""A ledger's state on a bookie, besides its entries: fence, last-add-confirmed, verifier, identity, limbo."""
+"""A ledger's state on a bookie, apart from its entries: fence, last-add-confirmed, verifier, identity, limbo."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class LocalLedgerState:
     """Mutable; belongs to the bookie's event loop.
 
     `known`: at least one entry of the ledger was ever stored here. `verifier`: the key that writes and fences must
-    prove, b"" if they need no proof, None if not known yet. `limbo`: some of it may have been lost here, so absent
-    entries are UNKNOWN (rule R6). `identity`: distinguishes it from other ledgers of this id, None if not known yet
-    (rule W8).
+    prove, b"" if they need no proof, None if not known yet. `limbo`: part of the ledger may have been lost here, so
+    absent entries are UNKNOWN (rule R6). `identity`: distinguishes the ledger from others with this id, None if not
+    known yet (rule W8).
     """
 
     ledger_id: int
@@ -50,18 +50,18 @@ class LocalLedgerState:
     limbo: bool = False
     identity: bytes | None = None
     writer_address: str = ""
-    """Address from which its writer last sent, for operators: in memory only, "" if unknown."""
+    """Address from which the ledger's writer last sent, for operators: in memory only, "" if unknown."""
     waiting_for_fence: list[object] = field(default_factory=list)
     verifier_in_log: bytes | None = None
-    """The verifier that replay found. The ledger may have been forgotten since, so it authorizes no writes."""
+    """The verifier found by replay. The ledger may have been forgotten since, so this verifier authorizes no writes."""
 
     @property
     def readers_verifier(self) -> bytes:
-        """The verifier that a reader must prove; b"" if every reader may read."""
+        """The verifier that a reader must prove; b"" if anyone may read."""
         return (self.verifier_in_log if self.verifier is None else self.verifier) or b""
 
     def note_lac(self, statement: LacStatement | None) -> bool:
-        """Keeps the higher statement; returns whether it rose."""
+        """Keeps the higher statement; returns whether the last-add-confirmed rose."""
         held = self.last_add_confirmed
         if statement is None or (held is not None and held.last_entry >= statement.last_entry):
             return False
@@ -69,23 +69,23 @@ class LocalLedgerState:
         return True
 
     def admits(self, verifier: bytes) -> bool:
-        """Whether this is the ledger's verifier; adopts the first one."""
+        """Returns whether this is the ledger's verifier; adopts the first one."""
         if self.verifier is None:
             self.verifier = verifier
         return hmac.compare_digest(self.verifier, verifier)
 
     def learn(self, verifier: bytes, identity: bytes) -> None:
-        """Adopts verifier and identity of the ledger's record if they are not known yet."""
+        """Adopts verifier and identity from the ledger's record if they are not known yet."""
         self.admits(verifier)
         if self.identity is None:
             self.identity = identity
 
     def is_another(self, identity: bytes) -> bool:
-        """Whether the ledger here has another identity: it is another ledger of the same id (rule W8)."""
+        """Returns whether the ledger here has another identity: it is a different ledger with the same id (rule W8)."""
         return self.identity is not None and self.identity != identity
 
     def identity_mismatch(self, identity: bytes) -> str:
-        """Error for a request that names another identity; "" if it matches."""
+        """Returns the error for a request that names another identity; "" if it matches."""
         if not self.is_another(identity):
             return ""
         return (
@@ -110,7 +110,8 @@ class LocalLedgerState:
         return fixed + (lac.digest if lac else b"") + verifier + (self.identity or b"")
 
     def absorb(self, written: LocalLedgerState) -> None:
-        """Merges a state record of the log: fence and last-add-confirmed only rise, limbo is set to the record's."""
+        """Merges a state record from the log: fence and last-add-confirmed only rise, limbo is set to the record's
+        value."""
         if written.fence is Fence.DURABLE:
             self.fence = Fence.DURABLE
         if self.verifier is None:

@@ -1,9 +1,9 @@
-"""A bookie's notes of the ledgers that it serves, besides entries: one of each fragment (`FragmentNote`).
+"""A bookie's notes of the ledgers that it serves, in addition to entries: one for each fragment (`FragmentNote`).
 
     notes    (ledger, first entry) → the note, encoded
 
-Notes come from the log, like frames, and move into LMDB with the checkpoint that covers them. The newest note of a
-fragment is kept: an ensemble change may begin at the same entry as the one before it, and a note with the ledger's end
+Notes come from the log, like frames, and move into LMDB with the checkpoint that covers them. Only the newest note of a
+fragment is kept: an ensemble change may begin at the same entry as the previous one, and a note with the ledger's end
 is newer than one without.
 """
 
@@ -26,7 +26,7 @@ _LEDGER = struct.Struct(">Q")
 
 NOTES_PER_PAGE_MAX = 1000
 NOTES_PAGE_BYTES_MAX = 1024 * 1024
-"""Size limit of one page of notes; a single larger note is a page alone."""
+"""Maximum bytes of one page of notes; a larger note gets a page of its own."""
 
 
 _Note = tuple[Headline, bytes]
@@ -38,7 +38,7 @@ def _read(note: bytes) -> _Note:
 
 
 def _newer(held: _Note | None, new: _Note) -> _Note:
-    """The newer of two notes of one fragment; `new` if they are alike."""
+    """Returns the newer of two notes of one fragment; `new` if they are equal."""
     return new if held is None or held[0].is_older_than(new[0]) else held
 
 
@@ -63,7 +63,7 @@ class NotesTable:
         notes[first_entry] = _newer(notes.get(first_entry), new)
 
     def of(self, ledger_id: int) -> dict[int, bytes]:
-        """The ledger's notes, by first entry."""
+        """Returns the ledger's notes, by first entry."""
         return {first_entry: note for first_entry, (_, note) in self._of(ledger_id).items()}
 
     def _of(self, ledger_id: int) -> dict[int, _Note]:
@@ -75,19 +75,20 @@ class NotesTable:
         return found
 
     def bytes_of(self, ledger_ids: Iterable[int]) -> int:
-        """Size of these ledgers' notes, as of the last checkpoint. On any thread."""
+        """Returns the size of these ledgers' notes, as of the last checkpoint. Callable from any thread."""
         with readable(), self._env.begin() as txn:
             return sum(len(note) for one in ledger_ids for _, note in self._rows(txn, one, 0))
 
     def latest(self, ledger_id: int) -> Headline | None:
-        """The note of the ledger's last fragment that is known here."""
+        """Returns the note of the ledger's last fragment known here."""
         held = self._of(ledger_id)
         return held[max(held)][0] if held else None
 
     def page(self, first_ledger: int, first_entry: int) -> tuple[tuple[HeldNote, ...], bool]:
-        """Notes of the last checkpoint from this point on, and whether they are the last. On any thread.
+        """Returns the last checkpoint's notes from this point on, and whether they are the last. Callable from any
+        thread.
 
-        Every ledger has at least one, which is empty if the bookie has no note of it.
+        Every ledger yields at least one note, which is empty if the bookie has none of that ledger.
         """
         found: list[HeldNote] = []
         size = 0

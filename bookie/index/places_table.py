@@ -22,7 +22,7 @@ _LEDGER = struct.Struct(">Q")
 
 
 class PlacesTable:
-    """Rows in two databases of the index. Everything happens in a transaction of the caller."""
+    """Rows in two databases of the index. All methods run in the caller's transaction."""
 
     def __init__(self, env: lmdb.Environment, meta: Meta) -> None:
         self.db = env.open_db(b"places")
@@ -36,7 +36,7 @@ class PlacesTable:
         last_entry: int,
         recent: Iterable[FrameLocation],
     ) -> Iterator[FrameLocation]:
-        """Frames that may hold entries of the range, including `recent` ones, in order, each once."""
+        """Yields the frames that may hold entries in the range, including `recent` ones, in order, each once."""
         stored = [
             self._stored(txn, ledger_id, span, reach(span, first_entry), last_entry)
             for span in range(SPAN_CLASSES)
@@ -60,7 +60,7 @@ class PlacesTable:
             yield place
 
     def all(self, txn: lmdb.Transaction, ledger_id: int | None = None) -> Iterator[Frame]:
-        """Every frame; of only one ledger if it is named."""
+        """Yields every frame; with `ledger_id`, only that ledger's."""
         cursor = txn.cursor(self.db)
         if not cursor.set_range(KEY.pack(ledger_id or 0, 0, 0, 0)):
             return
@@ -74,7 +74,7 @@ class PlacesTable:
         return txn.get(key_of(*frame), db=self.db) is not None
 
     def is_whole(self, txn: lmdb.Transaction, ledger_id: int) -> bool:
-        """Whether all rows of the ledger exist as they were written. Takes time in proportion to their number."""
+        """Returns whether all the ledger's rows exist as they were written. Takes time proportional to their number."""
         rows = txn.cursor(self.db)
         if not rows.set_range(KEY.pack(ledger_id, 0, 0, 0)):
             return self._sum_of(txn, ledger_id) == NOTHING

@@ -1,7 +1,7 @@
-"""Adds checksums to LMDB tables, to detect rows that damage has hidden and that would be denied otherwise (rule R6).
+"""Adds checksums to LMDB tables, to detect rows that damage has hidden and that would otherwise be denied (rule R6).
 
-Besides its rows, a table keeps their number and the exclusive-or of their hashes, in `meta`, changed in the
-transactions that change the rows. A full scan shows whether all rows exist as they were written.
+In addition to its rows, a table keeps their number and the exclusive-or of their hashes in `meta`, changed in the same
+transactions as the rows. A full scan shows whether all rows exist as they were written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CRC = struct.Struct("<I")
 
 
 class Sum(NamedTuple):
-    """Number of some rows, and the exclusive-or of their hashes. Order does not matter."""
+    """Number of a set of rows, and the exclusive-or of their hashes. Order does not matter."""
 
     rows: int
     hashes: int
@@ -76,7 +76,7 @@ class Meta:
 
 
 class SummedTable:
-    """An LMDB table with a checksum over all rows. Changes between `begin` and `end`, in one transaction."""
+    """An LMDB table with a checksum over all rows. Make changes between `begin` and `end`, in one transaction."""
 
     def __init__(self, env: lmdb.Environment, name: bytes, meta: Meta) -> None:
         self.db = env.open_db(name)
@@ -107,8 +107,7 @@ class SummedTable:
             txn.delete(key, db=self.db)
 
     def rows(self, txn: lmdb.Transaction) -> Iterator[tuple[Row, Row]]:
-        """Yields every row, in the order of keys. Raises IndexDamaged after the last row if the checksum does not
-        match."""
+        """Yields every row, in key order. Raises IndexDamaged after the last row if the checksum does not match."""
         count = hashes = 0
         for key, value in txn.cursor(self.db):
             count += 1
@@ -129,7 +128,7 @@ class SummedTable:
 
 @contextmanager
 def readable() -> Iterator[None]:
-    """Turns errors of LMDB, and of rows that cannot be decoded, into IndexDamaged."""
+    """Turns errors from LMDB, and from rows that cannot be decoded, into IndexDamaged."""
     try:
         yield
     except (lmdb.Error, struct.error, ValueError) as error:

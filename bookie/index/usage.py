@@ -1,8 +1,9 @@
 """Disk usage by segment and ledger, changed in the same transactions as the places.
 
-    usage    (segment, ledger) → (bytes of its frames there, its records there that are no frames)
+    usage    (segment, ledger) → (bytes of its frames there, number of its records there that are not frames)
 
-Compaction and collection use it to find segments of mostly dead bytes, or of none alive, without a scan of all frames.
+Compaction and collection use it to find segments with mostly dead bytes, or with no live ones, without scanning all
+frames.
 """
 
 from __future__ import annotations
@@ -33,17 +34,17 @@ NOTHING = Usage(0, 0)
 
 
 class UsageTable:
-    """An LMDB table of the index. Any thread may read it; changes happen in a transaction of the caller."""
+    """An LMDB table of the index. Any thread may read it; changes happen in the caller's transaction."""
 
     def __init__(self, env: lmdb.Environment, meta: Meta) -> None:
         self._env = env
         self.table = SummedTable(env, b"usage", meta)
 
     def totals(self) -> dict[int, Usage]:
-        """The contents of each segment, all ledgers together; segments without contents are left out.
+        """Returns the usage of each segment, summed over all ledgers; segments without contents are left out.
 
-        Only the last of a ledger's records that are not frames counts, so `states` is a number of ledgers here. Raises
-        IndexDamaged if part of the table is lost: a segment that seems empty would be deleted.
+        Only the last of a ledger's non-frame records counts, so `states` is a number of ledgers here. Raises
+        IndexDamaged if part of the table is lost: otherwise a segment that only seems empty would be deleted.
         """
         frame_bytes: Counter[int] = Counter()
         states: Counter[int] = Counter()
@@ -56,7 +57,7 @@ class UsageTable:
         return {segment: Usage(size, states[segment]) for segment, size in frame_bytes.items()}
 
     def of(self, segment: int) -> dict[int, Usage]:
-        """The contents of one segment, by ledger."""
+        """Returns the usage of one segment, by ledger."""
         found: dict[int, Usage] = {}
         with readable(), self._env.begin(db=self.table.db) as txn:
             cursor = txn.cursor()
@@ -76,7 +77,7 @@ class UsageTable:
         gone: Iterable[tuple[int, FrameLocation]],
         states: Mapping[tuple[int, int], int],
     ) -> None:
-        """Adds and subtracts frames, and adds numbers of state records by (segment, ledger)."""
+        """Adds and subtracts frames, and adds counts of state records by (segment, ledger)."""
         grown: dict[tuple[int, int], int] = defaultdict(int)
         for ledger_id, place in added:
             grown[place.position >> 32, ledger_id] += place.size
@@ -88,7 +89,7 @@ class UsageTable:
     def _change(self, txn: lmdb.Transaction, key: bytes, frame_bytes: int, states: int) -> None:
         row = self.table.get(txn, key)
         held = Usage(*VALUE.unpack(row)) if row is not None else NOTHING
-        # A forgotten ledger may have got frames since: its row counts from zero again.
+        # A forgotten ledger may have received frames since: its row starts from zero again.
         now = Usage(max(0, held.frame_bytes + frame_bytes), held.states + states)
         if now == NOTHING:
             self.table.delete(txn, key)

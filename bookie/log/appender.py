@@ -1,9 +1,9 @@
 """Appends records to the log: writes and syncs the last segment, seals it and begins the next.
 
-No thread and no queue: the caller decides when to write and when to sync.
+Uses no thread and no queue: the caller decides when to write and when to sync.
 
-States that a crash may leave after one `append`: (a) nothing of it written, (b) parts written, (c) written and not
-synced, (d) synced. Only (d) is durable; `replay` cuts (b) and keeps or cuts (c).
+A crash may leave the records of one `append` (a) not written at all, (b) partly written, (c) written but not synced, or
+(d) synced. Only (d) is durable; `replay` cuts (b) and keeps or cuts (c).
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from . import segment_files
 from .format import SEGMENT_HEADER, BookieLogRecord, encode_record, position_of
 
 SEGMENT_BYTES_MAX = 256 * 1024 * 1024
-"""Size limit of a segment; past it the segment is full, and the next one begins."""
+"""Maximum size of a segment; beyond it the segment is full, and the next one begins."""
 
 SMALL_GROUP_BYTES = 64 * 1024
 ZERO_STEP_BYTES = 4 * 1024 * 1024
 RESERVE_STEP_BYTES = 16 * 1024 * 1024
-"""Small groups go to pre-zeroed space: their sync is a third cheaper (95 against 145 µs for 4 KiB). Large ones would
-write everything twice, so their space is only reserved."""
+"""Small groups are written to pre-zeroed space: their sync is a third cheaper (95 instead of 145 µs for 4 KiB). For
+large groups, zeroing would double the writes, so their space is only reserved."""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskFull(Exception):
-    """The disk had no space for these records, and none of them is in the log; later ones may succeed."""
+    """The disk had no space for these records. None of them is in the log; later ones may succeed."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -39,7 +39,7 @@ class LogAppender:
     """Appends records to the log of one bookie. Not thread-safe.
 
     An OSError from any method ends the log: the records of that call, and any others that were not synced, may or may
-    not be on disk, and the caller must retry nothing (rule B1).
+    not be on disk, and the caller must not retry anything (rule B1).
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class LogAppender:
 
     @property
     def position(self) -> int:
-        """The next record's position."""
+        """Position of the next record."""
         return position_of(self._segment, self._offset)
 
     def append(self, records: Sequence[BookieLogRecord], sizes: Sequence[int]) -> int:
-        """Writes records one after the other, and returns the position of the first; they are durable when
-        `synced_position` has passed them.
+        """Writes records one after the other, and returns the position of the first; they are durable once
+        `synced_position` has moved past them.
 
-        `sizes`: their `record_bytes`. Raises DiskFull if there is no room for all of them.
+        `sizes`: their `record_bytes`. Raises DiskFull if there is not enough room for all of them.
         """
         total = sum(sizes)
         try:
@@ -79,7 +79,7 @@ class LogAppender:
         else:
             self._offset += total
             return first
-        self.seal()  # otherwise replay could take the written ones for accepted records
+        self.seal()  # otherwise replay could mistake the written ones for accepted records
         raise full
 
     def sync(self) -> None:
@@ -89,14 +89,14 @@ class LogAppender:
         self.synced_position = self.position
 
     def seal(self) -> None:
-        """Cuts the segment to its records and syncs it."""
+        """Truncates the segment to its records and syncs it."""
         self._file.truncate(self._offset)
         self._file.datasync()
         self._allocated = self._offset
         self.synced_position = self.position
 
     def close(self) -> None:
-        """Closes the file without a sync."""
+        """Closes the file without syncing it."""
         self._file.close()
 
     def _write(self, records: Sequence[BookieLogRecord], sizes: Sequence[int], position: int) -> None:
@@ -120,13 +120,13 @@ class LogAppender:
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
-            return  # no room to preallocate, perhaps enough for the records themselves: their write decides
+            return  # no room to preallocate, but perhaps enough for the records themselves: writing them will tell
         self._allocated = self._offset + step
 
     def _roll(self) -> None:
-        """Seals the segment before the next exists, so that only the newest may ever end early.
+        """Seals the segment before the next one exists, so that only the newest may ever end early.
 
-        A sealed segment takes no records, even if beginning the next one failed.
+        A sealed segment takes no more records, even if beginning the next one failed.
         """
         self.seal()
         self._sealed = True

@@ -7,15 +7,15 @@ to 8 bytes, then zeros to the end of the preallocated space.
      0  magic        8s  b"bkldgseg"
      8  version      u32
     12  crc32c       u32  over the header with this field zero
-    16  segment      u64  the segment's own number
+    16  segment      u64  the segment's number
     24  incarnation  16s  of the bookie that wrote it
-    40  previous_end u64  end of the segment before it; 0 if there was none, or it was unknown
+    40  previous_end u64  end of the previous segment; 0 if there was none, or its end was unknown
     48  zeros        16s
 
     record header, 80 bytes
      0  magic        u32  0x6472636B
      4  crc32c       u32  over the header from offset 8 on, then the body
-     8  position     u64  the record's own place: segment << 32 | offset
+     8  position     u64  the record's place: segment << 32 | offset
     16  synced       u64  everything before this position was on disk when this record was written
     24  kind         u8   1 entries, 2 fence, 3 state, 4 lost, 5 segments
     25  flags        u8   1 recovery, 2 carries a last-add-confirmed, 4 the ledger's verifier, 8 its identity, 16 a note
@@ -36,13 +36,14 @@ to 8 bytes, then zeros to the end of the preallocated space.
     body of a segments record: u32 each, the segments before this one that exist; its ledger is -1
 
 The verifier (32 bytes) authorizes writers of the ledger; a ledger without a password has none. The identity (16
-bytes) distinguishes the ledger from others of its id (rule W8). A note (u32 bytes, then a `FragmentNote`) describes
-the ledger and the fragment that the entries belong to; it comes with the first ones, or alone.
+bytes) distinguishes the ledger from others with the same id (rule W8). A note (u32 bytes, then a `FragmentNote`)
+describes the ledger and the fragment that the entries belong to; it comes with the first of these entries, or without
+any.
 
 Because a record carries its own position, bytes in the wrong place are never taken for
 a record. Because it carries `synced`, a reader can distinguish a torn tail (never on disk as a whole, so
 never acknowledged) from damage to durable data (rule B2): an unreadable place followed
-by a record whose `synced` lies beyond it was on disk before, and is damage.
+by a record whose `synced` lies beyond it was once on disk, and is therefore damage.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ RECORD_MAGIC = 0x6472636B
 RECORD_MAGIC_BYTES = struct.pack("<I", RECORD_MAGIC)
 ALIGNMENT = 8
 BODY_BYTES_MAX = 8 * 1024 * 1024
-"""Limit on a record's body: a longer length on disk is damage. Also limits the memory that a reader allocates."""
+"""Maximum size of a record's body: a longer length on disk is damage. Also limits the memory that a reader allocates.
+"""
 
 SEGMENT_HEADER = struct.Struct("<8sIIQ16sQ16x")
 _SEGMENT_HEADER_ZEROS = 16
@@ -116,9 +118,9 @@ class BadRecordBytes(ValueError):
 class BookieLogRecord(NamedTuple):
     """One log record without its position. A fence record has no columns and is separate (rule R1).
 
-    Entries and fences carry the ledger's verifier and identity, so none depends on another record for them. `content`
-    is the body of the kinds that have neither columns nor verifier. `note`: of the fragment that the entries belong to,
-    with the first of them, or in a record of its own without any.
+    Entries and fences carry the ledger's verifier and identity, so none of them depends on another record for these.
+    `content` is the body of the kinds that have neither columns nor a verifier. `note` describes the fragment that the
+    entries belong to; it comes with the first of them, or in a record of its own without entries.
     """
 
     kind: RecordKind
@@ -133,7 +135,7 @@ class BookieLogRecord(NamedTuple):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether it may use the disk's last space: for recovery, or to free space (rule B4)."""
+        """Whether the record may use the disk's last space: for recovery, or to free space (rule B4)."""
         return self.kind is not RecordKind.ENTRIES or self.recovery
 
 
@@ -168,7 +170,7 @@ class RecordHeader:
 
 
 def position_of(segment: int, offset: int) -> int:
-    """Encodes a place in the log as one number; positions rise in the order of writing."""
+    """Encodes a place in the log as one number; positions rise in write order."""
     assert 0 <= offset < 1 << 32
     return segment << 32 | offset
 
@@ -213,12 +215,12 @@ def decode_segment_header(data: bytes) -> SegmentHeader:
 
 
 def record_bytes(record: BookieLogRecord) -> int:
-    """The record's size in the log, including header and padding."""
+    """Returns the record's size in the log, including header and padding."""
     return aligned(_HEADER_BYTES + sum(map(len, _body(record))))
 
 
 def encode_record(record: BookieLogRecord, *, position: int, synced: int) -> list[Buffer]:
-    """Encodes the record for this position, as buffers to be written one after the other."""
+    """Encodes the record for this position as buffers to be written one after the other."""
     *small, large = _body(record)
     names = b"".join(small)
     body_bytes = len(names) + len(large)
@@ -230,7 +232,7 @@ def encode_record(record: BookieLogRecord, *, position: int, synced: int) -> lis
 
 
 def _body(record: BookieLogRecord) -> list[Buffer]:
-    """The body in parts; only the last one may be large."""
+    """Returns the body in parts; only the last one may be large."""
     lac_digest = record.last_add_confirmed.digest if record.last_add_confirmed else b""
     note = _NOTE_BYTES.pack(len(record.note)) + record.note if record.note else NO_NOTE
     names = lac_digest, record.verifier, record.identity, note
@@ -257,7 +259,7 @@ def _header_tail(record: BookieLogRecord, body_bytes: int, position: int, synced
 
 
 def decode_header(data: Buffer, *, position: int) -> RecordHeader:
-    """Decodes the header at the start of `data`, verified as far as possible without the body."""
+    """Decodes the header at the start of `data`, and verifies it as far as possible without the body."""
     if len(data) < RECORD_HEADER.size:
         raise BadRecordBytes("the record header is cut short")
     magic, *fields = RECORD_HEADER.unpack_from(data)

@@ -1,11 +1,11 @@
 """The log writer: a thread with group commit, one `fdatasync` for all waiting records (rule B1).
 
-The thread takes everything that waits (bounded), writes it with as few calls as the kernel allows, syncs once, and only
-then reports it durable, in order. While it syncs, the next group gathers; no timer is involved.
+The thread takes all waiting records (up to a bound), writes them with as few calls as the kernel allows, syncs once,
+and only then reports them durable, in order. During a sync, the next group gathers; no timer is involved.
 
-A record whose sync was deferred is reported as written, and again when some later sync has covered it: a sync for
+A record whose sync was deferred is reported when it is written, and again when a later sync has covered it: a sync for
 another record, one after UNSYNCED_BYTES_MAX, or one after DEFERRED_SYNC_SECONDS_MAX. A record without a ticket is
-reported once, durable or written, and no sync is made for it.
+reported once, durable or written, and causes no sync.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from .format import SEGMENT_HEADER, BookieLogRecord, record_bytes
 log = logging.getLogger(__name__)
 
 GROUP_BYTES_MAX = 8 * 1024 * 1024
-"""Size limit of one group; limits the time of one sync, and therefore the wait of a writer."""
+"""Maximum size of one group; limits the time of one sync, and therefore how long a writer waits."""
 
 UNSYNCED_BYTES_MAX = 8 * 1024 * 1024
-"""Limit on the bytes of records with deferred sync that wait for a sync."""
+"""Maximum bytes of records with deferred sync that wait for a sync."""
 
 DEFERRED_SYNC_SECONDS_MAX = 1.0
-"""How long a record with deferred sync waits if nothing else needs a sync."""
+"""Maximum time that a record with deferred sync waits if nothing else needs a sync."""
 
 RELEASES_MAX = 8
-"""How often one group may draw on the reserve; more often means that another program takes the space."""
+"""How often one group may draw on the reserve; needing more means that another program is taking the space."""
 
 Ticket = object | None
 
@@ -70,10 +70,11 @@ _waiting: Callable[[tuple[BookieLogRecord, int, Ticket, bool]], _QueuedRecord] =
 class BookieLogWriter:
     """Appends records on one thread. The callbacks are called on that thread, never concurrently.
 
-    `on_sync(seconds, records, bytes)` after each sync; `on_durable(written, next_position)` then, for every record
-    once; before that `on_written(written)` for records whose sync is deferred; `on_refused(tickets_and_records, error)`
-    when the disk is full (nothing of the group stays in the log, later groups may succeed); `on_failure(error)` once,
-    if a write or sync failed or anything else went wrong: the writer has ended and acknowledges nothing after that.
+    `on_sync(seconds, records, bytes)` is called after each sync; then `on_durable(written, next_position)`, which
+    covers every record once; before that, `on_written(written)` for records whose sync is deferred;
+    `on_refused(tickets_and_records, error)` when the disk is full (nothing of the group stays in the log, later groups
+    may succeed); `on_failure(error)` once, if a write or sync failed or anything else went wrong: the writer has ended
+    and acknowledges nothing after that.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class BookieLogWriter:
         self._unsynced: list[Written] = []
         self._unsynced_since = 0.0
         self._submitted: SimpleQueue[_QueuedRecord | None] = SimpleQueue()  # None: no record follows
-        self._taken: deque[_QueuedRecord] = deque()  # submitted, and in no group yet
+        self._taken: deque[_QueuedRecord] = deque()  # submitted, but not in a group yet
         self._stopping = False
         self._busy_since: float | None = None
         self._thread = threading.Thread(
@@ -134,22 +135,23 @@ class BookieLogWriter:
 
     @property
     def waiting(self) -> int:
-        """Number of records that are in no group yet."""
+        """Number of records that are not in a group yet."""
         return self._submitted.qsize() + len(self._taken)
 
     @property
     def position(self) -> int:
-        """The next record's position; meaningful to the writer's thread and after `stop`."""
+        """Position of the next record; meaningful only on the writer's thread and after `stop`."""
         return self._appender.position
 
     @property
     def syncs(self) -> int:
-        """Number of syncs of groups."""
+        """Number of group syncs."""
         return self._appender.syncs
 
     @property
     def busy_seconds(self) -> float:
-        """How long the log has been writing and syncing the current group; 0 while it waits for one. For any thread."""
+        """How long, in seconds, the log has been writing and syncing the current group; 0 while it waits for one. For
+        any thread."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
@@ -161,14 +163,15 @@ class BookieLogWriter:
                 self._busy_since = None
             self._appender.seal()
             self._report_durable()
-        except Exception as error:  # any error: no caller may wait for a thread that is gone
+        except Exception as error:  # any error: no caller may wait for a thread that has ended
             log.critical("the log cannot be written: %s", error)
             self._on_failure(error)
         finally:
             self._appender.close()
 
     def _next_group(self) -> list[_QueuedRecord] | None:
-        """Returns all waiting records, up to GROUP_BYTES_MAX; nothing if a deferred sync is due; None at the end."""
+        """Returns all waiting records, up to GROUP_BYTES_MAX; an empty group if a deferred sync is due; None at the
+        end."""
         if not self._taken and not self._stopping:
             try:
                 self._take(self._submitted.get(timeout=self._seconds_to_sync() if self._unsynced else None))
@@ -192,7 +195,7 @@ class BookieLogWriter:
             self._taken.append(submitted)
 
     def _commit(self, group: Sequence[_QueuedRecord]) -> None:
-        """Group commit: writes the group; syncs if any record of it asks for that, or a deferred sync is due."""
+        """Writes the group; syncs if any of its records needs it, or a deferred sync is due."""
         if self._reserve.is_touched:
             group = self._refuse_but_urgent(group, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
             if not group and not self._unsynced:
@@ -214,8 +217,8 @@ class BookieLogWriter:
         self._on_sync(time.perf_counter() - began, len(self._unsynced), size)
 
     def _append_what_fits(self, group: Sequence[_QueuedRecord]) -> Sequence[_QueuedRecord]:
-        """Appends the group, or the part for which the reserve has room; refuses the rest. Returns the appended
-        records."""
+        """Appends the group, or the part for which the reserve has room; refuses the rest. Returns the records that it
+        appended."""
         releases = 0
         while group:
             try:
@@ -225,7 +228,7 @@ class BookieLogWriter:
                 self._report_durable()  # the rollback of the group has synced everything before it
                 group = self._refuse_but_urgent(group, full.error)
                 if not group:
-                    return []  # the reserve is not for refused records
+                    return []  # refused records must not use up the reserve
                 releases += 1
                 if releases > RELEASES_MAX or not self._reserve.release(sum(w.size for w in group)):
                     self._refuse(group, full.error)
@@ -233,7 +236,8 @@ class BookieLogWriter:
         return group
 
     def _refuse_but_urgent(self, group: Sequence[_QueuedRecord], error: OSError) -> list[_QueuedRecord]:
-        """Refuses all but fences, recovery writes and the like, which may use the rest of the disk (rule B4)."""
+        """Refuses all records except fences, recovery writes and the like, which may use the rest of the disk (rule
+        B4)."""
         self._refuse([waiting for waiting in group if not waiting.record.is_urgent], error)
         return [waiting for waiting in group if waiting.record.is_urgent]
 
@@ -258,7 +262,7 @@ class BookieLogWriter:
         return max(0.0, self._unsynced_since + DEFERRED_SYNC_SECONDS_MAX - self._now())
 
     def _report_durable(self) -> list[Written]:
-        """Reports the records that a sync has covered since the last time; returns the others."""
+        """Reports the records newly covered by a sync; returns the others."""
         synced = self._appender.synced_position
         durable = [written for written in self._unsynced if written.position < synced]
         self._unsynced = self._unsynced[len(durable) :]

@@ -2,19 +2,19 @@
 
 A crash may leave these states; replay handles them as follows:
 
-1. The last segment ends in the zeros of its preallocated space: that is its end.
-2. The last group was torn: some of its records, or parts, are missing. None of it was
+1. The last segment ends in the zeros of its preallocated space: its end is where they begin.
+2. The last group was torn: some of its records, or parts of them, are missing. It was not
    acknowledged as a whole, because its sync had not returned. The records before the first
    missing one are kept. The file is cut from there on, so that no record after the gap, which
-   the bookie has just denied having, can come back after the next restart.
+   the bookie now denies having, can reappear after the next restart.
    The whole records of that group are written once more before the sync: if its sync
    failed, the kernel may hold them as clean although they never reached the disk.
 3. A record is unreadable and a later one states (`synced`) that the place was once on disk: that is
    damage, and the bookie refuses to start.
-4. The newest segment has no header yet: the crash came while it was begun, and it is removed.
+4. The newest segment has no header yet: the bookie crashed while beginning it, and it is removed.
 
 Only the newest segment may end early: a segment is cut to its end and synced before the next begins. A missing segment
-was either dropped on purpose (`manifest.py`), or it is damage like any other.
+was either dropped on purpose (`manifest.py`), or its loss is damage like any other.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
 
 def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
     if segment_files.name_of(segment + 1) not in disk.names():
-        return  # dropped: its header would have shown where this one ended
+        return  # dropped: its header would have shown where this segment ended
     with closing(disk.open(segment_files.name_of(segment + 1))) as following:
         if not segment_files.is_unbegun(following):
             segment_files.check_end(

@@ -1,7 +1,7 @@
 """Lists the log's segments in the log itself, to distinguish a dropped segment from a lost one.
 
-Before segments are deleted, a SEGMENTS record names all that stay. The newest such record counts: of the segments
-before its own, those it names exist, and perhaps some whose deletion a crash interrupted.
+Before segments are deleted, a SEGMENTS record names all that are kept. Only the newest such record counts: of the
+segments before its own, those that it names exist, and possibly some whose deletion a crash interrupted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .record_reader import Found
 from .segment_walk import walk
 
 SEGMENTS_MAX = BODY_BYTES_MAX // 4
-"""Limit on the segments that one record can name: half a petabyte of them."""
+"""Maximum number of segments that one record can name: half a petabyte of log."""
 
 _NUMBERS = "I"
 assert array(_NUMBERS).itemsize == 4
@@ -26,18 +26,18 @@ assert array(_NUMBERS).itemsize == 4
 
 @dataclass(frozen=True, slots=True)
 class LogManifest:
-    """A SEGMENTS record, and the segment in which it is written."""
+    """The content of a SEGMENTS record, and the segment that contains the record."""
 
     written_in: int
     kept: frozenset[int]
 
     def dropped(self, segment: int) -> bool:
-        """Whether this segment was dropped."""
+        """Returns whether this segment was dropped."""
         return segment < self.written_in and segment not in self.kept
 
 
 def to_record(kept: Iterable[int]) -> BookieLogRecord:
-    """Encodes the record that names these segments, and no others before its own."""
+    """Encodes a record that names exactly these segments as kept."""
     numbers = array(_NUMBERS, sorted(kept))
     assert len(numbers) <= SEGMENTS_MAX
     return BookieLogRecord(RecordKind.SEGMENTS, NO_LEDGER, content=numbers.tobytes())
@@ -51,8 +51,8 @@ def from_record(record: BookieLogRecord, position: int) -> LogManifest:
 
 
 def newest(disk: Disk) -> LogManifest | None:
-    """Finds the newest SEGMENTS record. Reads segments from the last one back until it finds one, in the worst case
-    all."""
+    """Finds the newest SEGMENTS record. Reads segments from the last one back until it finds one; in the worst case,
+    reads them all."""
     for segment in reversed(segment_files.numbers(disk)):
         found = None
         for one in walk(disk, segment):

@@ -37,12 +37,13 @@ class Found:
 
 
 def position_end(found: Found) -> int:
-    """The position right after a record."""
+    """Returns the position right after a record."""
     return found.position + found.header.record_bytes
 
 
 def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecordBytes:
-    """Reads the record at this position of an open segment, or returns why there is none. A known size saves a read."""
+    """Reads the record at this position of an open segment, or returns why there is none. Passing a known size saves a
+    read."""
     offset = place_of(position)[1]
     try:
         data = file.read(min(size or RECORD_HEADER.size, RECORD_BYTES_MAX), offset)
@@ -55,7 +56,7 @@ def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecor
 
 
 def durable_record_after(file: LogFile, segment: int, bad_offset: int) -> int | None:
-    """Finds a record that proves that `bad_offset` was once on disk; returns its offset, or None."""
+    """Finds a record proving that `bad_offset` was once on disk; returns its offset, or None."""
     bad_position = position_of(segment, bad_offset)
     for offset in magic_offsets(file, bad_offset + ALIGNMENT):
         found = read_record(file, position_of(segment, offset))
@@ -78,5 +79,5 @@ def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
 
 
 def has_content(file: LogFile, start: int) -> bool:
-    """Whether anything but zeros lies after `start`, as far as one record can reach."""
+    """Returns whether anything but zeros follows `start`, as far as one record can reach."""
     return any(file.read(BODY_BYTES_MAX, start))

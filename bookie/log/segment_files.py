@@ -25,22 +25,22 @@ def name_of(segment: int) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """Parses a segment's number from its file name; None for any other file."""
+    """Parses a segment's number from its file name; returns None for any other file."""
     return int(name.removesuffix(_SUFFIX), 16) if _NAME.fullmatch(name) else None
 
 
 def numbers(disk: Disk) -> list[int]:
-    """The numbers of all existing segments, ascending."""
+    """Returns the numbers of all existing segments, ascending."""
     found = (number_of(name) for name in disk.names())
     return sorted(number for number in found if number is not None)
 
 
 def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
-    """Opens a segment without records, its header and name on disk when this returns.
+    """Opens a segment without records; its header and name are on disk when this returns.
 
-    Reuses a segment that was begun and never written to. Writes and syncs its header and name in any case: the process
-    that began it may have died, or seen a sync fail, before they were on disk. The segment before it, if there is one,
-    is sealed: it ends at the end of its file.
+    Reuses a segment that was begun but never written to. Writes and syncs its header and name in any case: the process
+    that began it may have died, or seen a sync fail, before they were on disk. The previous segment, if there is one,
+    must be sealed: it ends at the end of its file.
     """
     name = name_of(segment)
     file = disk.open(name) if name in disk.names() else disk.create(name)
@@ -61,7 +61,7 @@ def resume_or_begin(disk: Disk, segment: int, incarnation: str) -> LogFile:
 
 
 def header_of(disk: Disk, segment: int) -> SegmentHeader | None:
-    """The segment's header; None if there is no such segment, or its header cannot be read."""
+    """Returns the segment's header; None if there is no such segment, or its header cannot be read."""
     if name_of(segment) not in disk.names():
         return None
     file = disk.open(name_of(segment))
@@ -74,7 +74,8 @@ def header_of(disk: Disk, segment: int) -> SegmentHeader | None:
 
 
 def check_header(file: LogFile, segment: int, incarnation: str | None) -> SegmentHeader:
-    """Returns the header. Raises DamagedLog unless it is of that segment, written by that bookie (None: any)."""
+    """Returns the header. Raises DamagedLog unless it belongs to that segment and was written by that bookie (None:
+    any)."""
     try:
         header = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
     except BadRecordBytes as error:
@@ -99,7 +100,7 @@ def check_end(segment: int, end: int, following: SegmentHeader) -> None:
 
 
 def remove(disk: Disk, numbers: Iterable[int]) -> None:
-    """Deletes those of these segments that exist; durable when it returns."""
+    """Deletes those of these segments that exist; the deletion is durable when it returns."""
     there = set(disk.names())
     for number in numbers:
         if name_of(number) in there:
@@ -112,13 +113,13 @@ def _end_of(disk: Disk, segment: int) -> int:
 
 
 def size_of(disk: Disk, segment: int) -> int:
-    """Size of a segment's file in bytes."""
+    """Returns the size of a segment's file in bytes."""
     with closing(disk.open(name_of(segment))) as file:
         return file.size()
 
 
 def is_unbegun(file: LogFile) -> bool:
-    """Whether a crash left this file before its header was on disk: if so, it cannot contain records.
+    """Returns whether a crash left this file before its header was on disk: if so, it cannot contain records.
 
     The header is synced before the file grows, so in a longer file a bad header is damage.
     """
@@ -132,6 +133,6 @@ def is_unbegun(file: LogFile) -> bool:
 
 
 def is_empty(disk: Disk, segment: int) -> bool:
-    """Whether the segment has a header and no records."""
+    """Returns whether the segment has a header but no records."""
     with closing(disk.open(name_of(segment))) as file:
         return file.size() <= SEGMENT_HEADER.size

@@ -1,6 +1,7 @@
-"""Inspects a segment: yields every record, also after damage, and every gap. Changes nothing.
+"""Inspects a segment: yields every record, even after damage, and every gap. Changes nothing.
 
-`replay` stops at the first unreadable place; this continues with the next whole record, and reports the gap in between.
+Whereas `replay` stops at the first unreadable place, `walk` continues with the next whole record and reports the gap in
+between.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .record_reader import Found, durable_record_after, has_content, magic_offse
 
 
 class GapKind(Enum):
-    """Kinds of gaps: stretches of a segment without records."""
+    """Kinds of gaps (parts of a segment without records)."""
 
     HEADER = "the segment's header cannot be read"
     DAMAGE = "damage: it was on disk before later records were written"
@@ -31,7 +32,7 @@ class GapKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecord:
-    """A gap: bytes [offset, end) of a segment that hold no records, and why none begins at the first of them."""
+    """A gap: bytes [offset, end) of a segment that hold no records, and why no record begins at `offset`."""
 
     segment: int
     offset: int
@@ -64,18 +65,18 @@ def _header(file: LogFile, segment: int, incarnation: str | None) -> Iterator[Un
 
 
 def _gap(file: LogFile, segment: int, offset: int, why: str) -> UnreadableRecord:
-    """The gap from an unreadable place to the next whole record, or to the file's end."""
+    """Returns the gap from an unreadable place to the next whole record, or to the end of the file."""
     end = _next_record(file, segment, offset)
     if end is None:
         what = GapKind.TORN if has_content(file, offset) else GapKind.SPACE
         return UnreadableRecord(segment, offset, file.size(), what, why)
-    # Damage, if it was on disk when a later record was written; else the group was torn there.
+    # It is damage if it was on disk when a later record was written; otherwise the group was torn there.
     damaged = durable_record_after(file, segment, offset) is not None
     return UnreadableRecord(segment, offset, end, GapKind.DAMAGE if damaged else GapKind.TORN, why)
 
 
 def _next_record(file: LogFile, segment: int, offset: int) -> int | None:
-    # The unreadable record had a header at least: a match within its length is part of it.
+    # The unreadable record had at least a header: a match within its length is part of it.
     for at in magic_offsets(file, offset + RECORD_HEADER.size):
         if isinstance(read_record(file, position_of(segment, at)), Found):
             return at

@@ -1,8 +1,8 @@
 """Verifies a stopped bookie's directory (fsck): reads everything, changes nothing, reports each problem and its place.
 
-It checks the cookie, every segment with every record's checksum, that no segment is missing (`damage.py`), and the
-index against the log (`index_check.py`): the checkpoint, each frame that the index points to, its counts for each
-segment, and each ledger's fence, limbo and last-add-confirmed.
+It checks the cookie; every segment, including the checksum of every record; that no segment is missing (`damage.py`);
+and the index against the log (`index_check.py`): the checkpoint, each frame that the index points to, its counts for
+each segment, and each ledger's fence, limbo and last-add-confirmed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class CheckProblem:
 
 @dataclass(slots=True)
 class CheckResult:
-    """Results of a check. `notes` are harmless: the bookie deals with them when it starts, or knows of them already.
+    """Results of a check. `notes` are harmless: the bookie deals with them when it starts, or has recorded them
+    already.
 
     `lost`: entries that the bookie acknowledged and that cannot be read until `bookledger bookie repair` has fetched
     them.
@@ -59,7 +60,7 @@ class CheckResult:
 def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> CheckResult:
     """Checks a stopped bookie's directory. `on_read` gets the number of log bytes at each read.
 
-    Raises DataDirectoryError if the path is no bookie's directory, or the directory is in use.
+    Raises DataDirectoryError if the path is not a bookie's directory, or the directory is in use.
     """
     with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
@@ -149,7 +150,7 @@ def _note_damage(damaged: Damaged, logged: Logged, findings: CheckResult) -> Non
 
 
 def _join(filled: list[tuple[int, int]], found: Found) -> None:
-    """Merges adjacent LOST records: a long stretch needs several."""
+    """Merges adjacent LOST records: a long lost range needs several."""
     start, end = found.position, position_end(found)
     if filled and filled[-1][1] == start:
         start = filled.pop()[0]

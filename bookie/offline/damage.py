@@ -1,9 +1,9 @@
-"""Finds the losses of a log: every place that was on disk once and can no longer be read. Changes nothing.
+"""Finds the losses of a log: every place that was once on disk and can no longer be read. Changes nothing.
 
-`replay` checks the log after the checkpoint and stops at the first damage. This module reads the entire log,
-compares it with the claims of the index, and determines what has to replace the lost bytes of each segment so
-that `replay` accepts it again (`log_salvage.py`). Only the tail of the newest segment may be unreadable without
-being damage: a start cuts it, unless the index knows that it was on disk.
+`replay` checks the log after the checkpoint and stops at the first damage. This module reads the entire log, compares
+it with the claims of the index, and determines what has to replace the lost bytes of each segment so that `replay`
+accepts it again (`log_salvage.py`). Only the tail of the newest segment may be unreadable without being damage: startup
+cuts it, unless the index shows that it was on disk.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from ..log.record_reader import Found, position_end
 from ..log.segment_walk import GapKind, UnreadableRecord, walk
 
 MISSING_MAX = 10_000
-"""If more segments than this are missing, the log is gone and salvage makes no sense."""
+"""If more segments than this are missing, the log is gone and salvaging it is pointless."""
 
 MISSING = "this segment is missing: no record shows that it was dropped, or the index still needs it"
 
 
 @dataclass(frozen=True, slots=True)
 class LostRange:
-    """Lost bytes [offset, end) of a segment. `end` may lie past the end of the file."""
+    """Lost bytes [offset, end) of a segment. `end` may lie beyond the end of the file."""
 
     offset: int
     end: int
     why: str
 
     def can_be_parted_at(self, offset: int) -> bool:
-        """Whether LOST records fit before and after this place; also true for a place outside the stretch."""
+        """Returns whether LOST records fit before and after this place; also true for a place outside the range."""
         if not self.offset < offset < self.end:
             return True
         before, behind = offset - self.offset, self.end - offset
@@ -51,11 +51,11 @@ class LostRange:
 
 @dataclass(frozen=True, slots=True)
 class Damaged:
-    """The damage of a segment, at least one of these.
+    """The damage to a segment; at least one of the fields is set.
 
-    `stretches`: lost bytes, in order, the last of them perhaps at the segment's end; `header_why`: why its header
+    `stretches`: lost byte ranges, in order, the last one possibly at the segment's end; `header_why`: why its header
     cannot be read; `resize_to`: where the file has to end, if it ends elsewhere; `is_missing`: there is no file;
-    `is_foreign`: the file is no segment of this log, or belongs to another bookie.
+    `is_foreign`: the file is not a segment of this log, or belongs to another bookie.
     """
 
     segment: int
@@ -67,13 +67,13 @@ class Damaged:
 
     @property
     def only_resized_at(self) -> int | None:
-        """Where the file has to end, if it ends elsewhere though nothing is lost there."""
+        """Where the file has to end, if it ends elsewhere although nothing is lost there."""
         return None if self.resize_to in [stretch.end for stretch in self.stretches] else self.resize_to
 
 
 @dataclass(slots=True)
 class _Seen:
-    """Findings of a walk through a segment, except records. `end`: the end of the last record."""
+    """Findings of a walk through a segment, other than its records. `end`: the end of the last record."""
 
     segment: int
     size: int = 0
@@ -89,7 +89,7 @@ class _Seen:
 class LogScan:
     """One pass over an entire log: iterate over it once, then read the attributes.
 
-    Yields every record, every gap that is no damage, and every damaged segment. For each segment, it yields them in
+    Yields every record, every gap that is not damage, and every damaged segment. For each segment, it yields them in
     this order; missing segments come last. `there`: the segments that exist. `manifest`: the content of the newest
     SEGMENTS record. `checkpoint_fits`: whether replay can begin at the index's checkpoint; if not, the index is wrong.
     `on_read` gets the number of bytes at each read.
@@ -118,7 +118,7 @@ class LogScan:
             yield from self._judge(_Seen(number, header_why=MISSING), is_missing=True)
 
     def _missing(self) -> list[int]:
-        """Segments that should exist and do not. Raises DataDirectoryError for more than MISSING_MAX."""
+        """Returns the segments that should exist but do not. Raises DataDirectoryError for more than MISSING_MAX."""
         there = set(self.there)
         gone = (n for n in range(self._newest + 1) if n not in there)
         found = list(islice((n for n in gone if self._is_needed(n)), MISSING_MAX + 1))
@@ -135,7 +135,7 @@ class LogScan:
         return not self.was_dropped(segment) or bool(self._claims.end_in(segment))
 
     def was_dropped(self, segment: int) -> bool:
-        """Whether the log's manifest has dropped this segment."""
+        """Returns whether the log's manifest has dropped this segment."""
         return self.manifest is not None and self.manifest.dropped(segment)
 
     # --- one segment ------------------------------------------------------------------------
@@ -167,11 +167,11 @@ class LogScan:
             self.checkpoint_fits = False
 
     def _is_foreign(self, segment: int) -> bool:
-        """Whether the header is intact, but names another segment or bookie."""
+        """Returns whether the header is intact but names another segment or bookie."""
         return segment_files.header_of(self._disk, segment) is not None
 
     def _is_unbegun(self, seen: _Seen) -> bool:
-        """Whether it is the newest segment in a state that a crash may leave, which a start removes."""
+        """Returns whether this is the newest segment in a state that a crash may leave, which startup removes."""
         is_newest = seen.segment == self._newest
         return bool(seen.header_why) and is_newest and seen.is_header_alone and not self._claimed(seen)
 
@@ -194,7 +194,8 @@ class LogScan:
             yield Damaged(seen.segment, tuple(stretches), seen.header_why, resize_to, is_missing)
 
     def _within(self, seen: _Seen) -> tuple[list[LostRange], Sequence[UnreadableRecord]]:
-        """Damage that records follow, and all gaps from the newest segment's first torn one on, which a start cuts."""
+        """Returns the damage that is followed by records, and all gaps that startup cuts: those from the newest
+        segment's first torn gap on."""
         lost: list[LostRange] = []
         for n, gap in enumerate(seen.gaps):
             if not self._is_damage(gap, seen):
@@ -206,11 +207,11 @@ class LogScan:
     def _is_damage(self, gap: UnreadableRecord, seen: _Seen) -> bool:
         if seen.segment != self._newest or gap.what is GapKind.DAMAGE or gap.offset < self._claimed(seen):
             return True
-        # Damage to the header may have hit the record right behind it.
+        # Damage to the header may also have hit the record right after it.
         return bool(seen.header_why) and gap.offset == SEGMENT_HEADER.size
 
     def _tail(self, seen: _Seen) -> tuple[LostRange | None, int]:
-        """The bytes lost at the segment's end, if any, and where its file has to end."""
+        """Returns the range lost at the segment's end, if any, and where the file has to end."""
         following = segment_files.header_of(self._disk, seen.segment + 1)
         if following is not None and following.previous_end:
             return self._tail_of_sealed(seen, following.previous_end)
@@ -226,7 +227,7 @@ class LogScan:
         return _lost_tail(seen, end, "its further content is unknown")
 
     def _tail_of_sealed(self, seen: _Seen, end: int) -> tuple[LostRange | None, int]:
-        """The same, if the next segment's header records the end of this one."""
+        """Same as `_tail`, if the next segment's header records the end of this segment."""
         checkpoint = self._claims.checkpoint_in(seen.segment)
         if checkpoint is not None and checkpoint > max(end, seen.end):
             self.checkpoint_fits = False
@@ -235,11 +236,11 @@ class LogScan:
         return _lost_tail(seen, end, f"it was cut: the next segment says that it ended at {end}")
 
     def _padded(self, seen: _Seen) -> int:
-        """The file's size, including the last record's padding if the index claims bytes beyond that record."""
+        """Returns the file's size, including the last record's padding if the index claims bytes beyond that record."""
         return max(seen.size, min(seen.end, self._claimed(seen)))
 
     def _ends_badly(self, seen: _Seen) -> bool:
-        """Whether the segment must have lost something at its end."""
+        """Returns whether the segment must have lost something at its end."""
         if seen.header_why and seen.end == SEGMENT_HEADER.size:
             return True
         return seen.segment != self._newest and seen.size > seen.end

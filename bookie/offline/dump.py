@@ -1,4 +1,4 @@
-"""Dumps a bookie's files as lines for people. Changes nothing; an unreadable stretch has a line, too.
+"""Dumps a bookie's files as human-readable lines. Changes nothing; an unreadable part gets a line, too.
 
 cookie.json      the bookie's name and incarnation
 0000001f.log     the header of a segment, every record, and every gap between them
@@ -29,7 +29,7 @@ Line = Mapping[str, object]
 
 
 def dump(path: Path) -> Iterator[Line]:
-    """Yields the lines of one file, or of an index directory. Raises DataDirectoryError for anything else."""
+    """Yields the lines for one file, or for an index directory. Raises DataDirectoryError for anything else."""
     if path.name == directory.COOKIE:
         yield {"kind": "cookie", **asdict(directory.read_cookie(path.parent))}
     elif path.name == directory.INDEX and path.is_dir():

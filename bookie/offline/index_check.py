@@ -1,7 +1,8 @@
 """Compares the index with the log, for `check`: reads the entire index, changes nothing.
 
-The log holds more than the index points to: deleted ledgers, and frames that were moved. If only the index has
-something, the log lost it or the index is wrong; `bookledger bookie rebuild-index` rebuilds a wrong index.
+The log holds more than the index points to: records of deleted ledgers, and frames that were moved. If something is
+only in the index, either the log lost it or the index is wrong; `bookledger bookie rebuild-index` rebuilds a wrong
+index.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ class LostEntries:
 
 @dataclass(slots=True)
 class Logged:
-    """Contents of the entire log, to compare the index with. Bounded by the number of frames.
+    """Contents of the entire log, for comparison with the index. Memory grows with the number of frames.
 
-    `states`: of each ledger as of the checkpoint; `ledgers`, `fenced`: those that have records anywhere in the log, and
-    a fence there; `lost`: unreadable bytes by segment; `is_whole`: nothing was ever lost or dropped.
+    `states`: the state of each ledger as of the checkpoint; `ledgers`, `fenced`: the ledgers that have records, or a
+    fence, anywhere in the log; `lost`: unreadable bytes by segment; `is_whole`: nothing was ever lost or dropped.
     """
 
     checkpoint: int
@@ -68,12 +69,12 @@ class Logged:
             self.frames.add((ledger_id, place))
 
     def lose(self, segment: int, start: int, end: int) -> None:
-        """Marks bytes as lost."""
+        """Marks bytes [start, end) of a segment as lost."""
         self.lost.setdefault(segment, []).append((start, end))
         self.is_whole = False
 
     def has_lost(self, place: FrameLocation) -> bool:
-        """Whether a frame at this place is lost."""
+        """Returns whether a frame at this place is lost."""
         segment, start = place_of(place.position)
         end = start + place.size
         return any(begin < end and start < stop for begin, stop in self.lost.get(segment, ()))
@@ -81,7 +82,7 @@ class Logged:
 
 @dataclass(slots=True)
 class Comparison:
-    """Result: problems of the index, harmless notes, and entries that the log has lost."""
+    """Result of a comparison: problems of the index, harmless notes, and entries that the log has lost."""
 
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -89,7 +90,7 @@ class Comparison:
 
 
 def compare(index: Index, logged: Logged) -> Comparison:
-    """Compares them. Raises IndexUnusable if rows of the index cannot be read."""
+    """Compares the index with the log. Raises IndexUnusable if rows of the index cannot be read."""
     found = Comparison()
     stored = set(index.places())
     counted = {(s, n): held for s in index.usage.totals() for n, held in index.usage.of(s).items()}
@@ -143,7 +144,7 @@ def _lost_entries(frames: Iterable[Frame]) -> Iterator[LostEntries]:
 
 
 def _runs(places: Iterable[FrameLocation]) -> Iterator[list[FrameLocation]]:
-    """Groups frames, in order, into runs of entries without gaps."""
+    """Sorts frames and groups them into runs of entries without gaps."""
     run: list[FrameLocation] = []
     last_entry = -1
     for place in sorted(places):
@@ -157,7 +158,7 @@ def _runs(places: Iterable[FrameLocation]) -> Iterator[list[FrameLocation]]:
 
 
 def _covered(frames: Collection[Frame], stored: Iterable[Frame]) -> Iterator[bool]:
-    """For each frame, whether others of its ledger cover all its entries."""
+    """Yields, for each frame, whether stored frames of its ledger cover all its entries."""
     others = defaultdict(list)
     wanted = {ledger_id for ledger_id, _ in frames}
     for ledger_id, place in stored:
@@ -222,7 +223,8 @@ def _less_than(logged: LocalLedgerState, state: LocalLedgerState) -> Iterator[st
 
 
 def _has_other_lac(logged: LocalLedgerState, state: LocalLedgerState) -> bool:
-    """Whether it differs, except by a lower one, which is reported already."""
+    """Returns whether the logged last-add-confirmed differs, except where the index's is lower, which is already
+    reported."""
     said, held = logged.last_add_confirmed, state.last_add_confirmed
     return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)
 

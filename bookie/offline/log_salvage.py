@@ -1,18 +1,17 @@
 """Salvages a damaged log: marks the losses with LOST records, so that the bookie starts again.
 
-Only damaged bytes are lost. Every stretch that can no longer be read (`damage.py`) is copied to `salvaged/` and
+Only damaged bytes are lost. Every range that can no longer be read (`damage.py`) is copied to `salvaged/` and
 overwritten with LOST records that cover it exactly. Reads of entries that the index places there get I/O errors. If
-replay meets a LOST record, the records that were there are unknown, and the start puts every ledger into limbo (rule
-R6).
+replay meets a LOST record, the records that were there are unknown, and startup puts every ledger into limbo (rule R6).
 
 Crash states of one segment, each of which the next run finishes:
 
 1. A copy is incomplete: the log is unchanged. The next run makes its own copy.
-2. Some LOST records are written, the last of the segment first: a record follows the rest of the stretch, which is
-still damage. If the log's end is unknown, the record that marks this is written before those in front of it.
-3. All of them are written and the header is not. The header is written last, also that of a missing segment, so that
+2. Some LOST records are written, the last of the segment first: a record follows the rest of the range, which is
+still damage. If the log's end is unknown, the record that marks this is written before the preceding ones.
+3. All of them are written and the header is not. The header is written last, even that of a missing segment, so that
 no segment looks complete before its loss is recorded.
-4. The file is longer than its records: the next run or the start cuts it.
+4. The file is longer than its records: the next run or startup cuts it.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ LOST_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
 """The maximum number of bytes that one LOST record covers."""
 
 COPY_BYTES = 4 * 1024 * 1024
-"""Step in which damaged bytes are copied."""
+"""Number of damaged bytes copied at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +79,8 @@ def salvage(
     """Replaces the losses of a stopped bookie's log with LOST records; reports each repair when it is on disk.
     `on_read` gets the number of log bytes at each read.
 
-    Raises DataDirectoryError if the path is no bookie's directory, is in use, or holds files of another bookie; in that
-    case nothing was changed. Raises OSError if the disk fails: run it again, on a copy if the disk cannot be read.
+    Raises DataDirectoryError if the path is not a bookie's directory, is in use, or holds files of another bookie; in
+    that case nothing was changed. Raises OSError if the disk fails: run it again, on a copy if the disk cannot be read.
     """
     with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
@@ -99,7 +98,7 @@ def salvage(
 
 
 def find(scan: LogScan) -> list[Damaged]:
-    """Lists the damaged segments, in order. Raises DataDirectoryError for a segment that belongs elsewhere."""
+    """Returns the damaged segments, in order. Raises DataDirectoryError for a segment that belongs elsewhere."""
     damaged = sorted((one for one in scan if isinstance(one, Damaged)), key=lambda one: one.segment)
     for one in damaged:
         if one.is_foreign:
@@ -131,13 +130,13 @@ def mend(disk: Disk, aside: Disk, damaged: Damaged, incarnation: str, claims: Cl
 
 
 def _check_log(path: Path) -> None:
-    """Raises DataDirectoryError if the log or other parts are missing. A missing index alone can be rebuilt."""
+    """Raises DataDirectoryError if the log or other parts are missing. A missing index can be rebuilt."""
     if (path / directory.INDEX).is_dir() or not (path / directory.LOG).is_dir():
         directory.check_parts(path)
 
 
 def _claims(index_path: Path) -> tuple[Claims, str]:
-    """Reads the index's claims about the log; returns no claims, and the reason, if the index cannot be used."""
+    """Reads the index's claims about the log; if the index cannot be used, returns no claims, and the reason."""
     if not index_path.is_dir():
         return NO_CLAIMS, "it is missing"
     index, claims, why = opened(index_path)
@@ -172,8 +171,8 @@ def _advised(error: OSError) -> Exception:
 
 
 def _copy_aside(file: LogFile, aside: Disk, name: str, damaged: Damaged) -> dict[int, str]:
-    """Copies bytes before they are overwritten or cut off; returns the copies' names by offset. Durable when it
-    returns."""
+    """Copies bytes before they are overwritten or cut off; returns the copies' names by offset. The copies are durable
+    when it returns."""
     ranges = [(stretch.offset, stretch.end) for stretch in damaged.stretches]
     if damaged.header_why:
         ranges.insert(0, (0, SEGMENT_HEADER.size))
@@ -191,7 +190,7 @@ def _copy_aside(file: LogFile, aside: Disk, name: str, damaged: Damaged) -> dict
 
 
 def _content_end(file: LogFile, start: int, end: int) -> int:
-    """The end of the range's last byte that is not zero; `start` if there is none."""
+    """Returns the end of the range's last non-zero byte; `start` if there is none."""
     found = start
     for offset in range(start, end, COPY_BYTES):
         content = file.read(min(COPY_BYTES, end - offset), offset).rstrip(b"\0")
@@ -201,7 +200,7 @@ def _content_end(file: LogFile, start: int, end: int) -> int:
 
 
 def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
-    """Copies a range under a free name, because an earlier copy may be the only complete one."""
+    """Copies a range under an unused name, because an earlier copy may be the only complete one."""
     taken = aside.names()
     name = next(free for n in count() if (free := f"{name}.{n}" if n else name) not in taken)
     copy = aside.create(name)
@@ -222,7 +221,8 @@ def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
 
 
 def _fill(file: LogFile, segment: int, stretch: LostRange, checkpoint: int | None) -> None:
-    """Covers the stretch with LOST records, written last to first. If the checkpoint lies inside, one begins there."""
+    """Covers the range with LOST records, written last to first. If the checkpoint lies inside, one of them begins
+    there."""
     for start, end in reversed(pieces(stretch, checkpoint)):
         lost = BookieLogRecord(RecordKind.LOST, NO_LEDGER, content=bytes(end - start - RECORD_HEADER.size))
         position = position_of(segment, start)
@@ -231,7 +231,7 @@ def _fill(file: LogFile, segment: int, stretch: LostRange, checkpoint: int | Non
 
 
 def pieces(stretch: LostRange, checkpoint: int | None) -> list[tuple[int, int]]:
-    """Splits the stretch into the (start, end) of LOST records."""
+    """Splits the range into (start, end) pairs, one for each LOST record."""
     parted = checkpoint is not None and stretch.offset < checkpoint < stretch.end
     if checkpoint is None or not parted or not stretch.can_be_parted_at(checkpoint):
         return list(_pieces(stretch.offset, stretch.end))

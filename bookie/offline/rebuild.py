@@ -1,8 +1,8 @@
 """Rebuilds a bookie's index from its log, which has everything.
 
 Crash states: (a) `index.new` is being written: the old index is untouched, and the next run removes `index.new`; (b)
-the old index is renamed to `index.old`; (c) `index.new` is renamed to `index`; (d) `index.old` is removed. Between (b)
-and (c) there is no index and the bookie refuses to start; another run continues.
+the old index has been renamed to `index.old`; (c) `index.new` has been renamed to `index`; (d) `index.old` has been
+removed. Between (b) and (c) there is no index and the bookie refuses to start; another run finishes the work.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from ..storage.replaying import apply
 NEW, OLD = "index.new", "index.old"
 
 FRAMES_PER_COMMIT = 50_000
-"""Bounds the frames in memory between two transactions."""
+"""Maximum frames in memory between two transactions."""
 
 
 def rebuild_index(path: Path, on_read: Callable[[int], object] = lambda _: None) -> int:
     """Rebuilds the index of a stopped bookie; returns its number of frames. `on_read` gets the number of bytes read.
 
-    Cuts a torn tail as a start does. If the log has LOST records, the next start puts every ledger into limbo. Raises
+    Cuts a torn tail as startup does. If the log has LOST records, the next start puts every ledger into limbo. Raises
     DataDirectoryError. Raises DamagedLog if the log itself is damaged or lacks something that the old index still has
     (rule R6); in that case the old index is unchanged, and `salvage` has to run first.
     """
@@ -51,7 +51,7 @@ def rebuild_index(path: Path, on_read: Callable[[int], object] = lambda _: None)
 
 
 def _ask_old_index(locked: LockedDirectory) -> bool:
-    """Checks the log against the old index; returns whether the old index requires a limbo at the next start."""
+    """Checks the log against the old index; returns whether that index requires limbo at the next start."""
     if not locked.index.is_dir():
         return False
     try:
@@ -112,7 +112,7 @@ def _fill(
 
 def _row(state: LocalLedgerState) -> bytes:
     """Encodes the state without its verifier, so that the bookie asks the metadata at the first write. The bookie then
-    learns the verifier, and whether the ledger is deleted, which the log does not record."""
+    learns the verifier, and whether the ledger has been deleted, which the log does not record."""
     return replace(state, verifier=None).encode()
 
 

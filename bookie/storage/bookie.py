@@ -1,7 +1,7 @@
-"""A bookie's storage engine: performs the core's effects on log, index and waiting requests.
+"""A bookie's storage engine: applies the core's effects to the log, the index and waiting requests.
 
-The event loop owns the core, the ledger states and the recent part of the index. The log's thread writes and syncs;
-read threads read. The bytes that are accepted and not yet on disk are bounded.
+The event loop owns the core, the ledger states and the recent part of the index. The log thread writes and syncs; read
+threads read. The number of bytes accepted but not yet on disk is bounded.
 """
 
 from __future__ import annotations
@@ -92,13 +92,13 @@ class Bookie:
         """Whether the log lost an unknown part, so that every ledger may be affected (rule R6)."""
 
     def _begin_log(self, disk: Disk, is_lacking: Callable[[int], bool]) -> None:
-        """Replays the log after the checkpoint, and creates its writer. Nothing else uses this bookie yet."""
+        """Replays the log after the checkpoint and creates its writer. Nothing else may use this bookie yet."""
         check_log(disk, self.index)
         self.replayed = replay_log(disk, self.incarnation, self.index, self.states, self._note)
         self._checkpointer.log_grew(self.replayed.served_through, 0)
-        # Before anything is written.
+        # before anything is written
         self.has_lost = self.has_lost or self.replayed.has_lost or is_lacking(self.replayed.log_end)
-        if self.has_lost:  # durable before a checkpoint passes the place
+        if self.has_lost:  # durable before a checkpoint moves past this position
             self.index.set_limbo_due(True)
         self._log = BookieLogWriter(
             disk,
@@ -122,13 +122,13 @@ class Bookie:
         incarnation: str,
         is_lacking: Callable[[int], bool] = lambda _: False,
     ) -> Bookie:
-        """Replays the log's tail into the index, and starts the log's thread.
+        """Replays the log's tail into the index, and starts the log thread.
 
-        `is_lacking` gets the log's end, and returns whether something after it is gone, or raises. Raises
+        `is_lacking` takes the log's end and returns whether anything after it has been lost; it may raise. Raises
         DamagedLog if bytes that were once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
-        # Uncancellable: the lease is renewed meanwhile, and must not outlive the directory's lock.
+        # Uncancellable: the lease is renewed in the meantime, and must not outlive the directory's lock.
         await uncancellable(
             bookie._loop.run_in_executor(None, copy_context().run, bookie._begin_log, disk, is_lacking)
         )
@@ -150,23 +150,24 @@ class Bookie:
     # --- requests ---------------------------------------------------------------------------
 
     def verifier_of(self, ledger_id: int) -> bytes | None:
-        """The ledger's verifier, None if unknown. Does not cache the state of an unknown ledger."""
+        """Returns the ledger's verifier, or None if unknown. Does not cache the state of an unknown ledger."""
         return self.states.peek(ledger_id).verifier
 
     def readers_verifier(self, ledger_id: int) -> bytes:
-        """The verifier that readers must prove; b"" if anyone may read."""
+        """Returns the verifier that readers must prove; b"" if anyone may read."""
         return self.states.peek(ledger_id).readers_verifier
 
     def learn(self, record: LedgerRecord) -> None:
-        """Adopts verifier and identity from the ledger's record, unless they are known already."""
+        """Adopts verifier and identity from the ledger's record, unless they are already known."""
         self.states.hold(record.ledger_id).learn(record.verifier, record.identity)
 
     def holds_another(self, ledger: LedgerRecord | VersionedRecord | Tombstone) -> bool:
-        """Whether the bookie holds another ledger under that id (rule W8)."""
+        """Returns whether the bookie holds a different ledger under this id (rule W8)."""
         return self.states.peek(ledger.ledger_id).is_another(ledger.identity)
 
     def append(self, frame: Frame, answer: OnAnswer, arrival: Arrival | None = None) -> None:
-        """Stores a frame; calls `answer` once, with OK when the frame is on disk (rule B1). `arrival`: None means now.
+        """Stores a frame; calls `answer` once, with OK when the frame is on disk (rule B1). An `arrival` of None means
+        now.
 
         After the log has failed, waiting requests get no answer, and new ones are refused.
         """
@@ -177,15 +178,16 @@ class Bookie:
         self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
     def append_note(self, frame: Frame) -> None:
-        """Stores a frame's note of a ledger that the bookie has. The log writes the note without a sync of its own."""
+        """Stores the note in a frame, for a ledger that the bookie has. The log writes the note without a sync of its
+        own."""
         if not self.failed.done():
             self._perform(self._core.append_note(frame))
 
     async def store(self, records: Sequence[BookieLogRecord]) -> None:
         """Appends records that the bookie itself made; they are on disk when it returns.
 
-        Raises LogFailed. Raises DiskIsFull if the disk has no space for some of the records; those before them may be
-        stored.
+        Raises LogFailed. Raises DiskIsFull if the disk has no space for some of the records; the preceding ones may
+        have been stored.
         """
         if self.failed.done():
             raise self.failed.result()
@@ -205,21 +207,23 @@ class Bookie:
                 raise DiskIsFull(detail)
 
     async def forget(self, ledger_ids: Collection[int]) -> None:
-        """Deletes everything about these ledgers. A later request for one of them looks its verifier up again."""
-        self.states.forget(ledger_ids)  # admits no further frames of them
-        await self.intake.settled(self.failed)  # apply the admitted ones first, or they would come back
-        if ledger_ids and self._checkpointer.is_behind:  # a restart would find them after the checkpoint
+        """Deletes everything about these ledgers. A later request for one of them looks up its verifier again."""
+        self.states.forget(ledger_ids)  # admit no further frames of these ledgers
+        await self.intake.settled(self.failed)  # apply the admitted frames first, or they would reappear
+        if (
+            ledger_ids and self._checkpointer.is_behind
+        ):  # a restart would find their records after the checkpoint
             await self.store([state_record(self.states.peek(min(ledger_ids)))])
         await self.checkpoint()
         self.states.forget(ledger_ids)
         await self._checkpointer.apart(self.index.forget, ledger_ids)
 
     async def drop(self, frames: Sequence[tuple[int, FrameLocation]]) -> None:
-        """Drops these frames from the index, which has held them since its last checkpoint."""
+        """Drops these frames from the index, which must have held them since its last checkpoint."""
         await self._checkpointer.apart(self.index.drop, frames)
 
     async def remove_segments(self, numbers: Collection[int]) -> None:
-        """Deletes segments that the index no longer points into, after the log's manifest has dropped them durably."""
+        """Deletes segments that the index no longer points to, after durably removing them from the log's manifest."""
         await self._checkpointer.apart(self.index.clear_usage, numbers)
         try:
             await uncancellable(self._loop.run_in_executor(None, segment_files.remove, self.disk, numbers))
@@ -227,13 +231,13 @@ class Bookie:
             self.files.forget(numbers)  # last, so that no reader opens them again
 
     async def leave_loss_behind(self) -> None:
-        """Marks the log's loss as handled: every ledger that it may affect is in limbo, on disk."""
+        """Marks the log's loss as handled: every ledger that it may affect is in limbo on disk."""
         await self._checkpointer.run_now()
         await self._checkpointer.apart(self.index.set_limbo_due, False)
         self.has_lost = False
 
     async def checkpoint(self) -> None:
-        """Brings the index up to the log's present end. Raises IndexUnusable."""
+        """Brings the index up to the current end of the log. Raises IndexUnusable."""
         await self._checkpointer.run_for_space()
 
     async def fence(
@@ -272,7 +276,7 @@ class Bookie:
         return reply
 
     async def holdings(self, request: HoldingsRequest) -> HoldingsReply:
-        """Returns the extents of a ledger on this disk, without absent or damaged entries."""
+        """Returns the extents of a ledger on this disk, excluding absent or damaged entries."""
         if not 0 <= request.first_entry <= request.last_entry or request.ledger_id < 0:
             detail = f"entries {request.first_entry} to {request.last_entry} are not a range"
             return HoldingsReply(Status.BAD_REQUEST, detail=detail)
@@ -310,7 +314,7 @@ class Bookie:
         await self._checkpointer.run_when_due()
 
     async def watch_space(self, on_change: Callable[[SpaceGuard], None]) -> None:
-        """Keeps the bookie read-only while its disk is full, until cancelled; calls `on_change` at each change."""
+        """Keeps the bookie read-only while its disk is full, until cancelled; calls `on_change` on each change."""
 
         def changed() -> None:
             self._core.read_only = self.space.why_read_only
@@ -331,7 +335,7 @@ class Bookie:
 
     @property
     def log_busy_seconds(self) -> float:
-        """Seconds for which the log has been writing and syncing its present group: many if the disk hangs."""
+        """How long, in seconds, the log has been writing and syncing its current group; large if the disk hangs."""
         return self._log.busy_seconds
 
     # --- effects -----------------------------------------------------------------------------
@@ -369,7 +373,7 @@ class Bookie:
         self._checkpointer.log_grew(next_position, sum([item.size for item in written]))
 
     def _on_written(self, written: Sequence[Written]) -> None:
-        """Handles records that are written and not yet synced. Those without a ticket are not reported again."""
+        """Handles records that are written but not yet synced. Those without a ticket are not reported again."""
         for item in written:
             if item.ticket is None:
                 self._apply(item)
@@ -380,13 +384,13 @@ class Bookie:
     def _apply(self, item: Written) -> None:
         record, ticket = item.record, self.intake.release(item.ticket, item.size)
         self._note(record, item.position, item.size)
-        if item.ticket is not None:  # else it is only a note, which changes no state
+        if item.ticket is not None:  # otherwise it is only a note, which changes no state
             self._perform(self._core.on_disk(record, ticket))
         if record.last_add_confirmed is not None:
             self._lac_waiters.wake(record.ledger_id)
 
     def _note(self, record: BookieLogRecord, position: int, size: int) -> None:
-        """Applies a record to checkpoint state and index, both live and in replay."""
+        """Applies a record to checkpoint state and index, both live and during replay."""
         if record.ledger_id == NO_LEDGER:
             return
         self._checkpointer.changed(record.ledger_id, position)

@@ -1,6 +1,6 @@
-"""Checkpoints: they bring the index up to the log while appends and reads continue.
+"""Checkpoints bring the index up to the log while appends and reads continue.
 
-A checkpoint is due after a number of log bytes, of frames, or of seconds. It runs in its own thread, and writes the
+A checkpoint is due after a given number of log bytes, frames or seconds. It runs in its own thread, and writes the
 states as of the moment when it begins.
 """
 
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 
 
 CHANGE_BYTES = 4 * 1024 * 1024
-"""More than one space-freeing change ever adds to the index."""
+"""Upper bound on what a single space-freeing change adds to the index."""
 
 
 class Checkpointer:
@@ -58,7 +58,7 @@ class Checkpointer:
         """Whether the index could not be written, for another reason than a full disk."""
 
     def changed(self, ledger_id: int, position: int) -> None:
-        """Marks the ledger's state as changed by the record at this position, since the last checkpoint."""
+        """Marks the ledger's state as changed since the last checkpoint by the record at this position."""
         self._changed.add(ledger_id)
         self._applied_at = position
 
@@ -69,15 +69,16 @@ class Checkpointer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a record is applied that no sync has covered: a restart finds it after every checkpoint."""
+        """Whether a record has been applied that no sync has covered: after a restart, replay finds it after every
+        checkpoint."""
         return self._applied_at >= self._position
 
     def is_dirty(self, ledger_id: int) -> bool:
-        """Whether the index may not hold the ledger's present state."""
+        """Returns whether the index may lack the ledger's current state."""
         return ledger_id in self._changed or ledger_id in self._writing
 
     def log_grew(self, position: int, size: int) -> None:
-        """Records that the log is on disk up to `position`, `size` bytes more than before, and applied."""
+        """Records that the log is on disk and applied up to `position`, `size` bytes more than before."""
         assert position >= self._position
         self._position = position
         self._log_bytes += size
@@ -88,7 +89,7 @@ class Checkpointer:
             self._due.set()
 
     async def run_when_due(self) -> None:
-        """Checkpoints when due, until cancelled. An error ends it, and with it the bookie, except on a full disk."""
+        """Runs checkpoints when due, until cancelled. Any error except a full disk ends it, and with it the bookie."""
         while True:
             try:
                 async with asyncio.timeout(self._config.checkpoint_seconds_max):
@@ -98,7 +99,7 @@ class Checkpointer:
             await self.run_if_there_is_room()
 
     async def run_if_there_is_room(self) -> None:
-        """Brings the index up to the log, or postpones it if the disk is nearly full (rule B4)."""
+        """Brings the index up to the log, or postpones this if the disk is nearly full (rule B4)."""
         try:
             await self.run_now()
         except IndexUnusable as error:
@@ -117,7 +118,7 @@ class Checkpointer:
             await self.run_now()
 
     async def run_now(self) -> None:
-        """Brings the index up to the log's present end."""
+        """Brings the index up to the current end of the log."""
         async with self._one_at_a_time:
             self._due.clear()
             is_current = self._position == self._index.checkpoint_position
@@ -144,7 +145,7 @@ class Checkpointer:
     async def apart(self, change: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
         """Runs an idempotent change of the index between two checkpoints. Raises IndexUnusable.
 
-        The change frees space in the end, so it may use the reserve if the disk has no space (rule B4).
+        The change ultimately frees space, so it may use the reserve if the disk has no space (rule B4).
         """
         try:
             await self._apart(change, *args, **kwargs)

@@ -32,7 +32,7 @@ from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 class Write(NamedTuple):
     """Append this record to the log and report the ticket back when it is on disk.
 
-    With `deferred_sync`, also report when the record is written, if its sync is deferred. A record without a ticket is
+    With `deferred_sync`, also report when the record is written if its sync is deferred. A record without a ticket is
     reported once, when it is written, and causes no sync.
     """
 
@@ -55,7 +55,7 @@ Effect = Write | Answer
 class BookieCore:
     """State machine of fencing, admission and acknowledgement for every ledger of a bookie.
 
-    `state_of` returns the state of a ledger, a new blank one if the ledger is unknown.
+    `state_of` returns the state of a ledger, or a new blank one if the ledger is unknown.
     """
 
     def __init__(self, state_of: Callable[[int], LocalLedgerState]) -> None:
@@ -80,7 +80,7 @@ class BookieCore:
         return [Write(_record_of(frame, note), ticket, frame.deferred_sync)]
 
     def append_note(self, frame: Frame) -> list[Write]:
-        """Takes the note of a ledger that the bookie has, if it would admit the ledger's frames. Gives no answer."""
+        """Takes a note of a ledger that the bookie has, if it would admit the ledger's frames. Gives no answer."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         is_fenced = state.fence is not Fence.NONE
         if not (state.known or is_fenced) or (is_fenced and not frame.recovery):
@@ -116,11 +116,12 @@ class BookieCore:
                 ]
 
     def written(self, ticket: object) -> list[Effect]:
-        """Answers WRITTEN for a record with deferred sync that is in the log and not yet on disk."""
+        """Answers WRITTEN for a record with deferred sync that is in the log but not yet on disk."""
         return [Answer(ticket, Status.WRITTEN)]
 
     def on_disk(self, record: BookieLogRecord, ticket: object | None) -> list[Effect]:
-        """Applies and answers a durable record; called once for each, in log order. No ticket: answered before."""
+        """Applies a durable record and answers its request; called once per record, in log order. A ticket of None
+        means that the request was answered before."""
         answers: list[Effect] = [] if ticket is None else [Answer(ticket, Status.OK)]
         if record.ledger_id == NO_LEDGER:
             return answers
@@ -131,7 +132,7 @@ class BookieCore:
         return answers
 
     def refused(self, written: Iterable[tuple[object | None, BookieLogRecord]], detail: str) -> list[Effect]:
-        """Answers READ_ONLY for records that a full disk kept out of the log; withdraws a pending fence."""
+        """Answers READ_ONLY for records not logged because the disk is full; withdraws a pending fence."""
         answers: list[Effect] = []
         for ticket, record in written:
             if ticket is not None:
@@ -154,7 +155,8 @@ def _record_of(frame: Frame, note: bytes) -> BookieLogRecord:
 
 
 def _note_in(frame: Frame) -> bytes:
-    """The frame's note; none if a newer program made it. Raises BadRecord if the note belongs to another ledger."""
+    """Returns the frame's note, or b"" if a newer program made it. Raises BadRecord if the note belongs to another
+    ledger."""
     if not frame.note:
         return NO_NOTE
     try:
@@ -176,7 +178,7 @@ def _refused(state: LocalLedgerState, verifier: bytes, identity: bytes, ticket: 
 
 
 def is_of_another(state: LocalLedgerState, record: BookieLogRecord) -> bool:
-    """Whether the record belongs to another ledger of the same id (rule W8)."""
+    """Returns whether the record belongs to another ledger with the same id (rule W8)."""
     if record.kind is not RecordKind.STATE:
         return state.is_another(record.identity)
     theirs = LocalLedgerState.decode(record.ledger_id, record.content).identity
@@ -184,12 +186,12 @@ def is_of_another(state: LocalLedgerState, record: BookieLogRecord) -> bool:
 
 
 def state_record(state: LocalLedgerState) -> BookieLogRecord:
-    """Makes the record of a ledger's entire state, without its entries and notes."""
+    """Makes a record of a ledger's entire state, without its entries and notes."""
     return BookieLogRecord(RecordKind.STATE, state.ledger_id, content=state.encode())
 
 
 def remember(state: LocalLedgerState, record: BookieLogRecord) -> bool:
-    """Applies a durable record to its ledger's state, live and in replay; returns whether the LAC rose."""
+    """Applies a durable record to its ledger's state, live and during replay; returns whether the LAC rose."""
     if record.kind is RecordKind.STATE:
         state.absorb(LocalLedgerState.decode(record.ledger_id, record.content))
         return False

@@ -1,7 +1,7 @@
-"""Refuses requests for another ledger than the bookie holds under that id (rule W8).
+"""Refuses requests for a ledger other than the one that the bookie holds under that id (rule W8).
 
 No id is used twice, unless the metadata went back: an operator restored an older copy, which lacks the ledgers created
-since. Each ledger gets an identity at its creation, which distinguishes two ledgers of one id.
+since. Each ledger gets an identity at its creation, which distinguishes two ledgers with the same id.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from ..wire.messages import HoldingsRequest, LacRequest, ReadRequest
 log = logging.getLogger(__name__)
 
 LOG_INTERVAL_SECONDS_MIN = 10.0
-"""Minimum seconds between two such log lines."""
+"""Minimum seconds between two log lines about refusals."""
 
 
 class IdentityCheck:
-    """Refuses requests for another ledger of the id, and logs the refusals, rate-limited. Belongs to the event loop."""
+    """Refuses requests for another ledger with the same id, and logs the refusals, rate-limited. Belongs to the event
+    loop."""
 
     def __init__(self, state_of: Callable[[int], LocalLedgerState], clock: Callable[[], float]) -> None:
         self._state_of = state_of
@@ -29,13 +30,13 @@ class IdentityCheck:
         self._seldom = LogRateLimit(LOG_INTERVAL_SECONDS_MIN)
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
-        """Why the request is refused, if the ledger here has another identity; otherwise ""."""
+        """Explains why the request is refused, if the ledger here has another identity; otherwise returns ""."""
         if why := self._state_of(request.ledger_id).identity_mismatch(request.identity):
             self.log_refusal(why)
         return why
 
     def log_refusal(self, why: str) -> None:
-        """Logs a refusal, or counts it."""
+        """Logs a refusal, or only counts it."""
         if (suppressed := self._seldom.admit(self._clock())) is None:
             return
         more = f"; {suppressed} more requests were refused since the last such line" if suppressed else ""

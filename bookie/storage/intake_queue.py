@@ -1,4 +1,4 @@
-"""The log's intake queue: requests that the bookie has accepted and not yet reported durable, bounded in bytes."""
+"""The log's intake queue: requests that the bookie has accepted but not yet reported durable, bounded in bytes."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ OnAnswer = Callable[[Status, str], None]
 
 
 class Arrival(NamedTuple):
-    """How a frame arrived: when it was complete (the loop's clock), the seconds of its receipt, and its sender. `peer`
-    counts for limits; `address` includes the port."""
+    """How a frame arrived: when it was complete (by the loop's clock), how many seconds its receipt took, and its
+    sender. Limits count by `peer`; `address` includes the port."""
 
     at: float
     network_seconds: float = 0.0
@@ -37,7 +37,8 @@ NO_ARRIVAL = Arrival(0.0)
 class Ticket:
     """A request that waits for the disk: how to answer it, and how it arrived.
 
-    `is_ours`: the bookie itself stores a copy of other records. `is_deferred`: its sync waits for the sync of others.
+    `is_ours`: the bookie itself is storing a copy of other records. `is_deferred`: it waits for the sync of other
+    requests.
     """
 
     answer: OnAnswer
@@ -81,7 +82,8 @@ class Intake:
         *,
         deferred_sync: bool = False,
     ) -> None:
-        """Submits the record to the log, which reports the ticket back. None: no request waits for it."""
+        """Submits the record to the log, which reports the ticket back. A ticket of None means that no request waits
+        for it."""
         self._submitted += 1
         if ticket is not None:
             assert isinstance(ticket, Ticket)
@@ -91,7 +93,7 @@ class Intake:
             self._room.clear()
 
     def release(self, ticket: object | None, size_bytes: int) -> Ticket | None:
-        """Frees a record's bytes and returns its ticket; None if it was released before, or no request waits for it."""
+        """Frees a record's bytes and returns its ticket; None if it was already released or no request waits for it."""
         assert ticket is None or isinstance(ticket, Ticket)
         if ticket is not None and ticket.is_answered:
             return None
@@ -103,20 +105,21 @@ class Intake:
         return ticket
 
     def refused(self, records: Sequence[tuple[object | None, BookieLogRecord]]) -> None:
-        """Releases records that were kept out of the log."""
+        """Releases records that were not written to the log."""
         for ticket, record in records:
             self.release(ticket, record_bytes(record))
         self.reported(len(records))
 
     async def settled(self, failed: asyncio.Future[Any]) -> None:
-        """Waits until each record submitted so far was applied or refused, or the log failed: some seconds at most."""
+        """Waits until each record submitted before the call has been applied or refused, or the log has failed: at most
+        some seconds."""
         settled: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._settling.append((self._submitted, settled))
         self.reported(0)
         await asyncio.wait([settled, failed], return_when=asyncio.FIRST_COMPLETED)
 
     def reported(self, records: int) -> None:
-        """Counts records that were applied or refused."""
+        """Counts records that have been applied or refused."""
         self._reported += records
         while self._settling and self._settling[0][0] <= self._reported:
             _, settled = self._settling.popleft()

@@ -26,7 +26,7 @@ class LacWaiters:
     async def wait(
         self, ledger_id: int, beyond: int, seconds: float, hurried: asyncio.Future[None] | None = None
     ) -> None:
-        """Waits for a last-add-confirmed past `beyond`, until the time is up, or until long polls end.
+        """Waits until the last-add-confirmed exceeds `beyond`, the time is up, or long polls end.
 
         Ends early when `hurried` is done. Leaves `hurried` done in any case.
         """
@@ -46,7 +46,7 @@ class LacWaiters:
                 del self._lines[ledger_id]
 
     def wake(self, ledger_id: int) -> None:
-        """Wakes the long polls that the ledger's last-add-confirmed answers."""
+        """Wakes the long polls that the ledger's current last-add-confirmed answers."""
         line = self._lines.get(ledger_id)
         if line is not None and (lac := self._lac_of(ledger_id)) is not None:
             line.wake(lac.last_entry)
@@ -59,7 +59,8 @@ class LacWaiters:
 
 
 class _Line:
-    """Long polls of one ledger, by the entry that they know, so that a later entry wakes only those that it answers."""
+    """Long polls of one ledger, ordered by the entry that each client already has, so that a later entry wakes only the
+    polls that it answers."""
 
     def __init__(self) -> None:
         self.beyond: list[int] = []

@@ -1,4 +1,4 @@
-"""Reads pages of a ledger, on threads beside the event loop."""
+"""Reads pages of a ledger, on threads outside the event loop."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .stored_frames import SegmentFiles, UnreadableFrame, read_frame
 log = logging.getLogger(__name__)
 
 PAGE_BYTES_MAX = ENTRY_BYTES_MAX
-"""Maximum bytes of one page, with all its columns, whatever the request asks for; a larger entry gets its own page. So
-a page always fits into a message."""
+"""Maximum bytes of one page, including all its columns, whatever the request asks for, so a page always fits into a
+message. An entry larger than the rest of a page gets a page of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def read_page(
     *,
     whole_frames: bool = False,
 ) -> EntryPage:
-    """Reads entries of [first_entry, last_entry] from `places`, ordered, all that may hold them (`Index.page`).
+    """Reads entries in [first_entry, last_entry] from `places`: all frames that may hold them, in order (`Index.page`).
 
     Returns about `bytes_max`, but at least all frames of the first entry. With `whole_frames`, ends with the last frame
     that fits.
@@ -88,7 +88,7 @@ def read_page(
 
 
 LOOKS_MAX = 16
-"""Maximum look-ups of a damaged page while compaction keeps moving frames."""
+"""Maximum look-ups for a damaged page while compaction keeps moving frames."""
 
 WHOLE_MAX = 100_000
 """Maximum number of ledgers remembered as having all their frames in the index."""
@@ -104,10 +104,10 @@ class PageReader:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="bookie-read", initializer=thread_of())
 
     async def read(self, request: ReadRequest) -> EntryPage:
-        """Reads a page; looks it up again if compaction may have moved a damaged frame meanwhile."""
+        """Reads a page; looks it up again if compaction may have moved a damaged frame in the meantime."""
         before, now = None, await self._read_once(request)
         looks = 1
-        # A second look-up may find another frame damaged because it was moved just now: repeat until two agree.
+        # A second look-up may find another frame damaged because it has just been moved: repeat until two agree.
         while now[1].damaged and now != before and looks < LOOKS_MAX:
             before, now = now, await self._read_once(request)
             looks += 1
@@ -119,7 +119,7 @@ class PageReader:
     async def holdings(
         self, request: HoldingsRequest, state: LocalLedgerState
     ) -> tuple[tuple[Holding, ...], int]:
-        """Returns the ledger's extents by the index, and the entry up to which they are complete."""
+        """Returns the ledger's extents according to the index, and the entry through which they are complete."""
         asked = request.ledger_id, request.first_entry, request.last_entry
         recent = self._index.recent_holding(*asked)
 
@@ -129,7 +129,7 @@ class PageReader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:
-        """Whether the page's missing entries may be denied: checks, once per process, that no frames are lost."""
+        """Returns whether the page's missing entries may be denied: checks once per process that no frames are lost."""
         has_all = len(page.columns) == page.covered_through - first_entry + 1
         if has_all or ledger_id in self._whole:
             return True
@@ -160,7 +160,7 @@ class PageReader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, read)
 
     def close(self) -> None:
-        """Waits for reads under way, and closes files."""
+        """Waits for reads in progress, and closes files."""
         self._threads.shutdown()
         self._files.close()
 
@@ -170,7 +170,7 @@ def _unsure(first_entry: int, page: EntryPage) -> EntryPage:
 
 
 def _overhead_of(state: LocalLedgerState) -> Overhead:
-    """Record overhead of a ledger. Digests of entries are as wide as the last-add-confirmed's."""
+    """Returns the ledger's record overhead. Digests of entries are as wide as that of the last-add-confirmed."""
     digest_bytes = len(state.last_add_confirmed.digest) if state.last_add_confirmed else 0
     frame_bytes = RECORD_HEADER.size + digest_bytes + len(state.verifier or b"")
     return Overhead(frame_bytes, ID_BYTES + LENGTH_BYTES + digest_bytes)

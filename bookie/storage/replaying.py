@@ -1,4 +1,4 @@
-"""Applies log records to states and index: at a start those after the checkpoint, for an index rebuild all."""
+"""Applies log records to states and index: those after the checkpoint at startup, all of them for an index rebuild."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Note = Callable[[BookieLogRecord, int, int], None]
 class LogReplayResult:
     """Result of replaying the log after the checkpoint.
 
-    `log_end`: the end of the log. `has_lost`: the log has LOST records. `next_segment`: the first to write to.
-    `served_through`: everything before this position is applied.
+    `log_end`: the end of the log. `has_lost`: the log has LOST records. `next_segment`: the first segment to write to.
+    `served_through`: everything before this position has been applied.
     """
 
     records: int = 0
@@ -60,8 +60,8 @@ def replay_log(
 def apply(record: BookieLogRecord, index: Index, state_of: StateOf, forget: Callable[[int], None]) -> None:
     """Applies a record, in log order, to the state of its ledger.
 
-    A record with another identity than its predecessors means that the bookie had forgotten the former ledger, because
-    no bookie takes two ledgers of one id (rule W8).
+    A record whose identity differs from that of its predecessors means that the bookie had forgotten the former ledger,
+    because no bookie takes two ledgers with one id (rule W8).
     """
     if record.ledger_id == NO_LEDGER:
         return

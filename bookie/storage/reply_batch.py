@@ -1,4 +1,4 @@
-"""Batches callbacks of answers, so that simultaneous answers are sent together."""
+"""Batches answer callbacks, so that simultaneous answers are sent together."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ReplyBatch:
         self._callbacks: list[Callback] = []
 
     def call_soon(self, callback: Callback) -> None:
-        """Calls `callback` at the end of the `with` block, or of this loop iteration if outside of one."""
+        """Calls `callback` at the end of the `with` block, or outside of one, at the end of this loop iteration."""
         if self._are_together:
             self._callbacks.append(callback)
         else:
@@ -41,6 +41,6 @@ class ReplyBatch:
 
 
 def set_once(answered: asyncio.Future[tuple[Status, str]], status: Status, detail: str) -> None:
-    """Sets the answer, unless it is set already or the waiter was cancelled."""
+    """Sets the answer, unless it is already set or the waiter was cancelled."""
     if not answered.done():
         answered.set_result((status, detail))

@@ -19,13 +19,13 @@ OPEN_SEGMENTS_MAX = 64
 """Maximum number of segment files kept open for reading."""
 
 DOUBTED_MAX = 100_000
-"""Maximum number of remembered unreadable frames; for further ones, the index is trusted."""
+"""Maximum number of frames remembered as unreadable; beyond it, the index is trusted."""
 
 
 class SegmentFiles:
     """Cache of open segment files; closes the least recently used first. Thread-safe.
 
-    `doubted`: positions of frames that the last read could not read.
+    `doubted`: positions of frames whose last read failed.
     """
 
     def __init__(self, disk: Disk) -> None:
@@ -63,14 +63,14 @@ GIVE_BACK = "; nothing is lost: give the file back to the bookie's user (`chown`
 
 
 class UnreadableFrame(NamedTuple):
-    """Why a frame cannot be read. `is_damaged`: the disk returned other content than the index expects."""
+    """Why a frame cannot be read. `is_damaged`: the disk returned content other than what the index expects."""
 
     why: str
     is_damaged: bool = True
 
 
 def why_unread(segment: int, error: OSError) -> str:
-    """Explains why the system did not return a segment's content, and what to do if the content is intact."""
+    """Explains why the operating system did not return a segment's content, and what to do if the content is intact."""
     problem = f"{segment_files.name_of(segment)}: {error.strerror or error}"
     return problem + GIVE_BACK if isinstance(error, PermissionError) else problem
 
@@ -78,7 +78,8 @@ def why_unread(segment: int, error: OSError) -> str:
 def read_frame(
     files: SegmentFiles, ledger_id: int, place: FrameLocation, identity: bytes | None = None
 ) -> Columns | UnreadableFrame:
-    """Reads the frame at this place, or explains why it cannot; with an identity, only that very ledger's frame."""
+    """Reads the frame at this place, or explains why it cannot be read; given an identity, reads only a frame of the
+    ledger with that identity."""
     segment, offset = place_of(place.position)
     name = segment_files.name_of(segment)
     try:

@@ -1,6 +1,7 @@
-"""A Bookie with OpenTelemetry spans of frames until answered, of the sync that they waited for, of pages and of fences.
+"""A Bookie with OpenTelemetry spans: of frames until they are answered, of the syncs they waited for, of pages and of
+fences.
 
-Imported only if the bookie traces. A span costs some 20 µs, once for a frame or a page.
+Imported only if tracing is on. A span costs some 20 µs, once per frame or page.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class TracedBookie(Bookie):
         return _Traced(self._tracer.start_span("bookie.append", context, SpanKind.SERVER, about), answer)
 
     def _from_log_thread(self, callback: Callable[..., None]) -> Callable[..., None]:
-        """Makes spans of syncs on the log's thread, because the next sync may come before the loop gets the report."""
+        """Makes sync spans on the log thread, because the next sync may begin before the loop gets the report."""
         report = super()._from_log_thread(callback)
         if callback != self._on_durable:
             return report
@@ -82,7 +83,7 @@ class TracedBookie(Bookie):
         return report_durable
 
     def _record_sync_span(self, parent: Span, records: int) -> None:
-        """Adds the span of the sync; called on the log's thread, right after the sync."""
+        """Adds the span of the sync; called on the log thread, right after the sync."""
         if parent.is_recording():
             began, ended = self._syncs.last_ns
             context, about = set_span_in_context(parent), {RECORDS: records}

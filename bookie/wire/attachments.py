@@ -25,7 +25,8 @@ _BEGINNING = struct.Struct("<II")
 _CHECKSUM_BYTES, _BEGINNING_BYTES = _CHECKSUM.size, _BEGINNING.size
 
 JOINED_BYTES_MAX = 4 * 1024
-"""Columns with a payload of at most this size are copied next to each other, which costs less than passing on each."""
+"""Columns with a payload of at most this size are joined into one buffer, which costs less than passing each on
+separately."""
 
 _SEED = crc32c(b"bookledger message 1")
 """Distinguishes this layout from others; change it with the layout."""
@@ -65,7 +66,7 @@ def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
 
 
 def unsealed_alone(data: bytes | bytearray) -> bytes | bytearray:
-    """The header of a message without attachments. Raises BadMessage."""
+    """Returns the header of a message without attachments. Raises BadMessage."""
     if (left := len(data) - _header_end(data)) > 0:
         raise BadMessage(f"{left} bytes are left over after a message")
     return data[_BEGINNING_BYTES:]
@@ -98,7 +99,7 @@ class Unsealed:
         self._body, self._at = view, end
 
     def columns(self, entries: int, digests_bytes: int, payload_bytes: int) -> Columns:
-        """Takes the next columns. Raises BadMessage if they do not fit together, or the message is too short."""
+        """Takes the next columns. Raises BadMessage if they are inconsistent or the message is too short."""
         body, ids = self._body, self._at
         lengths = ids + ID_BYTES * entries
         digests = lengths + LENGTH_BYTES * entries

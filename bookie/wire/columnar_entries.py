@@ -1,4 +1,5 @@
-"""Columnar batches of entries: ids, lengths, digests and one payload, their form from client to disk and back.
+"""Columnar batches of entries: ids, lengths, digests and one payload. Entries keep this form from client to disk and
+back.
 
     entry_ids  i64 little-endian each, strictly ascending
     lengths    u32 little-endian each
@@ -26,13 +27,13 @@ ID_BYTES = 8
 LENGTH_BYTES = 4
 
 ENTRY_BYTES_MAX = 4 * 1024 * 1024
-"""Largest entry; the client refuses a larger one before it sends anything."""
+"""Maximum size of an entry; the client refuses a larger one before it sends anything."""
 
 FRAME_BYTES_MAX = 1024 * 1024
-"""A frame takes no further entry if its columns would exceed this; a single larger entry is a frame alone."""
+"""A frame takes no more entries if its columns would exceed this size; a larger entry gets a frame of its own."""
 
 FRAME_ENTRIES_MAX = 16 * 1024
-"""Most entries of one frame; also limits how many ids a frame can span in a striped ledger."""
+"""Maximum number of entries per frame; also limits how many ids a frame can span in a striped ledger."""
 
 
 Payload = bytes | memoryview
@@ -40,7 +41,7 @@ Payload = bytes | memoryview
 
 
 class BadColumns(ValueError):
-    """Columns that do not fit together; none of them can be used."""
+    """The columns are inconsistent; none of them can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ class Columns:
         return len(self.digests) // len(self) if len(self) else 0
 
     def check(self) -> None:
-        """Raises BadColumns unless the four columns agree (done once, when bytes come from outside)."""
-        if len(self.entry_ids) == ID_BYTES and len(self.lengths) == LENGTH_BYTES:  # an entry alone
+        """Raises BadColumns unless the four columns are consistent (done once, when bytes come from outside)."""
+        if len(self.entry_ids) == ID_BYTES and len(self.lengths) == LENGTH_BYTES:  # a single entry
             (first,), (size,) = _ID.unpack(self.entry_ids), _LENGTH.unpack(self.lengths)
             if first >= 0 and size == len(self.payload):
                 return
@@ -104,13 +105,14 @@ class Columns:
             raise BadColumns("entry ids are not strictly ascending from 0 or more")
 
     def _lengths_sum(self, count: int) -> int:
-        """The sum of all lengths; computed at C speed in the usual case of entries of one length."""
+        """Returns the sum of all lengths; computed at C speed in the usual case of entries of equal length."""
         if count and self.lengths == self.lengths[:LENGTH_BYTES] * count:
             return count * self.sizes[0]
         return sum(self.sizes)
 
     def _are_ascending(self, count: int) -> bool:
-        """Whether ids rise strictly from 0 or more; checked at C speed in the usual case of a run without gaps."""
+        """Returns whether the ids are at least 0 and strictly ascending; checked at C speed in the usual case of a run
+        without gaps."""
         first, last = self.first_entry, self.last_entry
         if first < 0 or count == 1:
             return first >= 0
@@ -119,7 +121,7 @@ class Columns:
         return all(a < b for a, b in pairwise(self.ids))
 
     def cut(self, start: int, stop: int) -> Columns:
-        """The entries at indexes start…stop−1."""
+        """Returns the entries at indexes start…stop−1."""
         if start == 0 and stop == len(self):
             return self
         sizes, width = self.sizes, self.digest_width
@@ -133,13 +135,14 @@ class Columns:
         )
 
     def between(self, first_entry: int, last_entry: int) -> Columns:
-        """The entries with first_entry ≤ id ≤ last_entry."""
+        """Returns the entries with first_entry ≤ id ≤ last_entry."""
         ids = self.ids
         start = bisect_left(ids, first_entry)
         return self.cut(start, bisect_left(ids, last_entry + 1, start))
 
     def run_from(self, first_entry: int) -> Columns:
-        """The entries from `first_entry` on, up to the first gap; none if the batch does not begin with it."""
+        """Returns the entries from `first_entry` up to the first gap; none if the batch does not begin with
+        `first_entry`."""
         if not len(self) or self.first_entry != first_entry:
             return NO_ENTRIES
         if self.last_entry - first_entry == len(self) - 1:
@@ -147,18 +150,18 @@ class Columns:
         return self.cut(0, next(n for n, entry_id in enumerate(self.ids) if entry_id != first_entry + n))
 
     def start_of(self, bytes_max: int) -> Columns:
-        """The first entries that together take at most `bytes_max`; at least one, if there is any."""
+        """Returns the first entries that take at most `bytes_max` in total; at least one, if there are any."""
         fixed = ID_BYTES + LENGTH_BYTES + self.digest_width
         ends = [end + fixed * count for count, end in enumerate(accumulate(self.sizes), 1)]
         return self.cut(0, max(bisect_right(ends, bytes_max), min(1, len(self))))
 
     def where(self, wanted: Callable[[int], bool]) -> Columns:
-        """The entries whose id is wanted (work per entry: only for the client of a striped ledger)."""
+        """Returns the entries whose id is wanted (work per entry: only for the client of a striped ledger)."""
         chosen = [index for index, entry_id in enumerate(self.ids) if wanted(entry_id)]
         return self if len(chosen) == len(self) else self.pick(chosen)
 
     def pick(self, indexes: Sequence[int]) -> Columns:
-        """The entries at these indexes, in the order given."""
+        """Returns the entries at these indexes, in the given order."""
         ids, sizes, width = self.ids, self.sizes, self.digest_width
         ends = list(accumulate(sizes))
         payload = memoryview(self.payload)
@@ -170,7 +173,7 @@ class Columns:
         )
 
     def rows(self) -> Iterator[tuple[int, memoryview, memoryview]]:
-        """(entry id, payload, digest) for each entry, without copying a payload."""
+        """Yields (entry id, payload, digest) for each entry, without copying a payload."""
         payload, digests, width = memoryview(self.payload), memoryview(self.digests), self.digest_width
         begin = 0
         for index, (entry_id, end) in enumerate(zip(self.ids, accumulate(self.sizes), strict=True)):
@@ -185,7 +188,8 @@ NO_ENTRIES = Columns(b"", b"", b"", b"")
 
 
 def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, head: bytes = b"") -> Columns:
-    """Consecutive entries from `first_entry` on; `digests` holds theirs in order. Each entry begins with `head`."""
+    """Makes consecutive entries from `first_entry` on; `digests` holds their digests in order. Each entry begins with
+    `head`."""
     if len(payloads) == 1 and not head:
         payload = payloads[0]
         return Columns(_ID.pack(first_entry), _LENGTH.pack(len(payload)), digests, payload)
@@ -198,22 +202,22 @@ def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, hea
 
 
 def consecutive(first_entry: int, count: int) -> bytes:
-    """A column of ids without a gap. `struct` takes a quarter of the time that `array` takes for a range."""
+    """Returns a column of consecutive ids. `struct` takes a quarter of the time that `array` takes for a range."""
     return struct.pack(f"<{count}q", *range(first_entry, first_entry + count))
 
 
 def _lengths(payloads: Sequence[bytes], head_bytes: int) -> list[int]:
-    """Returns a list because `array` takes an iterator four times as slowly."""
+    """Returns the entries' lengths; as a list, because `array` takes an iterator four times as slowly."""
     return [head_bytes + len(payload) for payload in payloads] if head_bytes else list(map(len, payloads))
 
 
 def _joined(payloads: Sequence[bytes], head: bytes) -> bytes:
-    """Joins in one copy: putting a head before each payload would cost another copy."""
+    """Joins in a single copy: first putting a head before each payload would cost another copy."""
     return head.join((b"", *payloads)) if head else b"".join(payloads)
 
 
 def join(parts: Sequence[Columns]) -> Columns:
-    """The entries of `parts`, one part after the other."""
+    """Returns the entries of `parts`, one part after the other."""
     if len(parts) == 1:
         return parts[0]
     return Columns(
@@ -225,7 +229,7 @@ def join(parts: Sequence[Columns]) -> Columns:
 
 
 def merge(parts: Iterable[Columns]) -> Columns:
-    """All entries of `parts` by ascending id, each once, in whatever order and overlap they come."""
+    """Returns all entries of `parts` by ascending id, each once; the parts may overlap and be in any order."""
     found = sorted((part for part in parts if len(part)), key=lambda part: part.first_entry)
     if not found:
         return NO_ENTRIES

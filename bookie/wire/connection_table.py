@@ -10,12 +10,12 @@ from ..addresses import peer_of
 from .trust.identity import Identity, Peer
 
 STRANGER_SECONDS_MIN = 1.0
-"""Least time that an unidentified connection has to identify itself, however many newcomers wait."""
+"""Minimum time that an unidentified connection has to identify itself, however many newcomers wait."""
 
 
 @dataclass(eq=False, slots=True)
 class ClientConnection:
-    """One connection. `cut` ends it; `is_idle`: whether no request is in progress. `identity`: by certificate."""
+    """One connection. `cut` ends it; `is_idle`: whether no request is in progress. `identity`: from the certificate."""
 
     peer: str
     came_at: float
@@ -30,16 +30,16 @@ class ClientConnection:
 
 
 def part_of(whole: int, peer_share: float, least: int = 1) -> int:
-    """One address's share of a total limit."""
+    """Returns one address's share of a total limit."""
     return max(least, int(whole * peer_share))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Limits of a port: on all connections, unidentified ones, and those that speak gRPC.
+    """Limits of a port: on all connections, on unidentified ones, and on those that speak gRPC.
 
     `own_idle_go`: an address at its own limit loses its oldest idle connection, and the new one is admitted. `busy_go`:
-    if no connection is idle, the address with the most connections loses a busy one to a newcomer of another address.
+    if no connection is idle, the address with the most connections loses a busy one to a newcomer from another address.
     """
 
     connections_max: int
@@ -55,7 +55,8 @@ class Places:
     def shared(
         cls, peer_share: float, *, connections_max: int, strangers_max: int, tools_max: int = 0, **ends: bool
     ) -> Places:
-        """Makes limits of which one address may have `peer_share` each. `ends`: which connections make way."""
+        """Makes limits of which one address may use at most `peer_share` each. `ends`: which connections are evicted
+        for newcomers."""
         return cls(
             connections_max=connections_max,
             connections_a_peer_max=part_of(connections_max, peer_share),
@@ -68,7 +69,7 @@ class Places:
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """Peer address by which a connection is counted; "" if unknown."""
+    """Returns the peer address by which a connection is counted; "" if unknown."""
     name = transport.get_extra_info("peername")
     return peer_of(str(name[0])) if name else ""
 
@@ -115,7 +116,7 @@ class ConnectionTable:
         self._strangers.pop(visitor, None)
 
     def is_tool(self, visitor: ClientConnection) -> bool:
-        """Marks a connection as speaking gRPC; False if there are too many of those."""
+        """Marks a connection as speaking gRPC; returns False if there are too many of those."""
         mine = sum(one.peer == visitor.peer for one in self._tools)
         if len(self._tools) >= self._places.tools_max or mine >= self._places.tools_a_peer_max:
             self.tools_refused += 1
@@ -152,7 +153,7 @@ class ConnectionTable:
         )
 
     def _make_way(self, mine: int) -> bool:
-        """Evicts a connection of the peer with the most, if that peer has more than the newcomer will."""
+        """Evicts a connection of the peer with the most connections, if that is more than the newcomer will have."""
         largest = max(self._all.values(), key=len)
         if len(largest) <= mine + 1:
             return False
@@ -170,7 +171,8 @@ class ConnectionTable:
         return idle is not None
 
     def _make_strangers_way(self, newcomer: ClientConnection) -> None:
-        """Evicts the oldest unidentified connection past the limit, if it has had the time to identify itself."""
+        """Evicts the oldest unidentified connection in excess of the limit, if it has had enough time to identify
+        itself."""
         of_peer = [one for one in self._strangers if one.peer == newcomer.peer]
         if len(of_peer) >= self._places.strangers_a_peer_max:
             oldest = of_peer[0]

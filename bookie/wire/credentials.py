@@ -1,16 +1,16 @@
 """Proofs that a client knows a ledger's password, by Ed25519 signatures, and their verification.
 
 A ledger with a password has an Ed25519 key pair that is derived from the password and the ledger's id
-(`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and metadata know the public one,
+(`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and metadata have the public key,
 the ledger's *verifier*. A proof is a signature over
 
     purpose | ledger id | nonce of the append stream | incarnation of the bookie
 
-so it cannot be replayed for another ledger or at another bookie; nor can a proof for appending on another stream. A
-fence has no nonce because a repeated fence changes nothing. A read has none because a listener who can see a proof can
-also see the data that is read with it, and TLS shows neither.
+so it cannot be replayed for another ledger or at another bookie, and a proof for appending cannot be replayed on
+another stream either. A fence has no nonce because a repeated fence changes nothing. A read has none because an
+eavesdropper who can see a proof can also see the data that is read with it, and TLS shows neither.
 
-A bookie that re-replicates reads with a key of its own (`BookieKey`). Its registration has the public half, and only
+A bookie that re-replicates reads with a key of its own (`BookieKey`). Its registration has the public key, and only
 bookies may write registrations.
 """
 
@@ -28,7 +28,7 @@ NONCE_BYTES = 16
 """Size of the nonce that a bookie sends with the server hello of each connection."""
 
 PROOFS_KEPT_MAX = 16_384
-"""Limit on the ledgers of one stream whose verified proof is cached; past it all are verified again."""
+"""Maximum number of ledgers per stream whose verified proof is cached; beyond it, all proofs are verified again."""
 
 _LEDGER = struct.Struct("<q")
 
@@ -42,14 +42,14 @@ class Purpose(Enum):
 
 
 def statement(purpose: Purpose, ledger_id: int, incarnation: str, nonce: bytes = b"") -> bytes:
-    """The bytes that a proof signs."""
+    """Returns the bytes that a proof signs."""
     return b"".join(
         (purpose.value, _LEDGER.pack(ledger_id), nonce.ljust(NONCE_BYTES, b"\0"), incarnation.encode())
     )
 
 
 def is_proven(credential: Credential, signed: bytes) -> bool:
-    """Whether the proof fits its verifier; a blank credential claims nothing and holds."""
+    """Returns whether the proof matches its verifier; a blank credential claims nothing and is valid."""
     if credential == NO_CREDENTIAL:
         return True
     if len(credential.verifier) != VERIFIER_BYTES or len(credential.proof) != PROOF_BYTES:
@@ -62,23 +62,24 @@ def is_proven(credential: Credential, signed: bytes) -> bool:
 
 
 class BookieKey:
-    """Key pair of one run of a bookie, to prove to others that it is a bookie."""
+    """Key pair of one run of a bookie, to prove to other bookies that it is a bookie."""
 
     def __init__(self) -> None:
         self._private = Ed25519PrivateKey.generate()
 
     @property
     def verifier(self) -> bytes:
-        """Public key for its registration."""
+        """Public key for the bookie's registration."""
         return self._private.public_key().public_bytes_raw()
 
     def credential(self, ledger_id: int, incarnation: str) -> Credential:
-        """Proof for reading a ledger at the bookie of this incarnation."""
+        """Makes a proof for reading a ledger at the bookie with this incarnation."""
         return Credential(self.verifier, self._private.sign(statement(Purpose.READ, ledger_id, incarnation)))
 
 
 class StreamProofs:
-    """Verifies the proofs for one purpose on one connection, and caches them: each request brings the same one."""
+    """Verifies the proofs for one purpose on one connection, and caches them, because every request brings the same
+    proof."""
 
     def __init__(self, incarnation: str, nonce: bytes, purpose: Purpose = Purpose.APPEND) -> None:
         self._incarnation = incarnation
@@ -87,11 +88,11 @@ class StreamProofs:
         self._checked: dict[int, Credential] = {}
 
     def knows(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether exactly this credential was verified before."""
+        """Returns whether exactly this credential was verified before."""
         return self._checked.get(ledger_id) == credential
 
     def hold(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether the credential is proven for this purpose, ledger, bookie and stream."""
+        """Returns whether the credential is proven for this purpose, ledger, bookie and stream."""
         if credential == NO_CREDENTIAL or self.knows(ledger_id, credential):
             return True
         signed = statement(self._purpose, ledger_id, self._incarnation, self._nonce)

@@ -12,7 +12,7 @@ class PeersFailed(BookieError):
 
     Nothing was lost or decided: the caller may repeat the call, and must do so if the ledger is still to be repaired.
     `entry_id` is the first entry that no replica could provide, None if no entry failed; `answers` holds the answer of
-    each other replica for it.
+    each of the other replicas for that entry.
     """
 
     def __init__(

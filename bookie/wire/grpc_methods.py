@@ -14,10 +14,11 @@ REFLECTION = f"/{REFLECTION_SERVICE}/ServerReflectionInfo"
 """Standard gRPC services: health checks and reflection."""
 
 MESSAGE_BYTES_MAX = 8 * 1024 * 1024
-"""Size limit of a message in either direction: the largest entry, or a full frame and one entry more, with room."""
+"""Maximum size of a message in either direction: the largest entry, or a full frame plus one entry, with room to spare.
+"""
 
 KEEPALIVE_MS = 10_000
-"""An idle connection is probed this often; the server allows the same rate as the client uses."""
+"""An idle connection is probed at this interval; the server allows the same rate as the client uses."""
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
@@ -29,9 +30,9 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     # A bookie that restarts is back within a second: reconnect sooner than gRPC would.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # Each client object has connections of its own: closing one never disturbs another.
+    # Each client object has its own connections: closing one client never disturbs another.
     ("grpc.use_local_subchannel_pool", 1),
-    # http_proxy in the environment is for the outside world.
+    # http_proxy in the environment is not meant for connections within the cluster.
     ("grpc.enable_http_proxy", 0),
 )
 
@@ -41,7 +42,7 @@ REQUEST_BYTES_MAX = 64 * 1024
 METADATA_BYTES_MAX = 8 * 1024
 GREETING_MS_MAX = 5_000
 IDLE_MS_MAX = 600_000
-"""Limits for gRPC clients: few, short calls. Idle connections are closed."""
+"""Limits for gRPC clients, which make few and short calls. Idle connections are closed."""
 
 SERVER_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", REQUEST_BYTES_MAX),

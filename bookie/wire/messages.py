@@ -1,4 +1,4 @@
-"""Messages between clients and bookies, as frozen values. Only the codec knows their bytes."""
+"""Messages between clients and bookies, as frozen values. Only the codec deals with their bytes."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ VERIFIER_BYTES = 32
 PROOF_BYTES = 64
 
 NO_IDENTITY = b""
-"""Used if no identity is named; a ledger's record has one of `IDENTITY_BYTES` (rule W8)."""
+"""Used where no identity is named; a ledger's record has an identity of `IDENTITY_BYTES` (rule W8)."""
 
 
 NO_NOTE = b""
-"""Used if a frame brings no note of its fragment (`FragmentNote`, encoded)."""
+"""Used if a frame brings no note of its fragment (a `FragmentNote`, encoded)."""
 
 
 class Credential(NamedTuple):
-    """Proves that the sender knows a ledger's password, without revealing it; blank if there is none.
+    """Proves that the sender knows a ledger's password, without revealing it; blank if there is no password.
 
     `verifier` is the ledger's public key. `proof` is a signature, made with the private key, over the requested action
     and the bookie's incarnation (`ledger_keys`). A bookie remembers a ledger's first verifier and refuses any other.
@@ -42,7 +42,7 @@ NO_CREDENTIAL = Credential()
 
 
 class Status(StrEnum):
-    """A bookie's answer. Refusals are answers; a gRPC error only means that the call did not happen."""
+    """A bookie's answer. Refusals are answers; a gRPC error only means that the call did not take place."""
 
     OK = "ok"
     WRITTEN = "written"  # with deferred sync: in the log, and on disk after a later sync
@@ -60,7 +60,7 @@ class Status(StrEnum):
 
 
 class LacStatement(NamedTuple):
-    """ "Everything through `last_entry` is confirmed", with the payload bytes so far and a digest over both."""
+    """ "Everything through `last_entry` is confirmed", with the payload bytes up to there and a digest over both."""
 
     last_entry: int
     length_bytes: int
@@ -68,14 +68,15 @@ class LacStatement(NamedTuple):
 
 
 NO_TRACE = b""
-"""Used if a message belongs to no trace; `trace_context` encodes the others."""
+"""Used if a message belongs to no trace; any other value is encoded by `trace_context`."""
 
 
 class Frame(NamedTuple):
     """Entries of one ledger for one bookie, with the writer's last-add-confirmed at the time of sending.
 
-    Without columns it only carries the last-add-confirmed (an explicit LAC), or a `note`. With `deferred_sync` the
-    bookie may answer WRITTEN; it answers the next frame without that when everything before it is on disk.
+    Without columns, the frame carries only the last-add-confirmed (an explicit LAC), or a `note`. With `deferred_sync`
+    the bookie may answer WRITTEN; it answers the next frame without `deferred_sync` when everything before that frame
+    is on disk, too.
     """
 
     ledger_id: int
@@ -90,7 +91,8 @@ class Frame(NamedTuple):
 
 
 class AppendRequest(NamedTuple):
-    """Frames for the bookie of this incarnation; `first_sequence` numbers frames[0], the rest follow by one.
+    """Frames for the bookie with this incarnation; `first_sequence` is the number of frames[0], and the others are
+    numbered consecutively.
 
     `note_frames`: frames with only a note. The bookie does not answer them, and they may be lost.
     """
@@ -107,7 +109,7 @@ class AppendRequest(NamedTuple):
 
 
 class Ack(NamedTuple):
-    """The answer to the frame of this sequence number; OK means that it is on disk (rule B1)."""
+    """The answer to the frame with this sequence number; OK means that the frame is on disk (rule B1)."""
 
     sequence: int
     status: Status
@@ -137,11 +139,11 @@ class EntryRange:
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """Asks for a page of entries from first_entry on, not past last_entry, about `bytes_max` of payload.
+    """Asks for a page of entries from first_entry through last_entry at most, with about `bytes_max` of payload.
 
     With `fence` the bookie refuses the ledger's writer from then on, and answers only after the fence is on disk (rules
-    R1, R3). With `whole_frames` the page ends at the end of a frame of the log, before `bytes_max` unless it is one
-    frame alone, so that the bookie sends the bytes as they lie in the log.
+    R1, R3). With `whole_frames` the page ends at the end of a frame of the log, before `bytes_max` unless the page is a
+    single frame, so that the bookie sends the bytes as they are stored in the log.
     """
 
     incarnation: str
@@ -159,8 +161,8 @@ class ReadRequest:
 @dataclass(frozen=True, slots=True)
 class ReadReply:
     """A page of entries. An id through `covered_through` that is neither in `columns` nor in a `damaged` range is not
-    on this bookie; the page says nothing about later ids. `detail`: with OK, why the first `damaged` one was not read.
-    """
+    on this bookie; the page says nothing about later ids. `detail`: with OK, why the first `damaged` entry was not
+    read."""
 
     status: Status
     columns: Columns = NO_ENTRIES
@@ -180,7 +182,7 @@ class ScanRequest:
     """Asks for the entries first_entry … last_entry in pages of whole frames, each answered as a read.
 
     The bookie sends the next page when the untaken bytes leave room for `page_bytes` in `window_bytes`, or when the
-    client has taken everything. A page that `ends` the scan is the last one. Never fences.
+    client has taken everything. A page for which `ends` is true is the last one. Never fences.
     """
 
     incarnation: str
@@ -193,19 +195,19 @@ class ScanRequest:
     identity: bytes = NO_IDENTITY
 
     def page_from(self, first_entry: int) -> ReadRequest:
-        """The read request for the next page, after everything before this entry was sent."""
+        """Returns the read request for the next page, after everything before this entry was sent."""
         asked = self.incarnation, self.ledger_id, first_entry, self.last_entry, self.page_bytes
         return ReadRequest(*asked, credential=self.credential, whole_frames=True, identity=self.identity)
 
     def ends(self, reply: ReadReply) -> bool:
-        """Whether this page ends the scan: it is the last, or part of its range is damaged or refused."""
+        """Returns whether this page ends the scan: it is the last, or part of its range is damaged or refused."""
         return (
             reply.status is not Status.OK or bool(reply.damaged) or reply.covered_through >= self.last_entry
         )
 
 
 class BytesTaken(NamedTuple):
-    """Flow control of a scan: how many bytes of its answers the client has taken so far."""
+    """Flow control of a scan: how many bytes of the scan's answers the client has taken up to now."""
 
     bytes: int
 
@@ -226,11 +228,11 @@ class LacRequest:
 
 @dataclass(frozen=True, slots=True)
 class LacReply:
-    """`vouched_since`: to a fence, the revision since which the metadata store has not gone back to an older copy of
-    itself without the cluster holding back (rule W8); 0 if the bookie does not know. `latest`, also to a fence: the
-    bookie's note of the ledger's last fragment; None if it has none. `writer_address`: the peer address and port of the
-    connection over which the ledger's writer last sent; "" if it has sent nothing since the bookie started, or the
-    bookie has forgotten it."""
+    """`vouched_since`, in a reply to a fence: since which revision the metadata store has not gone back to an older
+    copy of itself without the cluster holding back (rule W8); 0 if the bookie does not know. `latest`, also in a reply
+    to a fence: the bookie's note of the ledger's last fragment; None if it has none. `writer_address`: the peer address
+    and port of the connection over which the ledger's writer last sent; "" if it has sent nothing since the bookie
+    started, or the bookie has forgotten it."""
 
     status: Status
     last_add_confirmed: LacStatement | None = None
@@ -241,17 +243,17 @@ class LacReply:
 
 
 HOLDINGS_MAX = 4096
-"""Limit on the extents of one reply."""
+"""Maximum number of extents in one reply."""
 
 HOLDINGS_BYTES_MAX = 256 * 1024
-"""Size limit of one reply: four numbers for each extent, of nine bytes at most, and overhead."""
+"""Maximum size of one reply: four numbers for each extent, of nine bytes at most, and overhead."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldingsRequest:
-    """Asks a bookie for a ledger's extents: for all frames that begin in this range of entries.
+    """Asks a bookie for a ledger's extents, covering all frames that begin in this range of entries.
 
-    Successive frames make one extent, of `step_bytes` at most unless it is a single frame.
+    Successive frames make up one extent, of `step_bytes` at most unless it is a single frame.
     """
 
     incarnation: str
@@ -263,8 +265,7 @@ class HoldingsRequest:
 
 
 class Holding(NamedTuple):
-    """An extent (a run of frames): the range of its entries, their number, and roughly how many payload bytes
-    they have.
+    """An extent (a run of frames): the range of its entries, their number, and roughly their payload bytes.
 
     An entry that is stored twice counts twice.
     """
@@ -277,7 +278,7 @@ class Holding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HoldingsReply:
-    """Extents in order of their first entries. Frames that begin past `covered_through` are not included."""
+    """Extents in order of their first entries. Frames that begin after `covered_through` are not included."""
 
     status: Status
     holdings: tuple[Holding, ...] = ()
@@ -287,7 +288,7 @@ class HoldingsReply:
 
 @dataclass(frozen=True, slots=True)
 class NotesRequest:
-    """Asks for a bookie's notes of its ledgers, beginning with this ledger, and with this entry of it."""
+    """Asks for a bookie's notes of its ledgers, beginning with this ledger, and in it with this entry."""
 
     incarnation: str
     first_ledger: int = 0
@@ -299,7 +300,8 @@ class NotesRequest:
 
 
 class HeldNote(NamedTuple):
-    """A ledger on a bookie, and the bookie's note of the fragment that begins here (`FragmentNote`, encoded).
+    """A ledger on a bookie, and the bookie's note of the fragment that begins at this entry (a `FragmentNote`,
+    encoded).
 
     The note is empty if the bookie has only entries.
     """
@@ -312,7 +314,7 @@ class HeldNote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NotesReply:
-    """Notes in order of ledgers and first entries; `is_last` if none follow."""
+    """Notes ordered by ledger and first entry; `is_last` if none follow."""
 
     status: Status
     notes: tuple[HeldNote, ...] = ()
@@ -327,10 +329,10 @@ class InfoRequest:
 
 @dataclass(frozen=True, slots=True)
 class InfoReply:
-    """A bookie's status; counters since it started.
+    """A bookie's status; counters are since it started.
 
-    `append_counts`: the number of frames that took at most `append_seconds_bounds` until they were on disk, and as a
-    last count the number of slower ones.
+    `append_counts`: for each bound in `append_seconds_bounds`, the number of frames that were on disk within it, and as
+    a last count the number of slower ones.
     """
 
     bookie_id: str
@@ -354,15 +356,15 @@ class MaintenanceAction(StrEnum):
     """Maintenance that an operator can request of a bookie."""
 
     STATUS = "status"
-    COLLECT = "collect"  # garbage, now
-    SUSPEND = "suspend"  # pauses its own collections, until RESUME
+    COLLECT = "collect"  # collect garbage now
+    SUSPEND = "suspend"  # pauses the bookie's own collections, until RESUME
     RESUME = "resume"
-    SCRUB = "scrub"  # verify everything on its disk
+    SCRUB = "scrub"  # verify everything on the bookie's disk
     REPAIR = "repair"  # fetch missing copies from the other replicas
 
 
 REPORT_BYTES_MAX = 1024 * 1024
-"""Size limit of a maintenance report, in UTF-8."""
+"""Maximum size of a maintenance report, in UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,5 +387,5 @@ class MaintainReply:
 
 
 def status_text(reply: LacReply | ReadReply | MaintainReply | NotesReply) -> str:
-    """The status of a reply in words, with its detail if there is one."""
+    """Describes a reply's status in words, with its detail if there is one."""
     return f"{reply.status}: {reply.detail}" if reply.detail else str(reply.status)

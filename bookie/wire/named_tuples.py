@@ -1,4 +1,4 @@
-"""Makes named tuples without a Python call: for a single append, such calls are most of the cost."""
+"""Makes named tuples without a Python call, because such calls are most of the cost of a single append."""
 
 from __future__ import annotations
 
@@ -10,5 +10,6 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def made_of(kind: type[T]) -> Callable[[tuple[Any, ...]], T]:
-    """Returns a function from all fields, in order, to the named tuple. Annotate the variable it is assigned to."""
+    """Returns a function from a tuple of all fields, in order, to the named tuple. Annotate the variable it is assigned
+    to."""
     return partial(tuple.__new__, kind)

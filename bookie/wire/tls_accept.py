@@ -17,10 +17,10 @@ log = logging.getLogger(__name__)
 
 
 class TlsAccept:
-    """Accepts connections on a bound socket until closed. Each is counted in the table before its handshake.
+    """Accepts connections on a bound socket until closed. Each connection is counted in the table before its handshake.
 
     `context`: called for each connection, so that it gets the newest certificates. `protocol` makes the protocol of an
-    admitted connection; its `connection_lost` is called even if the handshake fails.
+    admitted connection; the protocol's `connection_lost` is called even if the handshake fails.
     """
 
     def __init__(
@@ -52,14 +52,14 @@ class TlsAccept:
         visitor = self._table.enter(peer, lambda _: None)
         if isinstance(visitor, str):
             record_audit(Act.REFUSED, visitor, where=peer)
-            connection.close()  # before the handshake the peer would understand no message
+            connection.close()  # before the handshake the peer would not understand any message
             return
         protocol = self._protocol(visitor)
         task = asyncio.get_running_loop().create_task(self._handshake(connection, visitor, protocol))
 
         def ended(_: asyncio.Task[None]) -> None:
             self._handshakes.discard(task)
-            if task.cancelled():  # perhaps before it began
+            if task.cancelled():  # perhaps before the handshake began
                 _send_away(connection, protocol)
 
         def cut(why: str) -> None:
@@ -85,4 +85,4 @@ class TlsAccept:
 
 def _send_away(connection: socket.socket, protocol: asyncio.Protocol) -> None:
     connection.close()
-    protocol.connection_lost(None)  # asyncio does not call it without a finished handshake
+    protocol.connection_lost(None)  # asyncio calls it only after a finished handshake

@@ -2,7 +2,7 @@
 
 A trace's context travels in an optional field of appends, reads and fences, in the form below. Peers that do not know
 the field ignore it, and peers that do not trace send none, so it needs no protocol version. If a bookie's client is
-older or does not trace, the bookie's spans begin traces of their own, to be found by their ledger and entries.
+older or does not trace, the bookie's spans begin traces of their own, which can be found by their ledger and entries.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def encode(span: Span) -> bytes:
 
 
 def decode(trace: bytes) -> Context:
-    """Decodes the parent context of a span; an empty one if the peer sent none, or an invalid one."""
+    """Decodes the parent context of a span; returns an empty context if the peer sent none or an invalid one."""
     if len(trace) != TRACE_BYTES:
         return Context()
     trace_id = int.from_bytes(trace[:_TRACE_ID_BYTES], "big")

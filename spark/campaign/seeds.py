@@ -1,4 +1,4 @@
-"""Runs the simulator's seeds in child processes, so that a seed that dies or hangs does not affect others.
+"""Runs the simulator's seeds in child processes, so that a seed that dies or hangs does not affect other seeds.
 
 A layer of the simulator is named `MODULE:ATTRIBUTE`. It is any object with a method `run(seed, tracing)` that returns
 an outcome with `probes`, or raises. Executors import it by that name.
@@ -44,8 +44,8 @@ def outcomes_of(
 ) -> Iterator[SeedOutcome]:
     """Yields one outcome for each seed, in order, whatever a seed raises and however its process ends.
 
-    If a seed ends its process, or has no outcome within `seconds_max`, that is its violation. The seeds after it run in
-    a new process.
+    If a seed ends its process, or has no outcome within `seconds_max`, that counts as its violation. The following
+    seeds run in a new process.
     """
     layer = layer_named(layer_name)
     left = seeds
@@ -58,7 +58,7 @@ def outcomes_of(
 
 
 def layer_named(name: str) -> Any:
-    """Imports a layer. Raises ValueError if the simulator is missing: the repository has it, the wheel does not."""
+    """Imports a layer. Raises ValueError if the simulator is missing: it is in the repository but not in the wheel."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
@@ -128,7 +128,7 @@ def _how(exit_code: int | None) -> str:
 
 
 def _run_all(layer: Any, seeds: range, sender: Connection, parent: int) -> None:
-    """The child's main function. The child dies with the worker, even if a seed hangs."""
+    """Runs as the child's main function. The child dies with the worker, even if a seed hangs."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return

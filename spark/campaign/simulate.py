@@ -30,14 +30,14 @@ class Campaign:
         return -(-self.seeds // self.seeds_a_task)
 
     def seeds_of(self, task: int) -> range:
-        """The seeds of this task, counted from 0."""
+        """Returns the seeds of this task; tasks are counted from 0."""
         begin = task * self.seeds_a_task
         end = min(begin + self.seeds_a_task, self.seeds)
         return range(self.first_seed + begin, self.first_seed + end)
 
 
 def outcomes(session: SparkSession, campaign: Campaign) -> DataFrame:
-    """One row per seed: its violation or null, its duration, and the rare paths that it took."""
+    """Returns one row per seed: its violation or null, its duration, and the rare paths that it took."""
     tasks = session.sparkContext.parallelize(range(campaign.tasks), campaign.tasks)
     return session.createDataFrame(tasks.flatMap(lambda task: run_task(campaign, task)), SCHEMA)
 
@@ -49,7 +49,7 @@ def run_task(campaign: Campaign, task: int) -> Iterator[Row]:
 
 
 def never_reached(found: DataFrame, campaign: Campaign) -> list[str]:
-    """The layer's rare paths that no seed took; none if there were too few seeds to reach all paths."""
+    """Returns the layer's rare paths that no seed took; none if there were too few seeds to reach all paths."""
     layer = layer_named(campaign.layer)
     if not layer.probes or campaign.seeds < layer.seeds_that_reach_everything:
         return []
@@ -62,6 +62,6 @@ _LOST_TASK = re.compile(r"\bTask (\d+) in stage")
 
 
 def seeds_lost(campaign: Campaign, said: str) -> range | None:
-    """The seeds of the task that failed a job of `outcomes`, parsed from Spark's error message."""
+    """Returns the seeds of the task that made a job of `outcomes` fail, parsed from Spark's error message."""
     found = _LOST_TASK.search(said)
     return campaign.seeds_of(int(found[1])) if found else None

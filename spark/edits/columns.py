@@ -13,7 +13,7 @@ from .fields import COLUMNS, Getter, getter
 from .frames import Frames
 
 OF_FRAMES = frozenset({"txid", "op", "segment", "layout_version", "body"})
-"""Columns that need only frames: no op is decoded for them."""
+"""Columns that need only the frames: no op is decoded for them."""
 
 
 class EditColumns:
@@ -61,7 +61,8 @@ class EditColumns:
 
 
 def _op_names(frames: Frames) -> list[str]:
-    """Hadoop's names of ops. An unknown code is an error because a missing row or a made-up name would go unnoticed."""
+    """Returns Hadoop's names of the ops. An unknown code is an error because a missing row or a made-up name would go
+    unnoticed."""
     for index, opcode in enumerate(frames.opcodes):
         if opcode not in OPS:
             raise frames.undecodable(index, "its name is unknown")
@@ -69,7 +70,7 @@ def _op_names(frames: Frames) -> list[str]:
 
 
 def _bodies(frames: Frames) -> pa.Array:
-    """The raw frames, without a copy."""
+    """Returns the raw frames, without a copy."""
     offsets = pa.array([*frames.starts, len(frames.records)], pa.int32())
     buffers = [None, offsets.buffers()[1], pa.py_buffer(frames.records)]
     return pa.Array.from_buffers(pa.binary(), len(frames.starts), buffers)

@@ -17,7 +17,7 @@ from qjm_compat.edits.ops import CancelDelegationToken, ConcatDelete, RenewDeleg
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's Spark type and Arrow type, and the fields that can fill it: the first one that an op has."""
+    """A column's Spark type and Arrow type, and the fields that can fill it: the first one that an op has is used."""
 
     ddl: str
     arrow: pa.DataType
@@ -59,7 +59,7 @@ NOTHING: Mapping[str, object] = {"rpc_call_id": NO_CALL, "inode_id": 0, "mtime_m
 SILENT: frozenset[tuple[type[EditOp], str]] = frozenset(
     {
         (ConcatDelete, "target"),  # its target is in column `path`, its sources are in `fields`
-        (RenewDelegationToken, "timestamp"),  # its token has its own time of issue, not this op's
+        (RenewDelegationToken, "timestamp"),  # the token has its own issue time, not this op's
         (CancelDelegationToken, "timestamp"),
     }
 )
@@ -70,7 +70,7 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 EARLIEST_MS = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 LATEST_MS = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MILLISECOND
-"""The latest time that Python can show in every time zone; a log may hold any number."""
+"""The latest time that Python can show in every time zone; a log may contain any number."""
 
 Getter = Callable[[EditOp], Any]
 
@@ -102,7 +102,8 @@ def _micros(ms: int) -> int | None:
 
 
 def _plain(value: Any) -> Any:
-    """Turns empty names and ids into null, their meaning in the log: in a join all empty ones would be equal."""
+    """Turns empty names and ids into null, which is their meaning in the log: in a join, all empty values would be
+    equal."""
     if isinstance(value, bytes):
         return value.hex() or None
     return _text(value) or None if isinstance(value, str) else value

@@ -12,13 +12,13 @@ SLICE_BYTES = 1024 * 1024
 """Bytes of edits turned into Python objects and columns at a time. Small edits take about 25 times as much memory.
 
 A task holds one batch (at most BATCH_BYTES_MAX; twice that while its parts are joined) and the objects of one of its
-slices. A single larger op is a slice of its own.
+slices. A larger op gets a slice of its own.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Frames:
-    """Consecutive whole frames, with their op codes and txids. `starts` has the offset of each."""
+    """Consecutive whole frames, with their op codes and txids. `starts` contains the offset of each frame."""
 
     records: memoryview
     opcodes: list[int]
@@ -30,13 +30,13 @@ class Frames:
         ops: list[EditOp] = []
         try:
             for op in iter_ops(self.records, layout_version):
-                ops.append(op)  # its length locates an error
+                ops.append(op)  # the length of `ops` locates an error
         except EditLogError as error:
             raise self.undecodable(len(ops), str(error)) from error
         return ops
 
     def undecodable(self, index: int, reason: str) -> EditLogError:
-        """The error for one of the frames, with advice."""
+        """Returns the error for one of the frames, with advice."""
         return EditLogError(
             f"txid {self.txids[index]}, of op code {self.opcodes[index]}, cannot be decoded ({reason}): skip it with "
             "from_txid and to_txid, or read only txid, segment, layout_version and body, with a schema"

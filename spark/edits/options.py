@@ -22,7 +22,7 @@ class EditsOptions(ReadOptions):
     several, as `a,b,c`. `from_txid`, `to_txid`: the edits to read (default: all). A `from_txid` that was purged, or
     that lies beyond the next transaction to be written, is an error that states the available range; a `to_txid` beyond
     the end is allowed. `password_file`, `key_file`, `partition_bytes`, `partitions_min`: as for `format("ledger")`.
-    Reads finalized segments only.
+    Only finalized segments are read.
     """
 
     journal: str
@@ -32,7 +32,7 @@ class EditsOptions(ReadOptions):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> EditsOptions:
-        """Parses options. Raises BadSelection naming the invalid one."""
+        """Parses options. Raises BadSelection naming the invalid option."""
         given = checked(options, OF_EDITS, prefix=None)
         return cls(
             **cls.common(given),

@@ -26,7 +26,8 @@ from .frames import slices
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """Batches that begin in a range of entries of a segment's ledger; of these, txids `first_txid` … `last_txid`."""
+    """Batches that begin in a range of entries of a segment's ledger; of their edits, only txids `first_txid` …
+    `last_txid`."""
 
     segment_txid: int
     layout_version: int
@@ -87,7 +88,7 @@ async def _edits(reader: ReadHandle, wanted: SegmentRange) -> AsyncGenerator[Buf
         async for entry in entries:
             is_first = header_of(entry.payload).part == 0
             if entry.entry_id > wanted.entries.last_entry and (is_first or assembler.is_between_batches):
-                return  # the next task reads the batch that begins here, even if the one before was never completed
+                return  # the next task reads the batch that begins here, even if the previous batch was never completed
             begun = begun or is_first
             batch = assembler.feed(entry.payload) if begun else None
             if batch is not None and (records := _within(batch, wanted)):

@@ -84,7 +84,7 @@ class EditsReader(PlannedReader[EditsOptions, "SegmentRange"]):
 def segment_ranges(
     segments: Sequence[JournalSegment], task: Sequence[LedgerRange], options: EditsOptions
 ) -> tuple[SegmentRange, ...]:
-    """The parts of the journal that a task over the segments' ledgers reads."""
+    """Returns the parts of the journal that a task over the segments' ledgers reads."""
     from .reading import SegmentRange
 
     of_ledger = {segment.ledger_id: segment for segment in segments}

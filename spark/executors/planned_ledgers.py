@@ -15,7 +15,7 @@ AWAY_SECONDS_MAX = 30.0
 
 
 async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
-    """Opens a closed ledger, like `open_planned`. Raises LedgerError if it is not closed."""
+    """Opens a closed ledger, like `open_planned`. Raises LedgerError if the ledger is not closed."""
     reader = await open_planned(client, ledger_id, password)
     if not reader.is_closed:
         raise LedgerError(f"ledger {ledger_id} is no longer closed: its metadata was changed by hand")
@@ -23,7 +23,7 @@ async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> 
 
 
 async def open_planned(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
-    """Opens a ledger without fencing it. The password is used for ledgers that have one; others are read without.
+    """Opens a ledger without fencing it. The password is used only for ledgers that have one.
 
     Raises LedgerError if the ledger was deleted after the job was planned, Unauthorized, or MetadataUnavailable after
     AWAY_SECONDS_MAX without an answer.
@@ -56,5 +56,5 @@ async def _open(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHa
             raise
     try:
         return await client.open_ledger(ledger_id, recovery=False)
-    except Unauthorized:  # another password: raises the first error again
+    except Unauthorized:  # another password: raise the first error again
         return await client.open_ledger(ledger_id, recovery=False, password=password)

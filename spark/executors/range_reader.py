@@ -24,10 +24,10 @@ BATCH_BYTES_MIN = MIB
 """Smaller batches are joined, because a batch of ten rows costs Spark about as much as one of a thousand."""
 
 RANGES_AHEAD_MAX = 16
-"""Small ledgers prefetched in parallel, so that they do not wait for each other."""
+"""Maximum number of small ledgers prefetched in parallel, so that they do not wait for each other."""
 
 SMALL_ENTRIES_MAX = 64
-"""A range of at most this many entries is prefetched, if it fits SMALL_BYTES_MAX."""
+"""A range of at most this many entries is prefetched, if it fits into SMALL_BYTES_MAX."""
 
 SMALL_BYTES_MAX = MIB
 
@@ -45,7 +45,7 @@ class RangeToRead(Protocol):
     def entries(self) -> LedgerRange: ...
 
     async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
-        """Opens the ledger. Also returns the columns builder for its pages."""
+        """Opens the ledger. Also returns the object that builds columns from its pages."""
         ...
 
 
@@ -79,8 +79,8 @@ def read_ranges(access: ExecutorAccess, ranges: Sequence[RangeToRead]) -> Iterat
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins batches to at least BATCH_BYTES_MIN, except the last, and drops empty ones. Rows and their order stay the
-    same."""
+    """Joins batches to at least BATCH_BYTES_MIN (except the last one), and drops empty ones. Rows and their order stay
+    the same."""
     kept: list[pa.RecordBatch] = []
     kept_bytes = 0
     for batch in batches:

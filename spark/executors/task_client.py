@@ -1,7 +1,7 @@
-"""The client of a task, and the event loop that all tasks of one Python worker share.
+"""The client of a task, and the event loop shared by all tasks of one Python worker.
 
 Spark runs many tasks in one worker. gRPC reports cancelled calls even after their client is closed, and writes
-complaints to stderr if their loop is closed too. So the loop lives as long as the process.
+complaints to stderr if their loop is closed too. So the loop is kept until the process ends.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .worker_memory import keep_for_next_tasks
 MIB = 1024 * 1024
 
 PAGE_BYTES = 15 * MIB // 4
-"""Holds three full frames of entries of 80 bytes or more, with their other fields; no page holds four. A page costs
-client and bookies about the same, whatever its size."""
+"""Fits three full frames with entries of 80 bytes or more, including their other fields; no page fits four. A page
+costs client and bookies about the same, whatever its size."""
 
 CONFIG = ClientConfig(page_bytes=PAGE_BYTES, read_ahead_pages=4, read_ahead_bytes_max=16 * MIB)
-"""This read-ahead bounds a task's memory, whatever the size of the ledger."""
+"""The read-ahead set here bounds a task's memory, whatever the size of the ledger."""
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ T = TypeVar("T")
 def read_with_client(
     access: ExecutorAccess, read: Callable[[LedgerClient], AsyncGenerator[T, None]]
 ) -> Iterator[T]:
-    """Yields from `read` with a client, which it always closes at the end."""
+    """Yields from `read`, called with a client that is always closed at the end."""
     thread = _loop_of(os.getpid())
     with access.uri() as uri:
         config = replace(CONFIG, encryption_key=access.encryption_key)
@@ -56,6 +56,6 @@ async def _end(source: PageSource[T], client: LedgerClient) -> None:
 
 @cache
 def _loop_of(_pid: int) -> LoopThread:
-    """One loop thread per process, because threads do not survive fork()."""
+    """Returns the loop thread of this process; one per process, because threads do not survive fork()."""
     keep_for_next_tasks()
     return LoopThread()

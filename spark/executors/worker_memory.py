@@ -1,11 +1,10 @@
 """Memory settings that a worker makes once, because Spark runs many tasks in it, one after another.
 
-The C library keeps the memory of pages for the next ones. By default glibc returns it to the kernel when a few pages
-are freed, and each page then begins with hundreds of page faults: they may take more time than all checks of the page
-together.
+The C library keeps the memory of pages for the next pages. By default, glibc returns it to the kernel when a few pages
+are freed, and each page then begins with hundreds of page faults, which may take more time than all checks of the page.
 
-The garbage collector skips all objects that exist by now, such as imported modules. Spark has it scan every object of
-the worker after each task, which may take as long as the task did.
+The garbage collector skips all objects that exist at that time, such as imported modules. Otherwise Spark makes it scan
+every object of the worker after each task, which may take as long as the task itself.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ import ctypes
 import gc
 
 KEPT_BYTES_MAX = 32 * 1024 * 1024
-"""Free memory kept by each thread that allocates; it exceeds a task's read-ahead."""
+"""Free memory kept by each thread that allocates; it is more than a task's read-ahead."""
 
 MAPPED_BYTES_MIN = 8 * 1024 * 1024
-"""Larger allocations than any message come from the kernel, and return to it at once."""
+"""Allocations larger than any message come from the kernel, and are returned to it at once."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
 
 def keep_for_next_tasks() -> None:
-    """From now on this process keeps freed memory (if the C library is glibc) and all objects that exist."""
+    """Makes this process keep freed memory (if the C library is glibc) and all objects that exist now."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES_MAX)

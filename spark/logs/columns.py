@@ -1,7 +1,7 @@
 """Builds Arrow columns of a log's records from a page's columns, without processing records one by one.
 
-`ledgers.logs.record_batch` describes the format. Each field is decoded for all records of a page at once: cursors, one
-for each record, move over the fields that their records have.
+`ledgers.logs.record_batch` describes the format. Each field is decoded for all records of a page at once: one cursor
+per record moves over the fields that the record has.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TYPES: dict[str, tuple[str, pa.DataType]] = {
 DEFAULT_COLUMNS = tuple(name for name in TYPES if name != "log")
 
 OF_HEADS = frozenset({"log", "position", "time"})
-"""Columns for which the optional fields are not decoded."""
+"""Columns that do not require the optional fields to be decoded."""
 
 TIME_BYTES = 8
 """Width of times and sequences, which are signed; other numbers are shorter, and unsigned."""
@@ -52,7 +52,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 class TimeRange(NamedTuple):
-    """Selects records of a segment by time of appending, in microseconds: from the first time, and before the last."""
+    """Selects records of a segment by append time, in microseconds: from the first time on, and before the last."""
 
     start_us: int | None = None
     stop_us: int | None = None
@@ -72,7 +72,7 @@ class LogColumns:
         self._names = names
 
     def batch(self, page: Columns) -> pa.RecordBatch:
-        """Returns one row for each record of the page that has one of the selected times.
+        """Returns one row for each record of the page whose time is selected.
 
         Raises RecordUnreadable for the first record that is damaged, is not a log record, or has a later version.
         """
@@ -138,7 +138,8 @@ class _Fields:
         }
 
     def _headers(self, having: Numbers) -> pa.Array:
-        """The header maps of all records: the first header of each record that has one, then the second, and so on."""
+        """Returns the header maps of all records. Decodes the first header of each record that has one, then the
+        second, and so on."""
         cursors = self._cursors
         counts = np.zeros(len(cursors.at), dtype="<i4")
         counts[having] = cursors.numbers(having, 1)
@@ -156,14 +157,14 @@ class _Fields:
 
 
 class _Spans(NamedTuple):
-    """The starts and ends of parts of a page's payload. They ascend, and do not overlap."""
+    """The starts and ends of parts of a page's payload, ascending and without overlaps."""
 
     starts: Numbers
     ends: Numbers
 
 
 class _Cursors:
-    """The offset of the next field of each record. Raises _Damaged if a field passes its record's end."""
+    """The offset of the next field of each record. Raises _Damaged if a field extends beyond its record's end."""
 
     def __init__(self, page: Columns) -> None:
         self._payload = pa.py_buffer(page.payload)
@@ -173,7 +174,7 @@ class _Cursors:
         self.at: Numbers = self.ends - lengths
 
     def spans(self, rows: Numbers, sizes: Numbers) -> _Spans:
-        """Takes a number of bytes, `sizes`, from each of these records."""
+        """Takes `sizes` bytes from each of these records."""
         starts = self.at[rows]
         ends = starts + sizes
         if (ends > self.ends[rows]).any():
@@ -189,15 +190,15 @@ class _Cursors:
         return np.frombuffer(found.tobytes(), dtype=kind).astype("<i8")
 
     def texts(self, rows: Numbers) -> _Spans:
-        """Takes a text, preceded by its length in one byte, from each of these records."""
+        """Takes a text, preceded by its one-byte length, from each of these records."""
         sizes = self.numbers(rows, 1)
         if (sizes == 0).any():
             raise _Damaged
         return self.spans(rows, sizes)
 
     def column(self, spans: _Spans) -> pa.Array:
-        """The bytes in these spans. Views the payload as alternating parts and gaps without a copy, then drops the
-        gaps."""
+        """Returns the bytes in these spans. Views the payload as alternating parts and gaps without a copy, then drops
+        the gaps."""
         bounds = np.stack(spans, axis=1).reshape(-1).astype("<i4")
         if not len(bounds):
             return pa.array([], pa.binary())
@@ -213,7 +214,7 @@ def _joined(spans: Sequence[_Spans], order: Numbers) -> _Spans:
 
 
 def _sparse(values: pa.Array, rows: Numbers, count: int) -> pa.Array:
-    """A column of `count` rows that has values in `rows`, and null in all others."""
+    """Returns a column of `count` rows that has values in `rows`, and null in all other rows."""
     if len(rows) == count:
         return values
     places = np.zeros(count, dtype="<i8")

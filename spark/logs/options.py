@@ -37,8 +37,8 @@ class LogOptions(StreamOptions):
     position or time before which a batch ends; by default a batch reads all records that are confirmed when it is
     planned. Positions belong to one log, and times have a time zone, as in 2026-11-29T12:00:00Z. `columns`: the columns
     to read; a schema given to `.schema(...)` does the same. `maxRecordsPerTrigger`: the rate limit, in streams only.
-    `failOnDataLoss`: `false` skips records that were deleted unread, with a warning; in streams only. `password_file`,
-    `key_file`, `partition_bytes`, `partitions_min`: as for `format("ledger")`.
+    `failOnDataLoss`: `false` skips records that were deleted before they were read, with a warning; in streams only.
+    `password_file`, `key_file`, `partition_bytes`, `partitions_min`: as for `format("ledger")`.
     """
 
     types = TYPES
@@ -50,11 +50,11 @@ class LogOptions(StreamOptions):
     stop_position: int | None
     times: TimeRange
     records_max: int | None
-    """The most records of one batch of a stream; None for no limit."""
+    """Maximum records in one batch of a stream; None for no limit."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LogOptions:
-        """Parses options. Raises BadSelection naming the invalid one."""
+        """Parses options. Raises BadSelection naming the invalid option."""
         given = checked(options, OF_LOGS, prefix=None)
         for one, other in (
             ("log", "set"),
@@ -88,7 +88,7 @@ class LogOptions(StreamOptions):
         return found
 
     def for_batch(self) -> LogOptions:
-        """Returns itself. Raises BadSelection for options of streams."""
+        """Returns itself. Raises BadSelection for options that apply only to streams."""
         for name, value in zip(OF_STREAMS, (self.records_max, self.fails_on_data_loss), strict=True):
             if value is not None:
                 raise BadSelection(f"the option {name} is for readStream: leave it out")
@@ -97,7 +97,7 @@ class LogOptions(StreamOptions):
         return self
 
     def for_stream(self) -> LogOptions:
-        """Returns itself. Raises BadSelection for options of batch reads."""
+        """Returns itself. Raises BadSelection for options that apply only to batch reads."""
         for name, value in zip(OF_BATCHES, (self.stop_position, self.times.stop_us), strict=True):
             if value is not None:
                 raise BadSelection(f"the option {name} is not for streams, which do not end: leave it out")

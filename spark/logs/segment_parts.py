@@ -22,14 +22,14 @@ from .columns import ALL_TIMES, TimeRange
 from .options import LogOptions
 
 LOGS_AT_ONCE_MAX = 16
-"""Logs of a set that are queried at a time."""
+"""Maximum logs of a set that are queried at a time."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Records `start` … `stop` - 1 of one segment; if it is cut by time, only those of these times."""
+    """Records `start` … `stop` - 1 of one segment; if it is cut by time, only those in this time range."""
 
     log: str
     segment: Segment
@@ -58,10 +58,10 @@ class LogRange:
 def parts_between(
     log: str, segments: Sequence[Segment], start: int, stop: int, times: TimeRange = ALL_TIMES
 ) -> list[Part]:
-    """The parts of a chain with positions `start` … `stop` - 1, limited to records of these times. Pure.
+    """Returns the parts of a chain with positions `start` … `stop` - 1, limited to records in this time range. Pure.
 
-    Times never go back along a log, so only the segments that contain the first and the last time are cut by time, by
-    the task that reads them. Raises LedgerError if segments are missing.
+    Times never decrease along a log, so only the segments that contain the first and the last time are cut by time; the
+    task that reads them does so. Raises LedgerError if segments are missing.
     """
     found: list[Part] = []
     start_us, stop_us = times
@@ -87,7 +87,7 @@ def parts_between(
 
 
 async def for_all(work: Callable[[str], Awaitable[T]], logs: Iterable[str]) -> list[T]:
-    """Does the work for each of these logs, a bounded number at a time. The results are in their order."""
+    """Does the work for each of these logs, a bounded number at a time. The results are in the logs' order."""
     turns = asyncio.Semaphore(LOGS_AT_ONCE_MAX)
 
     async def one(log: str) -> T:
@@ -98,7 +98,7 @@ async def for_all(work: Callable[[str], Awaitable[T]], logs: Iterable[str]) -> l
 
 
 async def names_of(uri: str, options: LogOptions) -> list[str]:
-    """The selected logs. Raises NoSuchLogSet."""
+    """Returns the names of the selected logs. Raises NoSuchLogSet."""
     if options.log is not None:
         return [options.log]
     assert options.log_set is not None
@@ -110,7 +110,7 @@ async def names_of(uri: str, options: LogOptions) -> list[str]:
 
 
 async def parts_of_batch(uri: str, options: LogOptions, password: bytes) -> list[Part]:
-    """The parts that a batch reads: all selected records that are confirmed by now."""
+    """Returns the parts that a batch reads: all selected records that are already confirmed."""
     names = await names_of(uri, options)
     async with LedgerClient(uri) as client:
 
@@ -137,7 +137,7 @@ async def _parts_of_log(log: Log, options: LogOptions) -> list[Part]:
 
 
 async def extents_of(uri: str, parts: Sequence[Part], password: bytes) -> tuple[list[Extent], list[Part]]:
-    """The extents of the parts' ledgers, in their order, and the parts whose ledgers are gone."""
+    """Returns the extents of the parts' ledgers, in the order of the parts, and the parts whose ledgers are gone."""
     records = await records_of(uri, [part.segment.ledger_id for part in parts])
     there = [part for part in parts if part.segment.ledger_id in records]
     found = [records[part.segment.ledger_id] for part in there]
@@ -154,7 +154,7 @@ async def extents_of(uri: str, parts: Sequence[Part], password: bytes) -> tuple[
 async def _confirmed(
     client: LedgerClient, record: LedgerRecord, last_entry: int, password: bytes
 ) -> LedgerRecord:
-    """A ledger as if it were closed with this entry, so that it can be measured."""
+    """Returns the ledger's record as if the ledger were closed with this entry, so that it can be measured."""
     if record.is_closed:
         return record
     reader = await client.open_ledger(record.ledger_id, recovery=False, password=password)
@@ -178,7 +178,7 @@ async def _confirmed(
 async def tasks_of(
     uri: str, options: LogOptions, extents: Sequence[Extent], parts: Sequence[Part]
 ) -> list[tuple[LogRange, ...]]:
-    """Tasks of equal bytes over these."""
+    """Divides these parts into tasks of equal bytes."""
     of_ledger = {part.segment.ledger_id: part for part in parts}
 
     def log_range(entries: LedgerRange) -> LogRange:

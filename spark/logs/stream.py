@@ -1,7 +1,7 @@
 """`spark.readStream.format("log")`: records of a log, or of all logs of a set, as they are confirmed.
 
-An offset has the positions of each log. So a batch is reproduced from its offset alone, whatever has happened to the
-segments since, and a restart from the checkpoint repeats exactly the required batches.
+An offset contains the positions of each log. So a batch can be reproduced from only its offset, whatever has happened
+to the segments since, and a restart from the checkpoint repeats exactly the required batches.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ..stream.offsets import ITS_OWN_CHECKPOINT, BadOffset
 class Delivered:
     """The records delivered from one log: all before `stop`. The batch that ends with this offset begins at `start`.
 
-    `identity` is the log's, in hexadecimal. If another log gets its name later, that log has another identity.
+    `identity` is the log's, in hexadecimal. If another log gets this name later, it has a different identity.
     """
 
     identity: str
@@ -66,7 +66,7 @@ class LogsOffset:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], chosen: str) -> LogsOffset:
-        """Raises BadOffset if the offset is malformed, or if it belongs to a stream of other logs."""
+        """Decodes an offset. Raises BadOffset if it is malformed, or belongs to a stream of other logs."""
         try:
             logs = {
                 str(name): Delivered(str(one[0]), int(one[1]), int(one[2]))
@@ -85,7 +85,8 @@ class LogsOffset:
 
 
 def shares(there: Sequence[int], records_max: int) -> list[int]:
-    """How many records of each log go into a batch of at most `records_max`. A log with few records gives all of them.
+    """Returns how many records of each log go into a batch of at most `records_max`. A log with few records contributes
+    all of them.
 
     Logs with more records get equal shares, so no log waits for another.
     """
@@ -99,13 +100,13 @@ def shares(there: Sequence[int], records_max: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """The current begin and end of a log. `begins_at`: where the stream begins with it, if it has not begun yet."""
+    """The current start and end of a log. `begins_at`: where the stream begins in it, if it has not begun yet."""
 
     identity: str
     first_position: int
     end: int
     is_final: bool
-    """Whether the log needs a further segment before anything beyond the end can be confirmed."""
+    """Whether the log needs another segment before anything beyond the end can be confirmed."""
     begins_at: int
 
 
@@ -113,7 +114,7 @@ class LogStream(MetadataStream):
     """Streams all records from the selected start on, each once.
 
     If a set gets another log later, that log is read from its first record on. The stream ends with LedgerError if
-    records were deleted that it had not read, unless failOnDataLoss is false. It always ends if a log is deleted, if
+    records were deleted before it had read them, unless failOnDataLoss is false. It always ends if a log is deleted, if
     another log gets its name, or if the metadata went back to a time before the delivered records.
     """
 
@@ -183,7 +184,8 @@ class LogStream(MetadataStream):
             return dict(zip(names, await for_all(ends, names), strict=True))
 
     async def _begins_at(self, log: Log, end: int, *, is_new: bool) -> int:
-        """Where the stream begins with a log; `is_new`: the set got the log after the stream had begun."""
+        """Returns where the stream begins with a log; `is_new`: the log was added to the set after the stream had
+        begun."""
         options = self._options
         if is_new:
             return 0
@@ -197,7 +199,7 @@ class LogStream(MetadataStream):
         return log.record.first_position
 
     def _start(self, name: str, now: LogEnds, before: Delivered | None) -> int:
-        """The first position that was not delivered. Raises LedgerError if the stream cannot continue there."""
+        """Returns the first position that was not delivered. Raises LedgerError if the stream cannot continue there."""
         if before is not None and before.identity != now.identity:
             raise LedgerError(
                 f"log {name} is not the log that was read up to position {before.stop - 1}: begin again with a new "
@@ -216,7 +218,7 @@ class LogStream(MetadataStream):
     def _stops(
         self, ends: Mapping[str, LogEnds], starts: Mapping[str, int], limit: ReadLimit
     ) -> dict[str, int]:
-        """The position after the last record of each log in the next batch."""
+        """Returns the position after the last record of each log in the next batch."""
         until = {name: one.end for name, one in ends.items()} if self._until is None else self._until
         there = [max(0, min(one.end, until.get(name, 0)) - starts[name]) for name, one in ends.items()]
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(there)

@@ -16,7 +16,7 @@ DEFAULT_ACCEPTOR = "main"
 TXID_MAX = 2**63 - 1
 
 LOOKS_MAX = 16
-"""Retries of listing records if the state changes meanwhile."""
+"""Maximum attempts to list records if the state changes in the meantime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ async def finalized_segments(
     *,
     needs_start: bool = False,
 ) -> list[JournalSegment]:
-    """Segments that contain any of `from_txid` … `to_txid`, in order.
+    """Returns the segments that contain any of `from_txid` … `to_txid`, in order.
 
-    If several acceptors have copies of a segment, takes the first whose ledger exists. Raises LedgerError if no
+    If several acceptors have copies of a segment, takes the first copy whose ledger exists. Raises LedgerError if no
     acceptor has the journal, or if there is a gap between two of these segments; with `needs_start` also if `from_txid`
     was purged, or lies beyond the next transaction.
     """
@@ -63,7 +63,7 @@ async def finalized_segments(
 async def _copies(
     store: MetadataStore, journal_id: str, acceptors: Sequence[str]
 ) -> dict[int, list[JournalSegment]]:
-    """The acceptors' segments, by first txid. Skips an acceptor that does not have the journal."""
+    """Returns the acceptors' segments, by first txid. Skips an acceptor that does not have the journal."""
     copies: dict[int, list[JournalSegment]] = {}
     is_there = False
     for acceptor in acceptors:
@@ -79,7 +79,7 @@ async def _copies(
 
 
 async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
-    """A consistent snapshot of an acceptor's segments; None if it does not have the journal."""
+    """Returns a consistent snapshot of an acceptor's segments; None if it does not have the journal."""
     for _ in range(LOOKS_MAX):
         found = await journal.read_state()
         if found is None or found.state.storage is None:
@@ -93,7 +93,8 @@ async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
 
 
 async def _readable(store: MetadataStore, copies: Sequence[JournalSegment]) -> JournalSegment:
-    """The first of these whose ledger exists. If none exists, the first one: its read error explains the loss."""
+    """Returns the first copy whose ledger exists. If none exists, returns the first copy: its read error explains the
+    loss."""
     for one in copies if len(copies) > 1 else ():
         if await LedgerStore(store).read(one.ledger_id) is not None:
             return one
@@ -101,7 +102,7 @@ async def _readable(store: MetadataStore, copies: Sequence[JournalSegment]) -> J
 
 
 def _check_start(journal_id: str, segments: Sequence[JournalSegment], from_txid: int) -> None:
-    """Refuses a start that was purged or is not written yet, because it must not pass for an empty range."""
+    """Rejects a start that was purged or is not written yet, because it must not be mistaken for an empty range."""
     if not segments:
         raise LedgerError(f"journal {journal_id} has no finalized edits, but txid {from_txid} was requested")
     oldest, last = min(one.start_txid for one in segments), max(one.end_txid for one in segments)
@@ -130,7 +131,8 @@ def _check_whole(journal_id: str, segments: Sequence[JournalSegment]) -> None:
 async def was_dropped(
     metadata_uri: str, journal_id: str, acceptor: str, generation: int, before_txid: int
 ) -> bool:
-    """Whether the acceptor has dropped segments that it finalized in this generation, or a part of them before a txid.
+    """Returns whether the acceptor has dropped segments that it finalized in this generation, or the part of them
+    before a txid.
 
     A rollback, a discard or a format drops segments. The record of the drop survives a purge of their replacements.
     """

@@ -15,9 +15,9 @@ from metadata.store import MetadataStore
 
 
 async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
-    """The records of these ledgers, without those that do not exist.
+    """Returns the records of these ledgers, leaving out those that do not exist.
 
-    Raises MetadataUnavailable if one is missing and the metadata is an older copy that may not know it.
+    Raises MetadataUnavailable if one is missing and the metadata is an older copy that may lack it.
     """
     if not ledger_ids:
         return {}

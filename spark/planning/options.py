@@ -25,7 +25,7 @@ from ledgers.aio import LedgerClient
 from .ranges import cost_of, plan, task_bytes
 
 SHARE_MEASURED = 4
-"""Ledgers that cost more than a task's size divided by this are measured; others hardly change a task's size."""
+"""Ledgers that cost more than a task's size divided by this are measured; smaller ones hardly affect a task's size."""
 
 STEPS_A_TASK = 16
 """Resolution of the measurement: steps per task."""
@@ -36,7 +36,8 @@ ASKED_AT_ONCE_MAX = 16
 async def equal_tasks(
     uri: str, extents: Sequence[Extent], partition_bytes: int, partitions_min: int
 ) -> list[tuple[LedgerRange, ...]]:
-    """Partitions like `plan`, with sizes from the bookies; if bookies report none, bytes count as evenly spread."""
+    """Partitions like `plan`, with sizes from the bookies; if bookies report none, assumes that bytes are evenly
+    spread."""
     task = task_bytes(extents, partition_bytes, partitions_min)
     large = [i for i, extent in enumerate(extents) if _cost(extent) * SHARE_MEASURED > task]
     found = list(extents)
@@ -69,8 +70,8 @@ async def _measured(uri: str, extents: Sequence[Extent], step_bytes: int) -> lis
 
 
 CUSTOM_PREFIX = "custom."
-"""`custom.NAME=VALUE` selects ledgers by custom metadata. NAME ignores case, because Spark converts it to lower case.
-"""
+"""`custom.NAME=VALUE` selects ledgers by custom metadata. NAME is case-insensitive, because Spark converts it to lower
+case."""
 
 COMMON = ("metadata", "password_file", "key_file", "partition_bytes", "partitions_min")
 OF_STREAMS = ("max_bytes_per_trigger", "failOnDataLoss")
@@ -79,7 +80,7 @@ OF_LEDGERS = (*COMMON, "ledgers", "journal", "acceptors", "recover", "columns", 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(ABC):
-    """Options of all formats: the cluster, the files of secrets (read by the driver), and the size of tasks."""
+    """Options of all formats: the cluster, the files with secrets (read by the driver), and the size of tasks."""
 
     metadata_uri: str
     password_file: str | None
@@ -89,7 +90,7 @@ class ReadOptions(ABC):
 
     @staticmethod
     def common(given: Mapping[str, str]) -> dict[str, Any]:
-        """The fields that all options have, from options that are checked already. Raises BadSelection."""
+        """Returns the fields that all options have, from options already checked. Raises BadSelection."""
         return {
             "metadata_uri": needed(given, "metadata"),
             "password_file": given.get("password_file"),
@@ -104,10 +105,10 @@ class ReadOptions(ABC):
 
     @abstractmethod
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
-        """The columns of a schema. Raises BadSelection if one is unknown or has the wrong type."""
+        """Returns the columns of a schema. Raises BadSelection if one is unknown or has the wrong type."""
 
     async def tasks(self, uri: str, extents: Sequence[Extent]) -> list[tuple[LedgerRange, ...]]:
-        """Tasks of equal bytes over these extents."""
+        """Returns tasks of equal bytes over these extents."""
         return await equal_tasks(uri, extents, self.partition_bytes, self.partitions_min)
 
 
@@ -136,13 +137,13 @@ class LedgerOptions(StreamOptions):
     """Options of `format("ledger")`.
 
     `metadata`: the cluster's URI. `ledgers`: `7,9,20-30,5:100-200`; or `journal`: the finalized segments of a journal;
-    or, alone or with `ledgers`, `custom.NAME`: ledgers with this custom metadata; by default all ledgers. `recover`:
+    or, with or without `ledgers`, `custom.NAME`: ledgers with this custom metadata; by default all ledgers. `recover`:
     fence and close selected open ledgers; not in streams. `columns`: the columns to read (default
     `ledger_id,entry_id,payload`); a schema given to `.schema(...)` does the same. `acceptors`: the names of the
     journal's acceptors, if it has several, as `a,b,c`. `max_bytes_per_trigger`: the rate limit, in streams only; at
-    least one ledger is always delivered. `failOnDataLoss`: `false` skips data that was deleted unread, with a warning;
-    in streams only. `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`: the size and
-    number of partitions.
+    least one ledger is always delivered. `failOnDataLoss`: `false` skips data that was deleted before it was read, with
+    a warning; in streams only. `password_file`, `key_file`: read on the driver. `partition_bytes`, `partitions_min`:
+    the size and number of partitions.
     """
 
     types = TYPES
@@ -154,7 +155,7 @@ class LedgerOptions(StreamOptions):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LedgerOptions:
-        """Parses options. Raises BadSelection naming the invalid one."""
+        """Parses options. Raises BadSelection naming the invalid option."""
         given = checked(options, OF_LEDGERS)
         _check_together(given)
         limit = number(given, "max_bytes_per_trigger", 0, least=0)
@@ -177,7 +178,7 @@ class LedgerOptions(StreamOptions):
         )
 
     def for_batch(self) -> LedgerOptions:
-        """Returns itself. Raises BadSelection for options of streams."""
+        """Returns itself. Raises BadSelection for options that apply only to streams."""
         given = (self.max_bytes_per_trigger, self.fails_on_data_loss)
         for name, value in zip(OF_STREAMS, given, strict=True):
             if value is not None:
@@ -185,7 +186,7 @@ class LedgerOptions(StreamOptions):
         return self
 
     def for_stream(self) -> LedgerOptions:
-        """Returns itself. Raises BadSelection for options of batch reads."""
+        """Returns itself. Raises BadSelection for options that apply only to batch reads."""
         if self.selection.recover:
             raise BadSelection(
                 "the option recover is not for streams, which wait until a ledger is closed: leave it out, and close "
@@ -195,7 +196,7 @@ class LedgerOptions(StreamOptions):
 
 
 def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ...]:
-    """The names in a schema. All must be known, of the right types, and distinct."""
+    """Returns the column names in a schema. All must be known, have the right types, and be distinct."""
     _check_distinct(schema.fieldNames())
     for column in schema.fields:
         if column.name not in types:
@@ -210,7 +211,7 @@ def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ..
 def checked(
     options: Mapping[str, str], known: Collection[str], *, prefix: str | None = CUSTOM_PREFIX
 ) -> dict[str, str]:
-    """The options by lower-case name. Raises BadSelection for an unknown one."""
+    """Returns the options by lower-case name. Raises BadSelection for an unknown one."""
     given = {name.lower(): value for name, value in options.items()}
     lower = {name.lower() for name in known}
     for name in given:
@@ -221,7 +222,7 @@ def checked(
 
 
 def _check_together(given: Mapping[str, str]) -> None:
-    """Refuses invalid combinations: `journal` selects all of its finalized segments, and excludes other selections."""
+    """Rejects invalid combinations: `journal` selects all of its finalized segments, and excludes other selections."""
     if "journal" not in given:
         if "acceptors" in given:
             raise BadSelection("the option acceptors goes with journal: name the journal, or leave it out")
@@ -254,7 +255,7 @@ def number(options: Mapping[str, str], name: str, default: int, *, least: int = 
 
 
 def names(options: Mapping[str, str], name: str, default: str) -> tuple[str, ...]:
-    """`a,b,c` as a tuple. Raises BadSelection for an empty name."""
+    """Parses `a,b,c` into a tuple. Raises BadSelection for an empty name."""
     found = tuple(part.strip() for part in options.get(name, default).split(","))
     if not all(found):
         raise BadSelection(f"the option {name} must be a list of names such as a,b,c, not {options[name]!r}")
@@ -262,7 +263,7 @@ def names(options: Mapping[str, str], name: str, default: str) -> tuple[str, ...
 
 
 def chosen_columns(text: str | None, there: Collection[str], default: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns named in the option. Raises BadSelection for an unknown one."""
+    """Returns the columns named in the option. Raises BadSelection for an unknown one."""
     if text is None:
         return default
     chosen = tuple(name.strip() for name in text.split(","))

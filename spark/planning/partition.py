@@ -27,7 +27,7 @@ class TaskPartition(InputPartition, Generic[R]):
 
 
 class PlannedReader(DataSourceReader, Generic[O, R]):
-    """Plans on the driver, reads on executors. It is pickled for them, so it holds no connection."""
+    """Plans on the driver and reads on executors. It is pickled for the executors, so it holds no connection."""
 
     def __init__(self, options: O, schema: StructType) -> None:
         self._options = options
@@ -37,7 +37,7 @@ class PlannedReader(DataSourceReader, Generic[O, R]):
     def partitions(self) -> list[TaskPartition[R]]:
         with self._access.uri() as uri:
             tasks = self._tasks(uri)
-        # Without any partition, Spark would make one up.
+        # If there were no partition, Spark would make one up.
         return [TaskPartition(ranges) for ranges in tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -46,8 +46,8 @@ class PlannedReader(DataSourceReader, Generic[O, R]):
 
     @abstractmethod
     def _tasks(self, uri: str) -> Sequence[tuple[R, ...]]:
-        """The ranges that each task reads."""
+        """Returns the ranges that each task reads."""
 
     @abstractmethod
     def _record_batches(self, ranges: Sequence[Any]) -> Iterator[pa.RecordBatch]:
-        """Runs on an executor, and imports modules that only executors need."""
+        """Reads the ranges. Runs on an executor, and imports modules that only executors need."""

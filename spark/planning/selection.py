@@ -15,7 +15,7 @@ from ledgers import LedgerClient, LedgerError, LedgerRecord
 from metadata.picklable_errors import PicklableError
 
 NAMED_MAX = 20
-"""The number of open ledgers listed by id; further ones are only counted."""
+"""Maximum number of open ledgers listed by id; any more are only counted."""
 
 
 class Omissions:
@@ -50,7 +50,7 @@ class Omissions:
 log = logging.getLogger(__name__)
 
 LEDGERS_MAX = 1_000_000
-"""The most ledgers that one job may read."""
+"""Maximum number of ledgers that one job may read."""
 
 LOOKED_UP_MAX = 64
 """Up to this many named ledgers are looked up one by one; more are picked from a listing."""
@@ -64,7 +64,7 @@ class BadSelection(PicklableError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class IdRange:
-    """Ledgers `low` … `high`, and in each the entries `first_entry` … `last_entry` (None: to its end)."""
+    """Ledgers `low` … `high`, and in each of them the entries `first_entry` … `last_entry` (None: to its end)."""
 
     low: int
     high: int
@@ -82,24 +82,25 @@ class IdRange:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selects ledgers: those of `ids` (all existing, if empty) whose custom metadata has all of `custom`.
+    """Selects ledgers: those of `ids` (all existing ones, if empty) whose custom metadata includes all of `custom`.
 
-    The names in `custom` are in lower case, because Spark converts all option names, and match in any case. If no
-    option selects ledgers, the selection is all closed ledgers that do not belong to a log.
+    The names in `custom` are in lower case, because Spark converts all option names, and are matched
+    case-insensitively. If no option selects ledgers, the selection is all closed ledgers that do not belong to a log.
     """
 
     ids: tuple[IdRange, ...] = ()
     custom: Mapping[str, bytes] = field(default_factory=dict)
     recover: bool = False
     is_complete: bool = False
-    """Whether an empty `ids` selects no ledgers, instead of all."""
+    """Whether an empty `ids` selects no ledgers instead of all."""
 
     def of_ledgers(self, ledger_ids: Iterable[int]) -> Selection:
         """Restricts the selection to these ledgers."""
         return replace(self, ids=tuple(IdRange(i, i) for i in ledger_ids), is_complete=True)
 
     def resolve(self, client: LedgerClient, password: bytes) -> list[Extent]:
-        """The extents to read, in order of ids, no entry twice. Logs a warning that lists the omitted ledgers.
+        """Returns the extents to read, in order of ids, without any entry twice. Logs a warning that lists the omitted
+        ledgers.
 
         Raises LedgerError if a selected ledger is open, NoSuchLedger if a named one does not exist.
         """
@@ -138,7 +139,7 @@ class Selection:
         return omitted
 
     def _called(self, one: IdRange) -> str:
-        """The message that a range is empty."""
+        """Returns the message that a range is empty."""
         which = f" with custom metadata {self._custom_description}" if self.custom else ""
         if one is EVERY_LEDGER:
             return f"there is no {'closed ledger outside of logs' if self.is_no_choice else f'ledger{which}'}"
@@ -151,11 +152,11 @@ class Selection:
         return ", ".join(f"{name}={value.decode(errors='replace')}" for name, value in self.custom.items())
 
     def extents(self, record: LedgerRecord) -> list[Extent]:
-        """The extents to read of a selected closed ledger, in order, no entry twice."""
+        """Returns the extents to read of a selected closed ledger, in order, without any entry twice."""
         return merged(self._named_of(record))
 
     def wants(self, record: LedgerRecord) -> bool:
-        """Whether a ledger is selected, once it is closed."""
+        """Returns whether a ledger is selected once it is closed."""
         is_chosen = self.names(record.ledger_id) and self._has_custom(record)
         return is_chosen and not (self.is_no_choice and record.is_of_log)
 
@@ -168,7 +169,7 @@ class Selection:
         return self.is_no_choice and (record.is_of_log or not (record.is_closed or self.recover))
 
     def names(self, ledger_id: int) -> bool:
-        """Whether a ledger with this id would be selected, provided that it has the required custom metadata."""
+        """Returns whether a ledger with this id would be selected, provided its custom metadata matches."""
         return bool(self._naming(ledger_id))
 
     @property
@@ -178,17 +179,18 @@ class Selection:
 
     @cached_property
     def lowest(self) -> int:
-        """No ledger below this id is selected."""
+        """Lowest id that may be selected."""
         return min((one.low for one in self._ranges), default=0)
 
     @cached_property
     def highest(self) -> int:
-        """No ledger above this id is selected."""
+        """Highest id that may be selected."""
         return max((one.high for one in self._ranges), default=-1)
 
     @property
     def text(self) -> str:
-        """Identifies the options: equal options have equal texts, and others differ; empty for all ledgers."""
+        """Identifies the options: equal options have equal texts, and different options different texts; empty for all
+        ledgers."""
         given = [("ledgers", ",".join(map(str, self.ids)))] if self.ids else []
         custom = sorted((f"custom.{name}", value) for name, value in self.custom.items())
         return urlencode([*given, *custom], safe=",:")
@@ -204,7 +206,7 @@ class Selection:
         ]
 
     def _naming(self, ledger_id: int) -> list[IdRange]:
-        """The ranges that name a ledger. Indexed, because thousands of ranges may name one each."""
+        """Returns the ranges that name a ledger. Indexed, because thousands of ranges may name one each."""
         singles, wide = self._by_id
         return singles.get(ledger_id, []) + [one for one in wide if one.low <= ledger_id <= one.high]
 
@@ -225,7 +227,7 @@ class Selection:
             named.discard(record.ledger_id)
             yield record
         if named:
-            client.describe_ledger(min(named))  # raises the error that explains it
+            client.describe_ledger(min(named))  # raises the error that explains why
             raise LedgerError(f"ledger {min(named)} was created while the ledgers were listed: try again")
 
     def _listed(self, client: LedgerClient) -> Iterator[LedgerRecord]:
@@ -259,19 +261,20 @@ EVERY_LEDGER = IdRange(0, 2**63 - 1)
 
 
 def _has_any(one: IdRange, record: LedgerRecord) -> bool:
-    """Whether a named ledger has any of the named entries; assumed for an open one, because its end is unknown."""
+    """Returns whether a named ledger has any of the named entries; assumed for an open ledger, because its end is
+    unknown."""
     return one.last_entry is None or record.last_entry is None or one.first_entry <= record.last_entry
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger; with `steps` if it was measured."""
+    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger; with `steps` if they were measured."""
 
     record: LedgerRecord
     first_entry: int = 0
     last_entry: int | None = None
     steps: Sequence[tuple[int, int]] = field(default=(), repr=False)
-    """(entry, bytes before it) from the first entry on, as reported by bookies."""
+    """(entry, bytes before that entry) pairs from the first entry on, as reported by bookies."""
 
     @property
     def entries(self) -> int:
@@ -290,15 +293,15 @@ class Extent:
         return self.bytes_before(self.end) - self.bytes_before(self.first_entry)
 
     def clipped(self) -> Extent:
-        """The part of the extent that the closed ledger holds."""
+        """Returns the part of the extent that the closed ledger holds."""
         end = self.record.last_entry
         assert end is not None
         last = end if self.last_entry is None else min(end, self.last_entry)
         return replace(self, first_entry=min(self.first_entry, last + 1), last_entry=last)
 
     def bytes_before(self, entry_id: int) -> int:
-        """Bytes before an entry: exact at the starts of fragments and interpolated between them, unless bookies
-        reported `steps`."""
+        """Returns the bytes before an entry: exact at the starts of fragments and interpolated between them, unless
+        bookies reported `steps`."""
         steps = self.steps or self._fragment_steps()
         behind = bisect_right(steps, entry_id, key=itemgetter(0))
         first, before = steps[max(0, behind - 1)]

@@ -1,10 +1,11 @@
 """Tracks gaps in ledger ids: the unused ids below used ones that a stream still waits for. Pure.
 
-A client that takes an id creates its ledger at once, but meanwhile others may have taken, and closed, the next ones. A
-client that crashes in between never creates it. This process measures the age of a gap from the moment when it first
-saw a later id, because writers' clocks may be wrong. It trusts them only if they report an age above
-CLOCK_SKEW_SECONDS_MAX, so that old gaps do not delay every start of a stream. One limit remains: the stream does not
-see a ledger that is created more than GAP_SECONDS after its id was passed, or one whose id was chosen by hand.
+A client that takes an id creates its ledger at once, but in the meantime other clients may have taken the next ids, and
+closed their ledgers. A client that crashes in between never creates its ledger. This process measures the age of a gap
+from the moment when it first saw a later id, because writers' clocks may be wrong. It trusts them only if they report
+an age above CLOCK_SKEW_SECONDS_MAX, so that old gaps do not delay every start of a stream. One limit remains: the
+stream does not see a ledger that is created more than GAP_SECONDS after a later id was seen, or one whose id was chosen
+by hand.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ GAP_SECONDS = 600
 """How long to wait for an unused id."""
 
 CLOCK_SKEW_SECONDS_MAX = 24 * 3600
-"""The clock skew of writers that is tolerated without missing a ledger."""
+"""Clock skew of writers that is tolerated without missing a ledger."""
 
 LOOKS_MAX = 64
 """Resolution of GAP_SECONDS; at most this many looks are remembered."""
@@ -42,11 +43,11 @@ class Gaps:
 
     @property
     def passed(self) -> int:
-        """Unused ids up to this one are no longer awaited."""
+        """Highest id through which unused ids are no longer awaited."""
         return self._passed
 
     def look(self, known: Sequence[KnownId], seconds: float, now_ms: int) -> None:
-        """Records the ids known at `seconds` of a monotonic clock of this process, and `now_ms` of wall-clock time."""
+        """Records the ids known at `seconds` of this process's monotonic clock, and `now_ms` of wall-clock time."""
         long_ago_ms = now_ms - 1000 * CLOCK_SKEW_SECONDS_MAX
         for one in known:
             if one.created_ms is not None and one.created_ms < long_ago_ms:
@@ -64,7 +65,7 @@ class Gaps:
             self._tops.append((seconds, top))
 
     def first(self, known: Sequence[KnownId], first_ledger: int) -> int | None:
-        """The first id from `first_ledger` on that may still become a ledger although later ids are used."""
+        """Returns the first id from `first_ledger` on that may still become a ledger although later ids are used."""
         expected = max(first_ledger, self._passed + 1)
         for one in known:
             if one.ledger_id > expected:

@@ -29,8 +29,8 @@ class JournalSegmentsStream(LedgerStream):
     """Streams the finalized segments of a journal, in order of transactions, from the oldest one on.
 
     Ends with LedgerError if the delivered segments are no longer the journal's history (after a rollback, a discard or
-    a format), and if segments were purged unread, unless the option failOnDataLoss is false. So no edit is delivered
-    twice, and none is skipped silently.
+    a format), and if segments were purged before they were read, unless the option failOnDataLoss is false. So no edit
+    is delivered twice, and none is skipped silently.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -73,7 +73,7 @@ class JournalSegmentsStream(LedgerStream):
         )
 
     async def _next(self, uri: str, offset: JournalOffset, limit: ReadLimit) -> Sequence[JournalSegment]:
-        """The segments of the next batch."""
+        """Returns the segments of the next batch."""
         found = await self._following(uri, offset)
         if self._available_now and self._end_txid is None:
             self._end_txid = found[-1].end_txid if found else offset.txid - 1
@@ -81,7 +81,7 @@ class JournalSegmentsStream(LedgerStream):
         return await _fitting(uri, due, limit)
 
     async def _following(self, uri: str, offset: JournalOffset) -> list[JournalSegment]:
-        """The segments after an offset. Raises LedgerError if they do not continue the delivered ones."""
+        """Returns the segments after an offset. Raises LedgerError if they do not continue the delivered ones."""
         if offset.ledger_id is None:
             return await finalized_segments(uri, self._journal, self._options.acceptors, FIRST_TXID)
         if await was_dropped(uri, self._journal, offset.acceptor, offset.generation, offset.txid):
@@ -94,11 +94,11 @@ class JournalSegmentsStream(LedgerStream):
         if found and found[0].start_txid > offset.txid:
             self._go_on_without(self._purged(offset.txid, found[0].start_txid - 1))
         if not found and await finalized_segments(uri, self._journal, self._options.acceptors):
-            raise LedgerError(self._rewritten(offset))  # older segments are still there: it was not a purge
+            raise LedgerError(self._rewritten(offset))  # older segments still exist, so it was not a purge
         return found
 
     async def _batch(self, uri: str, before: JournalOffset, after: JournalOffset) -> list[JournalSegment]:
-        """The segments between two offsets, as delivered before. Raises LedgerError if they have changed."""
+        """Returns the segments between two offsets, as delivered before. Raises LedgerError if they have changed."""
         segments = [one for one in await self._following(uri, before) if one.end_txid < after.txid]
         if not segments or segments[0].start_txid > after.batch_txid:
             left = segments[0].start_txid if segments else after.txid
@@ -110,7 +110,7 @@ class JournalSegmentsStream(LedgerStream):
         return segments
 
     async def _is_last_of(self, uri: str, segment: JournalSegment, offset: JournalOffset) -> bool:
-        """Whether an offset ends with this segment; with several acceptors, with any copy of it."""
+        """Returns whether an offset ends with this segment; with several acceptors, with any copy of it."""
         if (segment.start_txid, segment.end_txid) != (offset.segment_txid, offset.txid - 1):
             return False
         if segment.ledger_id == offset.ledger_id:
@@ -120,7 +120,7 @@ class JournalSegmentsStream(LedgerStream):
         return offset.ledger_id in await self._copies(uri, segment)
 
     async def _copies(self, uri: str, segment: JournalSegment) -> list[int]:
-        """The ledgers of the acceptors' copies with exactly these transactions."""
+        """Returns the ledgers of the acceptors' copies with exactly these transactions."""
         copies = []
         for acceptor in self._options.acceptors:
             with suppress(LedgerError):  # an acceptor without the journal
@@ -146,14 +146,14 @@ class JournalSegmentsStream(LedgerStream):
 async def _fitting(
     uri: str, segments: Sequence[JournalSegment], limit: ReadLimit
 ) -> Sequence[JournalSegment]:
-    """As many segments as the limit allows. Looks up no more ledgers than necessary."""
+    """Returns as many segments as the limit allows. Looks up no more ledgers than necessary."""
     if not isinstance(limit, ReadMaxBytes):
         return segments
     lengths: list[int] = []
     for low in range(0, len(segments), LOOKED_UP_MAX):
         some = [segment.ledger_id for segment in segments[low : low + LOOKED_UP_MAX]]
         found = await records_of(uri, some)
-        # A ledger that is gone is reported when the batch is planned.
+        # A deleted ledger is reported when the batch is planned.
         lengths += [(found[i].length_bytes or 0) if i in found else 0 for i in some]
         if how_many_fit(lengths, limit) < len(lengths):
             break

@@ -42,10 +42,10 @@ class LedgerListing:
     revision: int = 0
     """The store's revision, read before the listing."""
     retired_end: int = 0
-    """Unlisted ids below this one were deleted, or never used."""
+    """Unlisted ids below this one were deleted or never used."""
     known: list[KnownId] = field(default_factory=list)
     closed: dict[int, int] = field(default_factory=dict)
-    """Selected closed ledgers, with the bytes of each."""
+    """Selected closed ledgers, with the size of each in bytes."""
     open: set[int] = field(default_factory=set)
     """Selected ledgers that are not closed."""
     deleted: dict[int, int] = field(default_factory=dict)
@@ -53,7 +53,8 @@ class LedgerListing:
 
     @property
     def counted(self) -> list[KnownId]:
-        """Known ids, except those chosen by hand above the counter's: it will pass these without skipping an id."""
+        """Known ids, except those chosen by hand above the counter: the counter will move past these without skipping
+        an id."""
         return [one for one in self.known if one.ledger_id < self.counted_end]
 
     @property
@@ -65,12 +66,13 @@ class LedgerListing:
 
     @property
     def end(self) -> int:
-        """The id after the counted ones: later ledgers may still be created."""
+        """The id after the counted ones: ledgers may still be created from it on."""
         counted = self.counted
         return counted[-1].ledger_id + 1 if counted else self.first_ledger
 
     def are_gone(self, ledger_ids: Collection[int]) -> None:
-        """Treats those of them that were deleted without a tombstone as deleted now, because the time is unknown."""
+        """Treats those of these ledgers that were deleted without a tombstone as deleted now, because the time is
+        unknown."""
         there = {one.ledger_id for one in self.known}
         for ledger_id in ledger_ids:
             if self.first_ledger <= ledger_id < self.retired_end and ledger_id not in there:
@@ -92,7 +94,8 @@ class LedgerListing:
 
 
 async def listed(uri: str, selection: Selection, first_ledger: int) -> LedgerListing:
-    """Lists every id from this one on that has or had a ledger, up to the first one above all that may be selected."""
+    """Lists every id from `first_ledger` on that has or had a ledger, up to the first one above all that may be
+    selected."""
     async with opened_store(uri) as store:
         ends = await counted_end(store), await revision_of(store), await retired_end(store)
         listing = LedgerListing(first_ledger, *ends)
@@ -108,8 +111,8 @@ class ClosedLedgersStream(LedgerStream):
 
     A ledger named by its id (`ledgers=7`) must exist, or its id must be above all existing ones; in that case the
     stream waits for it. The stream ends with LedgerError if later ids are used and the ledger does not exist, and if
-    any selected ledger was deleted unread (see `losses`), unless the option failOnDataLoss is false. It does not see a
-    ledger whose id was chosen by hand below those delivered already, and used long after them.
+    any selected ledger was deleted before it was read (see `losses`), unless the option failOnDataLoss is false. It
+    does not see a ledger whose id was chosen by hand below those already delivered, and used long after them.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -149,7 +152,7 @@ class ClosedLedgersStream(LedgerStream):
         return self._tasks(offset.batch) if start != end else []
 
     def _judge(self, listing: LedgerListing, offset: LedgersOffset) -> bool:
-        """Whether anything was lost that the stream may skip. Raises LedgerError if it may not skip losses."""
+        """Returns whether anything was lost that the stream may skip. Raises LedgerError if it may not skip losses."""
         seen_revision = max(offset.revision, self._seen.revision)
         if went_back := listing.revision < seen_revision:
             self._go_on_without(describe_rollback(listing.revision, seen_revision))
@@ -173,8 +176,8 @@ class ClosedLedgersStream(LedgerStream):
         return bool(self._options.selection.custom)
 
     def _warn_of_retired(self, listing: LedgerListing, offset: LedgersOffset) -> None:
-        """Warns that the stream was stopped for too long: ids used and retired meanwhile look as if they were never
-        used."""
+        """Warns that the stream was stopped for too long: ids used and retired in the meantime look as if they were
+        never used."""
         if self._has_looked or offset.revision == NO_REVISION:
             return
         there, names = {one.ledger_id for one in listing.known}, self._options.selection.names
@@ -183,7 +186,7 @@ class ClosedLedgersStream(LedgerStream):
             log.warning("%s", describe_retired(unknown))
 
     def _missing(self, listing: LedgerListing, offset: LedgersOffset) -> set[int]:
-        """The first id that may still become a ledger, if there is one."""
+        """Returns the first id that may still become a ledger, if there is one."""
         self._gaps.look(listing.counted, time.monotonic(), time.time_ns() // 1_000_000)
         self._check_named(listing, offset)
         self._has_looked = True
@@ -191,13 +194,13 @@ class ClosedLedgersStream(LedgerStream):
         return set() if missing is None else {missing}
 
     def _check_named(self, listing: LedgerListing, offset: LedgersOffset) -> None:
-        """Raises LedgerError instead of waiting silently for a ledger that will never come."""
+        """Raises LedgerError instead of waiting silently for a ledger that will never be created."""
         awaited = [
             i for i in self._options.selection.named if listing.first_ledger <= i and not offset.has(i)
         ]
         there = {one.ledger_id for one in listing.known} | listing.deleted.keys() if awaited else set()
-        # While a ledger with the highest id is being created, a few later ids may be used. A stream that has looked
-        # before allows time for that.
+        # While the ledger with the highest id is being created, a few later ids may be used. A stream that has already
+        # looked allows time for that.
         passed = self._gaps.passed if self._has_looked else listing.end - 1
         for ledger_id in sorted(awaited):
             if ledger_id <= passed and ledger_id not in there:
@@ -209,7 +212,7 @@ class ClosedLedgersStream(LedgerStream):
     def _taken(
         self, listing: LedgerListing, offset: LedgersOffset, unsettled: set[int], limit: ReadLimit
     ) -> list[int]:
-        """The ledgers of the next batch."""
+        """Returns the ledgers of the next batch."""
         due = {i: size for i, size in listing.closed.items() if not offset.has(i)}
         if self._available_now and self._only is None:
             self._only = frozenset(due)
@@ -221,7 +224,7 @@ class ClosedLedgersStream(LedgerStream):
         return admitted[: how_many_fit([due[ledger_id] for ledger_id in admitted], limit)]
 
     def _check_room(self, listing: LedgerListing) -> None:
-        """Raises or warns: nothing more can be delivered before the oldest missing ledger is."""
+        """Raises LedgerError or warns that nothing more can be delivered before the oldest missing ledger is."""
         if self._settled in listing.open:
             raise LedgerError(
                 f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones are delivered, the most that a "

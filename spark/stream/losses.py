@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .offsets import NO_REVISION, LedgersOffset, to_ranges
 
 IDS_CHARS_MAX = 400
-"""The most characters of ids in a message; the message always states their number."""
+"""Maximum characters of ids in a message; the message always states how many ids there are."""
 
 GO_ON = (
     "start the stream once with the option failOnDataLoss=false and the same checkpointLocation: it skips the lost "
@@ -30,7 +30,7 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A process's knowledge from its last look: the revision that it covers, and the ledgers that existed then."""
+    """What a process learned in its last look: the revision that it covers, and the ledgers that existed then."""
 
     revision: int = NO_REVISION
     selected: frozenset[int] = frozenset()
@@ -46,10 +46,10 @@ def losses(
     began_at: int,
     by_custom: bool,
 ) -> Losses:
-    """Judges ids that the selection names, each with the revision of its deletion.
+    """Classifies ids that the selection names, each with the revision of its deletion.
 
-    A stream that has not looked yet began at revision `began_at`, and never had to read ledgers deleted before. The
-    `named` must exist, however early they were deleted.
+    A stream that has not looked yet began at revision `began_at`, and did not have to read ledgers deleted before that.
+    The `named` ledgers must exist, however early they were deleted.
     """
     judged, selected = max(offset.revision, seen.revision), seen.selected | offset.unread
     lost, uncertain = [], []

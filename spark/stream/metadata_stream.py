@@ -1,7 +1,7 @@
 """`spark.readStream.format("ledger")`: ledgers as they close, or the segments of a journal as they are finalized.
 
-Each micro-batch is whole ledgers, each delivered once, in order of ids if they close in that order. A batch is
-reproduced from its offsets alone, so a restart from the checkpoint repeats exactly the required batches.
+Each micro-batch consists of whole ledgers, each delivered once, in order of ids if they close in that order. A batch
+can be reproduced from only its offsets, so a restart from the checkpoint repeats exactly the required batches.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from ..executor_access import ExecutorAccess
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS_MAX = 30.0
-"""How long a query is retried if it must be answered now."""
+"""How long a query that must be answered now is retried."""
 
 AWAY_SECONDS_MAX = 600.0
 """How long an idle stream waits for a metadata store that it has reached before."""
@@ -61,7 +61,7 @@ AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri, NotEnoughAnswers)
 
 
 class StreamMetadata:
-    """The store as one process sees it, and when it was last reached."""
+    """The store as seen by one process, and when it was last reached."""
 
     def __init__(self, access: ExecutorAccess) -> None:
         self._access = access
@@ -88,8 +88,8 @@ class StreamMetadata:
     def ask_or_wait(self, work: Work[T]) -> T | None:
         """Runs a query. Returns None if the store is unavailable: retry later.
 
-        Raises MetadataUnavailable once that has lasted AWAY_SECONDS_MAX, or RETRY_SECONDS_MAX if the store was never
-        reached.
+        Raises MetadataUnavailable once the store has been unavailable for AWAY_SECONDS_MAX, or for RETRY_SECONDS_MAX if
+        it was never reached.
         """
         if self._reached_at is None:
             return self.ask(work)
@@ -108,8 +108,8 @@ class StreamMetadata:
         return found
 
     def _may_come_back(self, error: BaseException) -> bool:
-        """Whether a retry may help. A file that cannot be opened is a mistake in the URI, unless it could be opened
-        before."""
+        """Returns whether a retry may help. A file that cannot be opened is a mistake in the URI, unless it could be
+        opened before."""
         if isinstance(error, BadMetadataUri):
             return self._reached_at is not None
         return isinstance(error, AWAY) and not isinstance(error.__cause__ or error, StoreRefused)
@@ -134,7 +134,8 @@ def _given_up(error: Exception, seconds: float) -> LedgerError:
 class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Base of all streams: access to the metadata, waiting while it is unavailable, and handling of data loss.
 
-    One object serves a query from start to end, and caches to save work. The offsets contain all necessary state.
+    One object serves a query from start to end; what it caches only saves work. The offsets contain all necessary
+    state.
     """
 
     def __init__(self, options: StreamOptions) -> None:
@@ -150,7 +151,7 @@ class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     @abstractmethod
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """The offset after the next batch; `start` if there is nothing to read.
+        """Returns the offset after the next batch; `start` if there is nothing to read.
 
         Also returns `start` while the metadata is unavailable, for up to AWAY_SECONDS_MAX; then raises
         MetadataUnavailable.
@@ -198,7 +199,7 @@ class LedgerStream(MetadataStream):
 
 
 def how_many_fit(lengths: Sequence[int], limit: ReadLimit) -> int:
-    """How many of these, in order, fit the limit; at least one."""
+    """Returns how many of these, in order, fit the limit; at least one."""
     if not isinstance(limit, ReadMaxBytes):
         return len(lengths)
     fitting = sum(1 for total in accumulate(lengths) if total <= limit.max_bytes)

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 OPEN_AHEAD_MAX = 100_000
-"""The most closed ledgers delivered beyond the oldest open one; further ones wait until that one is closed."""
+"""Maximum closed ledgers delivered beyond the oldest open one; any more wait until that one is closed."""
 
 UNREAD_MAX = 10_000
-"""The most unread ledgers that an offset lists. If further ones are deleted, it is unknown whether they were selected.
-"""
+"""Maximum unread ledgers that an offset lists. If others are deleted, it is unknown whether they were selected."""
 
 NO_REVISION = -1
-"""A revision before every revision of a store."""
+"""A revision lower than any revision of a store."""
 
 FIRST_TXID = 1
 
@@ -29,14 +28,15 @@ class BadOffset(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LedgersOffset:
-    """The delivered ledgers: all selected ones below `below`, and those in `done`. Those in `batch` were the last.
+    """The delivered ledgers: all selected ones below `below`, and those in `done`. Those in `batch` were delivered
+    last.
 
     Ledgers are not closed in the order of their ids, so `below` stays at the oldest open one. `chosen` identifies the
-    stream's selection, because an offset is meaningless for another one.
+    stream's selection, because an offset is meaningless for a different selection.
 
     Every deletion up to `revision` of the store was judged; NO_REVISION in a new stream, and in checkpoints of earlier
-    versions. `unread` are the ledgers still to come, if only this list shows later whether a deleted ledger was
-    selected.
+    versions. `unread` lists the ledgers still to be delivered, if nothing else would show later whether a deleted
+    ledger was selected.
     """
 
     below: int = 0
@@ -61,7 +61,7 @@ class LedgersOffset:
 
     @classmethod
     def from_json(cls, value: dict[str, Any], chosen: str = "") -> LedgersOffset:
-        """Raises BadOffset if the offset is malformed, or if it belongs to a stream of other ledgers."""
+        """Decodes an offset. Raises BadOffset if it is malformed, or belongs to a stream of other ledgers."""
         try:
             found = cls(
                 int(value["below"]),
@@ -81,9 +81,9 @@ class LedgersOffset:
         return found
 
     def admitted(self, ledger_ids: Collection[int], waiting: Iterable[int], end: int) -> list[int]:
-        """The first of these ledgers, as many as an offset has room for.
+        """Returns the first of these ledgers, as many as an offset has room for.
 
-        The `waiting` ledgers are still to come, and all from `end` on may be.
+        The `waiting` ledgers are still to be delivered, and all from `end` on may be.
         """
         oldest = min([end, *(i for i in waiting if not self.has(i))])
         room = OPEN_AHEAD_MAX - sum(1 for i in self.done if i > oldest)
@@ -91,9 +91,9 @@ class LedgersOffset:
         return sorted(ledger_ids)[: min(OPEN_AHEAD_MAX, needing_none + room)]
 
     def after(self, delivered: Collection[int], waiting: Iterable[int], end: int) -> LedgersOffset:
-        """The offset after these are delivered too; the same offset if there are none.
+        """Returns the offset after these ledgers are delivered too; the same offset if there are none.
 
-        The `waiting` ledgers are still to come, and all from `end` on may be.
+        The `waiting` ledgers are still to be delivered, and all from `end` on may be.
         """
         if not delivered:
             return self
@@ -104,7 +104,8 @@ class LedgersOffset:
         return replace(self, below=below, done=ahead, batch=tuple(sorted(delivered)))
 
     def judged(self, revision: int, unread: Collection[int]) -> LedgersOffset:
-        """The offset after deletions up to a revision are judged, with these ledgers still to come."""
+        """Returns the offset after deletions up to a revision are judged, with the `unread` ledgers still to be
+        delivered."""
         return replace(self, revision=revision, unread=frozenset(sorted(unread)[:UNREAD_MAX]))
 
 
@@ -113,7 +114,7 @@ class JournalOffset:
     """The next transaction to deliver, its journal, and the last delivered segment.
 
     The last batch began with `batch_txid`; its last segment was `segment_txid` … `txid - 1`, in ledger `ledger_id`
-    (None: nothing was delivered), which `acceptor` finalized in `generation`. So rewritten history is detected.
+    (None: nothing was delivered), which `acceptor` finalized in `generation`. These fields reveal rewritten history.
     """
 
     journal: str
@@ -139,7 +140,7 @@ class JournalOffset:
 
     @classmethod
     def from_json(cls, value: dict[str, Any], journal: str, acceptors: str) -> JournalOffset:
-        """Raises BadOffset if the offset is malformed, or if it belongs to another journal or other acceptors."""
+        """Decodes an offset. Raises BadOffset if it is malformed, or belongs to another journal or other acceptors."""
         try:
             ledger_id = int(value["ledger"])
             found = cls(
@@ -171,7 +172,7 @@ def _named(chosen: str) -> str:
 
 
 def to_ranges(ids: Iterable[int]) -> str:
-    """`3,5-9` for 3, 5, 6, 7, 8, 9."""
+    """Formats ids as ranges: `3,5-9` for 3, 5, 6, 7, 8, 9."""
     ranges: list[list[int]] = []
     for one in sorted(ids):
         if ranges and ranges[-1][1] == one - 1:
@@ -182,7 +183,7 @@ def to_ranges(ids: Iterable[int]) -> str:
 
 
 def from_ranges(text: str) -> list[int]:
-    """The inverse of `to_ranges`. Raises ValueError, also for more than OPEN_AHEAD_MAX ids."""
+    """Parses the text that `to_ranges` made. Raises ValueError, also for more than OPEN_AHEAD_MAX ids."""
     found: list[int] = []
     for piece in filter(None, text.split(",")):
         low, _, high = piece.partition("-")

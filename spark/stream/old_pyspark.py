@@ -1,4 +1,4 @@
-"""Replaces the streams on a PySpark that is too old for them."""
+"""Replaces the streams if the installed PySpark is too old for them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ STREAMS_OF_PYSPARK = "pyspark.sql.streaming.datasource"
 
 
 class NoStreams(DataSourceStreamReader):
-    """The stream on a PySpark that is too old for streams: each call raises an error that names the version to install.
+    """The stream if the installed PySpark is too old for streams: each call raises an error that names the version to
+    install.
 
     Its constructor does not raise, because PySpark 4.1 would then report an error of its own while stopping the missing
     stream.
@@ -35,7 +36,7 @@ class NoStreams(DataSourceStreamReader):
 
 
 def has_no_streams() -> bool:
-    """Whether this PySpark lacks the base classes of our streams."""
+    """Returns whether this PySpark lacks the base classes of our streams."""
     try:
         import_module(STREAMS_OF_PYSPARK)
     except ModuleNotFoundError:

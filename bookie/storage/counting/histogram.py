@@ -1,6 +1,6 @@
-"""A histogram with cheap observations: an observation of Prometheus' own takes eight times as long.
+"""A histogram with cheap observations: one in Prometheus' own histogram takes eight times as long.
 
-An observation adds two numbers; the registry gets buckets when it collects.
+An observation adds two numbers; the buckets are computed when the registry collects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from metadata.counting.metric_declarations import Declaration
 
 
 class CheapHistogram(Collector):
-    """Counts observations by upper bound. Observed from one thread, collected on any."""
+    """Counts observations by upper bound. Observed from one thread, collected from any."""
 
     def __init__(self, registry: CollectorRegistry, declared: Declaration) -> None:
         self._declared = declared

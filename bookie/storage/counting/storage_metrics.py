@@ -1,4 +1,4 @@
-"""Prometheus metrics that a bookie counts and times while it works; `serving_metrics` adds those it looks up."""
+"""Prometheus metrics that a bookie counts and times as it works; `serving_metrics` adds those that it looks up."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SlowAppends:
     """Logs slow appends. `synced` is called on the log's thread, `stored` on the event loop, soon afterwards."""
 
     def __init__(self, slow_seconds: float) -> None:
-        """`slow_seconds`: appends that take longer, from the first byte to disk, are slow."""
+        """`slow_seconds`: appends that take longer than this, from the first byte to disk, are slow."""
         self._slow_seconds = slow_seconds
         self._seldom = LogRateLimit(LOG_INTERVAL_SECONDS_MIN)
         self._sync_seconds = 0.0
@@ -60,14 +60,14 @@ SECONDS = (
     0.00025, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075,
     0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 )  # fmt: skip
-"""Buckets of latencies, from a good disk's to a very bad one's."""
+"""Latency buckets, from a good disk's to a very bad one's."""
 
 GROUP_BYTES = tuple(float(2**n) for n in range(10, 25, 2))
 GROUP_RECORDS = tuple(float(2**n) for n in range(11))
 
 
 class RequestKind(StrEnum):
-    """Kinds of requests, by which refusals are counted."""
+    """Request kinds by which refusals are counted."""
 
     APPEND = "append"
     READ = "read"
@@ -177,18 +177,18 @@ class BookieMetrics:
                 counters.entries_added += entries
                 counters.bytes_added += len(columns.payload)
                 self._append_seconds.observe(now - arrival.at)
-                if not ticket.is_deferred:  # an append that waits for the sync of others is not slow
+                if not ticket.is_deferred:  # an append that waits for the sync of other requests is not slow
                     self._slow.stored(record.ledger_id, arrival, now)
 
     def synced(self, seconds: float, records: int, size_bytes: int) -> None:
-        """Counts a sync of a group."""
+        """Counts the sync of a group."""
         self._sync_seconds.observe(seconds)
         self._group_records.observe(records)
         self._group_bytes.observe(size_bytes)
         self._slow.synced(seconds)
 
     def read(self, reply: ReadReply, seconds: float) -> None:
-        """Counts a page that was read."""
+        """Counts a page read."""
         self._read_seconds.observe(seconds)
         self.counters.entries_read += len(reply.columns)
         self.counters.bytes_read += len(reply.columns.payload)
@@ -196,7 +196,7 @@ class BookieMetrics:
             self._damaged.inc(len(reply.damaged))
 
     def info_fields(self) -> dict[str, Any]:
-        """Fields of an InfoReply, except those about storage."""
+        """Returns the fields of an InfoReply, except those about storage."""
         return {
             "entries_read": self.counters.entries_read,
             "bytes_read": self.counters.bytes_read,
@@ -205,6 +205,6 @@ class BookieMetrics:
         }
 
     def answered(self, request: RequestKind, status: Status) -> None:
-        """Counts the answer of a request if it is a refusal."""
+        """Counts the answer to a request if it is a refusal."""
         if status not in GOOD:
             self._refused[request, status].inc()

@@ -1,7 +1,7 @@
 """Encodes and decodes messages: the only modules that use the generated protobuf code.
 
-Every message has a checksum and columns attached (`attachments`), and is encoded in parts. Decoding never trusts the
-sender: inconsistent columns, a wrong checksum or an unknown status raise BadMessage, and nothing of the message is
+Every message has a checksum and attached columns (`attachments`), and is encoded in parts. Decoding never trusts the
+sender: inconsistent columns, a wrong checksum or an unknown status raise BadMessage, and no part of the message is
 used.
 """
 
@@ -28,11 +28,11 @@ __all__ = [
 Message = TypeVar("Message")
 
 MESSAGES: dict[type, Codec] = {**APPENDS, **READS, **TOOLS}
-"""Every kind of message."""
+"""All kinds of messages."""
 
 
 def encode(message: Any) -> Sealed:
-    """Encodes a message of any of these kinds."""
+    """Encodes a message of any kind in `MESSAGES`."""
     return MESSAGES[type(message)].encode(message)
 
 

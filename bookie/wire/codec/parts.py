@@ -1,4 +1,4 @@
-"""Encodes and decodes the parts that messages share: headers and columns, LAC statements, credentials, statuses."""
+"""Encodes and decodes what messages have in common: headers and columns, LAC statements, credentials, statuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..messages import (
 )
 
 LAC_DIGEST_BYTES_MAX = 64
-"""Largest digest; limits the memory that a bookie keeps for each ledger."""
+"""Maximum size of a digest; limits the memory that a bookie keeps for each ledger."""
 
 M = TypeVar("M", bound=Message)
 V = TypeVar("V")
@@ -140,7 +140,7 @@ _TO: dict[str, Callable[[Any], Any]] = {
     "credential": credential_to,
     "status": STATUS_TO_PB.__getitem__,
 }
-"""Encoders, by name, of the fields that the message represents differently."""
+"""Encoders, by field name, for fields that the protobuf message represents differently."""
 
 _FROM: dict[str, Callable[[Any], Any]] = {
     "action": _action_from,
@@ -150,7 +150,7 @@ _FROM: dict[str, Callable[[Any], Any]] = {
     "append_seconds_bounds": lambda message: tuple(message.append_seconds_bounds),
     "append_counts": lambda message: tuple(message.append_counts),
 }
-"""Decoders, by name, of the fields that must be checked, or that the message represents differently."""
+"""Decoders, by field name, for fields that must be checked, or that the protobuf message represents differently."""
 
 
 class Codec(NamedTuple):
@@ -161,7 +161,7 @@ class Codec(NamedTuple):
 
 
 def plain(kind: type[Message], of: type[V], check: Callable[[V], None] = lambda _: None) -> Codec:
-    """Makes the codec of a message that has every field of this dataclass, at least two, under the same names.
+    """Makes the codec of a message that has exactly the fields of this dataclass, at least two, under the same names.
 
     `check` raises BadMessage for a decoded message with impossible values.
     """

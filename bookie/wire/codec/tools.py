@@ -19,7 +19,7 @@ from ..messages import (
 from .parts import STATUS_TO_PB, Body, Codec, parse, plain, status_from
 
 BUCKETS_MAX = 64
-"""Limit on the buckets of an append histogram."""
+"""Maximum number of buckets in an append histogram."""
 
 
 def _encode_info_request(_: InfoRequest) -> Sealed:

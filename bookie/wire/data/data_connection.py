@@ -1,7 +1,7 @@
-"""One end of a connection of the data protocol: frames both ways, back-pressure, keepalive pings.
+"""One end of a data protocol connection: frames both ways, back-pressure, keepalive pings.
 
-Client and bookie use the same class; their handlers interpret the frames. In every case the connection notifies the
-handler once that it is lost, and why.
+Client and bookie use the same class; their handlers interpret the frames. The connection always notifies the handler,
+exactly once, that it is lost, and why.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ from .in_process import InProcessTransport, MessageProtocol
 from .outbox import Outbox
 
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
-"""Send backlog past which `is_writable` is False, and only replies are added."""
+"""Send backlog above which `is_writable` is False, and only replies are added."""
 
 KEEPALIVE_SECONDS = 10.0
 """An end that has received nothing for this long sends a ping."""
 
 ASKED_SHARE_MIN = 0.1
-"""Rate limit of pings: reading pauses for this share of KEEPALIVE_SECONDS after pings closer together than that."""
+"""Rate limit on pings: if two pings are closer together than this share of KEEPALIVE_SECONDS, reading pauses for that
+long."""
 
 SILENCE_SECONDS_MAX = 20.0
-"""Idle timeout of an end that sends pings: it ends the connection after such a silence."""
+"""Idle timeout of an end that sends pings: it ends the connection after this much silence."""
 
 BUSY_TURN_SECONDS = 0.001
 """If a loop iteration takes longer than this, the loop is busy."""
 
 LOOK_SECONDS_MIN = 0.01
-"""Least time between two liveness checks."""
+"""Minimum time between two liveness checks."""
 
 LATE_SECONDS = 1.0
-"""A timer this late means that the process was stopped: bytes that arrived meanwhile have not been read."""
+"""A timer this late means that the process was stopped: bytes that arrived in the meantime have not been read."""
 
 SIGNS_OF_LIFE = frozenset({FrameKind.PING, FrameKind.PONG})
 _KIND = attrgetter("kind")
@@ -65,19 +66,19 @@ class Handler(Protocol):
         ...
 
     def writable(self) -> None:
-        """Called when the send backlog is gone: `is_writable` again."""
+        """Called when the send backlog has been sent: `is_writable` is True again."""
         ...
 
     def lost(self, why: str) -> None:
-        """Called once when the connection is lost, also after `close` and `abort`."""
+        """Called once when the connection is lost, including after `close` and `abort`."""
         ...
 
 
 class Connection(MessageProtocol):
-    """One end. `asks`: whether it sends pings; otherwise it only answers them.
+    """One end of a connection. `asks`: whether it sends pings; otherwise it only answers them.
 
     `heard_at`: when the last bytes were received, by the loop's clock. A server (`untaken_bytes_max`) stops reading
-    from a peer with a send backlog of this size; with `memory`, large bodies wait for it.
+    from a peer with a send backlog of this size; with `memory`, large bodies wait until it has room for them.
     """
 
     def __init__(
@@ -133,7 +134,8 @@ class Connection(MessageProtocol):
     def send_message(
         self, kind: FrameKind, message: M, size_of: Callable[[M], int], encode: Callable[[M], Sequence[Part]]
     ) -> None:
-        """Sends an immutable message: as an object to a peer in this process that takes it, otherwise as a frame."""
+        """Sends an immutable message: as an object if the peer is in this process and takes objects, otherwise as a
+        frame."""
         transport, passed_bytes = self._transport, None
         if isinstance(transport, InProcessTransport) and not self._is_ending:
             passed_bytes = transport.write_message(message, size_of)
@@ -151,12 +153,13 @@ class Connection(MessageProtocol):
     def go_on(self, reason: str) -> None:
         self._holds.discard(reason)
         if not self._holds and self._transport is not None and not self.is_lost:
-            self.heard_at = self._loop.time()  # a peer that we did not read from was not silent
+            self.heard_at = self._loop.time()  # we did not read from the peer, so it was not silent
             self._transport.resume_reading()
 
     @property
     def tls(self) -> ssl.SSLObject:
-        """TLS state of the connection, with the peer's certificate. Raises ConnectionError if it is lost."""
+        """TLS state of the connection, including the peer's certificate. Raises ConnectionError if the connection is
+        lost."""
         if self._transport is None:
             raise ConnectionResetError(self._why or "the connection was lost")
         return cast("ssl.SSLObject", self._transport.get_extra_info("ssl_object"))
@@ -176,7 +179,7 @@ class Connection(MessageProtocol):
 
     @property
     def holds(self) -> frozenset[str]:
-        """The reasons for which reading is paused."""
+        """The reasons why reading is paused."""
         return frozenset(self._holds)
 
     @property
@@ -277,7 +280,7 @@ class Connection(MessageProtocol):
     # ------------------------------------------------------------------------------------------
 
     def feed(self, data: bytes) -> None:
-        """Takes bytes that arrived before this became the connection's protocol."""
+        """Processes bytes that arrived before this object became the connection's protocol."""
         view = memoryview(data)
         while view and not self._is_ending:
             room = self.reader.buffer()
@@ -289,7 +292,8 @@ class Connection(MessageProtocol):
                 self.abort("it sends more than a client hello before the handshake is done")
 
     def _take_all(self, frames: Sequence[Received]) -> None:
-        """Handles one loop iteration's frames; the rest in later iterations, before it reads anything else."""
+        """Handles the frames of one loop iteration; the remaining ones follow in later iterations, before anything else
+        is read."""
         if FrameKind.PING in map(_KIND, frames):
             self._is_asked()
         for kind, call, body in frames:
@@ -302,7 +306,7 @@ class Connection(MessageProtocol):
             try:
                 self.handler.received(kind, call, body)
             except Exception as error:
-                # The owner must learn of any error, otherwise a caller waits for ever.
+                # The owner must learn of any error, otherwise a caller waits forever.
                 self.abort(f"its stream failed: {error!r}")
                 raise
         if self.reader.has_more:
@@ -317,7 +321,7 @@ class Connection(MessageProtocol):
             self.go_on(NEXT_TURN)
 
     def _is_asked(self) -> None:
-        """Answers pings with one pong. Pauses reading from a peer that sends far too many."""
+        """Answers a batch of pings with one pong. Pauses reading from a peer that sends far too many."""
         self.send(FrameKind.PONG)
         before, self._asked_at = self._asked_at, self._loop.time()
         pause = KEEPALIVE_SECONDS * ASKED_SHARE_MIN
@@ -331,7 +335,7 @@ class Connection(MessageProtocol):
             self._take_more()
 
     def _turn_is_over(self) -> None:
-        """Takes a peer's remaining frames: at once, or, if the loop is busy, after an equal pause for others."""
+        """Handles a peer's remaining frames: at once, or, if the loop is busy, after an equal pause."""
         seconds = self._loop.time() - self._turn_began_at
         if seconds < BUSY_TURN_SECONDS:
             self._take_more()
@@ -387,7 +391,7 @@ class Connection(MessageProtocol):
             self._look_later(self._silence_seconds_max)
         elif silent < KEEPALIVE_SECONDS:
             self._look_later(KEEPALIVE_SECONDS)
-        else:  # ping: without a reply until then the connection ends
+        else:  # ping: without a reply by then, the connection ends
             self.send(FrameKind.PING)
             self._look_later(self._silence_seconds_max)
 

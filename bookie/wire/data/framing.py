@@ -1,11 +1,11 @@
 """Frames of the data protocol: bytes in, whole frames out. Does no I/O, and owns the receive buffers.
 
     body_bytes  u32 little-endian
-    call        u32: of which call this is a part; 0 if of none; of a goodbye: see Goodbye
-    kind        u32: see Kind
+    call        u32: the call that this frame is part of; 0 if none; for a goodbye: see Goodbye
+    kind        u32: see FrameKind
     body        a sealed message, or the JSON of a handshake
 
-Small frames are received many at a time; the rest of a large body goes into its own buffer.
+Many small frames are received at a time; the rest of a large body goes into a buffer of its own.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ HEADER_BYTES = HEADER.size
 
 RECEIVE_BYTES_MIN = 4 * 1024
 RECEIVE_BYTES = 64 * 1024
-"""Receive buffer while no large body is being received; a frame that does not fit gets its own. A connection begins
-with the smaller size, and gets the larger once it has filled that: a thousand quiet ones take little memory."""
+"""Receive buffer while no large body is being received; a frame that does not fit gets a buffer of its own. A
+connection begins with the smaller size, and gets the larger one once it has filled that: a thousand quiet connections
+take little memory."""
 
 FRAMES_AT_ONCE_MAX = 4
-"""Frames of one connection per loop iteration: others have their turn in between."""
+"""Frames of one connection per loop iteration: other connections get their turn in between."""
 
 SMALL_BODY_BYTES_MAX = 16 * 1024
-"""Size limit of the body of small kinds, if the reader knows which kinds may be large."""
+"""Maximum body size of small kinds, if the reader was told which kinds may be large."""
 
 GREETING_BYTES_MAX = 4096
-"""Size limit of bodies before the end of the handshake, so that unidentified peers take little memory."""
+"""Maximum body size before the end of the handshake, so that unidentified peers take little memory."""
 
 LARGE_PART_BYTES = 64 * 1024
-"""A part of this size is sent without joining it to others: a system call costs less than the copy."""
+"""A part of this size is sent without joining it to other parts: a system call costs less than the copy."""
 
 Body = bytes | bytearray
 
@@ -44,10 +45,10 @@ Part = bytes | memoryview
 
 
 class Goodbye(IntEnum):
-    """Why a bookie ends a connection, for programs: the `call` of its GOODBYE. The body is for people."""
+    """Why a bookie ends a connection, for programs: the `call` of its GOODBYE frame. The frame's body is for people."""
 
     OTHERWISE = 0
-    STARTING = 1  # it replays its log, and will serve
+    STARTING = 1  # it is replaying its log, and will serve afterwards
 
 
 class FrameKind(IntEnum):
@@ -55,7 +56,7 @@ class FrameKind(IntEnum):
 
     HELLO = 1  # client hello: the versions it speaks
     SERVER_HELLO = 2  # server hello: the chosen version, the bookie's incarnation
-    GOODBYE = 3  # bookie: why it ends the connection
+    GOODBYE = 3  # bookie: why the bookie ends the connection
     APPEND = 4
     ACKS = 5
     READ = 6
@@ -66,8 +67,8 @@ class FrameKind(IntEnum):
     PING = 11
     PONG = 12
     REFUSED = 13  # bookie: why this call cannot be understood
-    SCAN = 14  # as READ, with many answers
-    TAKEN = 15  # client: flow control: bytes of this scan taken so far
+    SCAN = 14  # like READ, with many answers
+    TAKEN = 15  # client: flow control: bytes of this scan taken up to now
 
 
 ALL_KINDS = frozenset(FrameKind)
@@ -90,7 +91,7 @@ class BadFrame(ValueError):
 
 
 def framed(kind: FrameKind, call: int, body: Sequence[Part]) -> list[Part]:
-    """The frame as buffers to be sent in order: large parts are not copied, small ones are joined."""
+    """Returns the frame as buffers to be sent in order: large parts are not copied, small ones are joined."""
     size = sum(map(len, body))
     parts = [HEADER.pack(size, call, kind), *body]
     if size < LARGE_PART_BYTES:
@@ -109,8 +110,8 @@ def framed(kind: FrameKind, call: int, body: Sequence[Part]) -> list[Part]:
 class FrameReader:
     """Incremental parser: receive into `buffer()`, then pass the number of bytes to `received`.
 
-    Returns a few frames at a time. While it `has_more`, `more` returns the next ones, and nothing can be received.
-    Nothing can be received either when a large body begins: `wanted` is its size, until `go_on`.
+    Returns a few frames at a time. While `has_more` is True, `more` returns the next ones, and nothing can be received.
+    When a large body begins, nothing can be received either: `wanted` is its size, until `go_on` is called.
     """
 
     def __init__(self) -> None:
@@ -118,7 +119,7 @@ class FrameReader:
         self.wanted = 0
         self.has_more = False
         self._large_kinds: Collection[FrameKind] = ALL_KINDS
-        self._begin = self._end = 0  # of the bytes received in `_small` and not yet taken
+        self._begin = self._end = 0  # of the bytes received in `_small` but not yet taken
         self._small = bytearray(RECEIVE_BYTES_MIN)
         self._view = memoryview(self._small)
         self._large: Received | None = None
@@ -126,7 +127,7 @@ class FrameReader:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether part of a large body was received."""
+        """Whether a large body is being received."""
         return self._large is not None
 
     def handshake_done(self, large_kinds: Collection[FrameKind] = ALL_KINDS) -> None:
@@ -147,13 +148,13 @@ class FrameReader:
         self._close_up()
 
     def buffer(self) -> memoryview:
-        """The buffer for the next bytes; never empty."""
+        """Returns the buffer for the next bytes; never empty."""
         if self._large is not None:
             return memoryview(self._large.body)[self._filled :]
         return self._view[self._end :]
 
     def received(self, count: int) -> list[Received]:
-        """Counts received bytes; returns the first frames that are now whole. Raises BadFrame."""
+        """Counts received bytes; returns the first frames that are now complete. Raises BadFrame."""
         if self._large is not None:
             return self._received_large(count)
         frames: list[Received] = []
@@ -172,13 +173,13 @@ class FrameReader:
             frames.append(_received((kind, call, bytes(self._view[begin : begin + size]))))
             self._begin = begin = begin + size
         if self._begin == end < len(self._small):
-            self._begin = self._end = 0  # everything is taken, as nearly always
+            self._begin = self._end = 0  # everything is taken, as is nearly always the case
         elif not self.wanted:
             self._close_up()
         return frames
 
     def more(self) -> list[Received]:
-        """Returns the next whole frames. Raises BadFrame."""
+        """Returns the next complete frames. Raises BadFrame."""
         return self.received(0)
 
     def _received_large(self, count: int) -> list[Received]:
@@ -208,7 +209,7 @@ class FrameReader:
         return size, call, kind
 
     def _close_up(self) -> None:
-        """Moves an incomplete frame to the buffer's front, or to a larger buffer."""
+        """Moves an incomplete frame to the front of the buffer, or to a larger buffer."""
         left = self._end - self._begin
         if self._end == len(self._small) < RECEIVE_BYTES:
             larger = bytearray(RECEIVE_BYTES)

@@ -1,7 +1,7 @@
 """Handshake: client hello and server hello, with version negotiation. JSON, once per connection.
 
-A version is one number. The bookie chooses the highest that both speak, or sends the versions it speaks and ends the
-connection. Unknown members are ignored, so that later versions can add some.
+A version is one number. The bookie chooses the highest version that both sides speak, or sends the versions it speaks
+and ends the connection. Unknown members are ignored, so that later versions can add some.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def decode_server_hello(body: Body) -> ServerHello:
 
 
 def chosen_version(hello: ClientHello) -> int:
-    """Chooses the highest version that both speak. Raises BadHandshake."""
+    """Returns the highest version that both sides speak. Raises BadHandshake."""
     version = min(hello.version_max, VERSION_MAX)
     if version < max(hello.version_min, VERSION_MIN):
         raise BadHandshake(

@@ -1,4 +1,5 @@
-"""Joins two ends of a connection in one process: one end receives the other's writes in a later turn of their loop.
+"""Joins two ends of a connection in one process: each end receives the other's writes in a later iteration of their
+loop.
 
 The ends are the same protocols as over sockets, so frames, limits, back-pressure, handshake and goodbyes are the same.
 Only the kernel and TLS are left out, and the bytes of messages that both ends can pass as objects (`MessageProtocol`).
@@ -18,7 +19,7 @@ from metadata.records.ledger_record import BookieRef
 from ...addresses import split_host_port
 
 TURN_BYTES_MAX = 1024 * 1024
-"""Most that one end receives in a turn of the loop; copying it takes some 0.1 ms."""
+"""Maximum bytes that one end receives per loop iteration; copying them takes some 0.1 ms."""
 
 LOW_WATER_SHARE = 4
 """A paused writer resumes when the waiting bytes have shrunk to a quarter of their limit, as in asyncio."""
@@ -28,16 +29,16 @@ M = TypeVar("M")
 
 
 class MessageProtocol(asyncio.BufferedProtocol):
-    """A protocol that may take messages as objects, besides bytes, in the order in which both were sent.
+    """A protocol that can take messages as objects, in addition to bytes, in the order in which both were sent.
 
     An object is not copied, changed or lost on its way, so it is neither encoded nor checked as bytes are.
     """
 
     on_message: Callable[[Any], None] | None = None
-    """Handles the peer's messages; None for bytes only."""
+    """Handles the peer's messages; None if the protocol takes only bytes."""
 
     def message_received(self, message: Any, size_bytes: int) -> None:
-        """Called only if there is an `on_message`."""
+        """Called with a message from the peer, but only if `on_message` is set."""
 
 
 class _Message(NamedTuple):
@@ -49,7 +50,8 @@ class _Message(NamedTuple):
 class OwnBookie:
     """The bookie that runs in this process, for a client in the same process. Belongs to the bookie's event loop.
 
-    `connect` joins a client's end to it at once, or raises OSError with the reason why the bookie takes no connection.
+    `connect` joins a client's end to the bookie at once, or raises OSError with the reason why the bookie does not
+    accept the connection.
     """
 
     bookie: BookieRef
@@ -58,7 +60,8 @@ class OwnBookie:
 
 
 def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address: str) -> None:
-    """Connects both, and calls `connection_made` of each. `address`: of this process, shown as the peer's."""
+    """Connects the two ends, and calls `connection_made` of each. `address`: this process's address, shown as the
+    peer's."""
     ends = InProcessTransport(one, address), InProcessTransport(other, address)
     ends[0].peer, ends[1].peer = ends[1], ends[0]
     for end in ends:
@@ -66,7 +69,7 @@ def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address
 
 
 class InProcessTransport(asyncio.Transport):
-    """One end's transport. Its written data waits here until the peer takes it."""
+    """The transport of one end. Data written to it waits here until the peer takes it."""
 
     peer: InProcessTransport
 
@@ -93,7 +96,7 @@ class InProcessTransport(asyncio.Transport):
     def write_message(self, message: M, size_of: Callable[[M], int]) -> int | None:
         """Passes a message that the caller will not change to the peer as an object, if the peer takes objects.
 
-        Returns the number of bytes that it counts as; None if the peer takes no objects.
+        Returns the number of bytes that the message counts as; None if the peer takes no objects.
         """
         taker = self.peer.protocol
         if not (isinstance(taker, MessageProtocol) and taker.on_message):
@@ -131,13 +134,13 @@ class InProcessTransport(asyncio.Transport):
         return self._is_closing
 
     def close(self) -> None:
-        """Ends both once the peer has taken all written data."""
+        """Ends both transports once the peer has taken all written data."""
         self._is_closing, self._is_reading = True, False
         if not self._waiting:
             self._loop.call_soon(self.lose)
 
     def abort(self) -> None:
-        """Ends both now; a peer that reads still gets all written data."""
+        """Ends both transports now; a peer that is reading still gets all written data."""
         self._is_closing, self._is_reading = True, False
         self._loop.call_soon(self.lose)
 
@@ -166,7 +169,7 @@ class InProcessTransport(asyncio.Transport):
         return filled
 
     def next_message(self) -> _Message | None:
-        """Takes the message that is first in line; None if bytes are."""
+        """Takes the message that is first in line; returns None if bytes are first."""
         part = self._waiting[0]
         if not isinstance(part, _Message):
             return None
@@ -205,7 +208,7 @@ class InProcessTransport(asyncio.Transport):
             self.lose()
 
     def _receive_next(self, room: int) -> int:
-        """Receives a message, or up to `room` bytes; returns the number of bytes."""
+        """Receives a message, or up to `room` bytes; returns the number of bytes received."""
         if (message := self.peer.next_message()) is not None:
             assert isinstance(self.protocol, MessageProtocol)
             self.protocol.message_received(*message)

@@ -1,8 +1,8 @@
 """Send backlog of a TLS connection, passed to the transport in small slices.
 
 A TLS transport encrypts its input at once, and puts it into a lower buffer that cannot be inspected. So it gets one
-slice at a time, and the next only when the kernel has the last, except for that buffer (64 KiB). The waiting bytes are
-counted here.
+slice at a time, and the next only when the kernel has accepted the last one, except for what is in that buffer (64
+KiB). The waiting bytes are counted here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from .framing import Part
 
 SLICE_BYTES = 64 * 1024
-"""Bytes encrypted and passed on together."""
+"""Bytes encrypted and passed on at a time."""
 
 ROOM_SHARE = 4
 """A paused writer resumes when the backlog has shrunk to a quarter of the limit."""
@@ -43,7 +43,7 @@ class Outbox:
 
     @property
     def size_bytes(self) -> int:
-        """Sent bytes that the kernel has not accepted, except for those below TLS."""
+        """Sent bytes that the kernel has not accepted, except for those in the buffer below TLS."""
         return self._waiting_bytes + self._transport.get_write_buffer_size()
 
     def send(self, buffers: Sequence[Part]) -> None:
@@ -57,11 +57,11 @@ class Outbox:
             self._on_full()
 
     def hold(self) -> None:
-        """The transport's `pause_writing`."""
+        """Implements the transport's `pause_writing`."""
         self._is_held = True
 
     def go_on(self) -> None:
-        """The transport's `resume_writing`: sends on."""
+        """Implements the transport's `resume_writing`: continues sending."""
         self._is_held = False
         self._hand_on()
         if self._is_full and self.size_bytes <= self._bytes_max // ROOM_SHARE:

@@ -17,10 +17,10 @@ BACKLOG = 1024
 """Listen backlog: connections that may wait to be accepted."""
 
 ACCEPTED_A_TURN_MAX = 32
-"""Limit on connections accepted in one loop iteration: a flood of new ones must not stall the others."""
+"""Maximum connections accepted in one loop iteration: a flood of new ones must not stall the existing ones."""
 
 ACCEPT_PAUSE_SECONDS = 1.0
-"""Pause after the kernel fails to accept, for example without file descriptors."""
+"""Pause after the kernel fails to accept, for example because it has run out of file descriptors."""
 
 HANDSHAKE_SECONDS_MAX = 5.0
 GOODBYE_SECONDS_MAX = 5.0
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Returns a listening socket; for `::` also of IPv4, if the kernel supports both. Raises OSError."""
+    """Returns a listening socket; `::` also listens on IPv4 if the kernel supports both. Raises OSError."""
     if (address := parse_ipv6(host)) is None:
         return socket.create_server((host, port), backlog=BACKLOG)
     both = address.is_unspecified and socket.has_dualstack_ipv6()
@@ -64,7 +64,7 @@ def describe_tls_failure(error: Exception) -> str:
 
 
 def audit_tls_failure(error: Exception, peer: str) -> str:
-    """Audits a failure of `secured` as a refusal, unless the peer only went away; returns the reason."""
+    """Audits a failure of `secured` as a refusal, unless the peer merely disconnected; returns the reason."""
     why = describe_tls_failure(error)
     if not isinstance(error, ConnectionError):
         record_audit(Act.REFUSED, f"the TLS handshake failed: {why}", where=peer)
@@ -73,7 +73,7 @@ def audit_tls_failure(error: Exception, peer: str) -> str:
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
     """Accepts connections on a bound socket, each with a protocol of its own."""
-    # asyncio also uses `backlog` as the number to accept per iteration; the kernel gets another one below.
+    # asyncio also uses `backlog` as the number to accept per iteration; the kernel gets another value below.
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=ACCEPTED_A_TURN_MAX)
     sock.listen(BACKLOG)
     return server
@@ -82,14 +82,14 @@ async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtoco
 async def stop_listening(server: asyncio.Server) -> None:
     """Stops accepting, and closes the port; connections accepted before have been handed to a protocol.
 
-    If an asyncio server is closed right after it accepted a connection, it loses that connection: it stays open, and
-    its peer waits (CPython gh-109564).
+    An asyncio server that is closed right after it accepted a connection loses that connection: it stays open, and its
+    peer waits (CPython gh-109564).
     """
     loop = asyncio.get_running_loop()
     for sock in server.sockets:
         loop.remove_reader(sock)
-    await asyncio.sleep(0)  # those accepted in this iteration are joined to the server
-    await asyncio.sleep(0)  # and made
+    await asyncio.sleep(0)  # those accepted in this iteration are attached to the server
+    await asyncio.sleep(0)  # and handed to their protocols
     server.close()
 
 
@@ -113,7 +113,7 @@ async def connect(
 
 
 async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
-    """Accepts connections on a bound socket for ever; yields them with their peer addresses.
+    """Accepts connections on a bound socket forever; yields them with their peer addresses.
 
     The loop's own `sock_accept` loses a connection if its caller is cancelled just when it has accepted one.
     """
@@ -123,7 +123,7 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
         try:
             connection, address = sock.accept()
         except BlockingIOError:
-            continue  # its peer has closed it
+            continue  # the peer has closed the connection
         except OSError as error:
             log.warning("no connection can be accepted: %s", error)
             await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
@@ -137,7 +137,8 @@ async def secured(
 ) -> None:
     """Does the TLS handshake of an accepted connection. Raises OSError; in that case the protocol was not called.
 
-    The buffers of TLS, some 300 KiB, are allocated when the peer has sent something, so that silent peers cost little.
+    The TLS buffers, some 300 KiB, are allocated only when the peer has sent something, so that silent peers cost
+    little.
     """
     async with asyncio.timeout(HANDSHAKE_SECONDS_MAX):
         await _readable(sock)

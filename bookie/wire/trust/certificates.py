@@ -1,12 +1,12 @@
-"""TLS certificate, key and trusted authorities of a process: files of one directory, reloaded when they change.
+"""TLS certificate, key and trusted authorities of a process: files in one directory, reloaded when they change.
 
     ca.pem       certificates of the authorities that peers' certificates must be signed by
     cert.pem     our own certificate, and intermediate ones up to the authority
-    key.pem      its key, for its owner alone
+    key.pem      its key, readable only by its owner
     names.json   optional: {"DNS:nn1.example.org": "journal:nn1"}, for certificates of another authority
 
 A reload that fails, for example because only half of the files have been renewed, changes nothing: connections continue
-with the files loaded before, and the next change is tried again.
+with the files loaded before, and the next change of the files is tried again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .identity import Identity, NoIdentity, identity_of, parse_identity
 CA, CERTIFICATE, KEY, NAMES = "ca.pem", "cert.pem", "key.pem", "names.json"
 
 ENVIRONMENT = "BOOKLEDGER_CERTS"
-"""Environment variable for the directory, used if nothing else names it."""
+"""Environment variable for the directory, used if nothing else specifies it."""
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class BadCertificates(ValueError):
 
 
 def directory_of_environment() -> str | None:
-    """The directory that BOOKLEDGER_CERTS names."""
+    """Returns the directory that BOOKLEDGER_CERTS names, or None."""
     return os.environ.get(ENVIRONMENT) or None
 
 
@@ -62,7 +62,7 @@ class _Loaded:
 
 
 class Certificates:
-    """Certificates of one directory. Raises BadCertificates, also from the constructor."""
+    """Certificates of one directory. Methods and constructor raise BadCertificates."""
 
     def __init__(self, directory: str | Path) -> None:
         self._directory = Path(directory)
@@ -90,7 +90,7 @@ class Certificates:
 
     @property
     def identity(self) -> Identity | None:
-        """Our own identity by our certificate; None if it has none, in which case bookies refuse us."""
+        """Our own identity, from our certificate; None if the certificate has none, in which case bookies refuse us."""
         try:
             return identity_of(_own_names(self.pem.certificate), self._loaded.names)
         except NoIdentity:
@@ -104,7 +104,8 @@ class Certificates:
         return x509.load_pem_x509_certificate(self.pem.certificate).not_valid_after_utc
 
     def why_expired(self, now: datetime, days: int = 0) -> str:
-        """Why others will refuse our certificate this many days after `now`, and what to do; "" while it is valid."""
+        """Explains why others will refuse our certificate this many days after `now`, and what to do; returns "" while
+        it is valid."""
         at = self.expires_at
         left = at - now
         if left > timedelta(days=days):
@@ -115,7 +116,7 @@ class Certificates:
         return f"{self._directory / CERTIFICATE} {ends} on {at:%Y-%m-%d %H:%M} UTC: {renew}"
 
     def identity_of(self, connection: ssl.SSLObject) -> Identity:
-        """The peer's identity. Raises NoIdentity."""
+        """Returns the peer's identity. Raises NoIdentity."""
         return identity_of(connection.getpeercert(), self._loaded.names)
 
     # ------------------------------------------------------------------------------------------
@@ -133,7 +134,8 @@ class Certificates:
         return self._loaded
 
     def _look(self) -> tuple[object, ...]:
-        """Fingerprint of the files; follows links, so that a link to a directory can be switched to another one."""
+        """Returns a fingerprint of the files; follows links, so that a link to a directory can be switched to another
+        one."""
         found: list[object] = []
         for name in (CA, CERTIFICATE, KEY, NAMES):
             try:
@@ -159,7 +161,8 @@ class Certificates:
         return read_bounded(self._directory / name, private=private)
 
     def _context(self, serves: str = "") -> ssl.SSLContext:
-        """A client's context, or a server's for the protocol `serves`, negotiated by ALPN as gRPC clients require."""
+        """Makes a context for a client, or for a server of the protocol `serves`, negotiated by ALPN as gRPC clients
+        require."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if serves else ssl.PROTOCOL_TLS_CLIENT)
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         context.check_hostname = False
@@ -168,13 +171,13 @@ class Certificates:
         context.load_cert_chain(self._directory / CERTIFICATE, self._directory / KEY, password=b"")
         context.load_verify_locations(self._directory / CA)
         if serves:
-            context.num_tickets = 0  # sessions are long, and never resumed
+            context.num_tickets = 0  # connections are long-lived, and never resumed
             context.set_alpn_protocols([serves])
         return context
 
 
 def _own_names(certificate: bytes) -> Mapping[str, Any]:
-    """Alternative names of our certificate, in the form that `ssl` uses for those of peers."""
+    """Returns the alternative names of our certificate, in the form that `ssl` uses for those of peers."""
     from cryptography import x509  # needed once, and only by clients with certificates
 
     extensions = x509.load_pem_x509_certificate(certificate).extensions

@@ -1,7 +1,7 @@
-"""Reads an identity, a role and a name, from a certificate's subject alternative names.
+"""Reads an identity (a role and a name) from a certificate's subject alternative names.
 
-Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority a file maps
-any alternative name to a role and a name. With the suffix `?owner=OWNER` the identity may use only the ledgers of that
+Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority, a file maps
+any alternative name to a role and a name. With the suffix `?owner=OWNER`, the identity may use only the ledgers of that
 owner.
 """
 
@@ -23,7 +23,7 @@ OWNED_BY = "?owner="
 """Separator between a name and an owner."""
 
 CONFINED = frozenset({Role.CLIENT, Role.READER, Role.JOURNAL})
-"""Roles that can be confined to an owner's ledgers; the others need all ledgers."""
+"""Roles that can be confined to an owner's ledgers; all other roles need every ledger."""
 
 
 class NoIdentity(ValueError):
@@ -37,7 +37,7 @@ class Identity:
     role: Role
     name: str
     owner: str = ""
-    """Owner whose ledgers it may use; "" for all ledgers."""
+    """Owner whose ledgers the identity may use; "" for all ledgers."""
 
     @property
     def rights(self) -> frozenset[Right]:
@@ -53,7 +53,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The sender of a request: address, identity if there are certificates, and rights."""
+    """The sender of a request: its address, its identity if there are certificates, and its rights."""
 
     address: str
     identity: Identity | None = None
@@ -61,16 +61,16 @@ class Peer:
 
     @classmethod
     def of(cls, address: str, identity: Identity | None) -> Peer:
-        """A peer with the rights of its certificate; with all rights if there are no certificates."""
+        """Makes a peer with the rights of its certificate; with all rights if there are no certificates."""
         return cls(address) if identity is None else cls(address, identity, identity.rights)
 
     @property
     def owner(self) -> str:
-        """Owner whose ledgers it may use; "" for all ledgers."""
+        """Owner whose ledgers the peer may use; "" for all ledgers."""
         return "" if self.identity is None else self.identity.owner
 
     def may_not(self, right: Right) -> str:
-        """Why it lacks this right; "" if it has it."""
+        """Explains why the peer lacks this right; returns "" if it has it."""
         if right in self.rights:
             return ""
         roles = " or ".join(role.value for role in Role if right in MAY[role])
@@ -106,12 +106,12 @@ def parse_identity(text: str) -> Identity:
 
 
 def is_name(text: str) -> bool:
-    """Whether the text is valid as a name, or as an owner."""
+    """Returns whether the text is valid as a name, or as an owner."""
     return 0 < len(text) <= NAME_CHARACTERS_MAX and text.isascii() and text.isprintable()
 
 
 def identity_of(certificate: Mapping[str, Any] | None, names: Mapping[str, str]) -> Identity:
-    """Reads the identity of a certificate in the form that `ssl` gives.
+    """Reads the identity from a certificate in the form that `ssl` gives.
 
     `names` maps alternative names, such as "DNS:nn1", to "role:name". Raises NoIdentity.
     """

@@ -1,6 +1,7 @@
-"""Authorization: the one table of the requests that each role may make of a daemon.
+"""Authorization: a single table of the requests that each role may make of a daemon.
 
-A certificate names one role. Without certificates every peer has all rights, so plain text is for one machine.
+A certificate names one role. Without certificates every peer has all rights, so plain text is only for use within one
+machine.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from ..data.framing import FrameKind
 
 
 class Right(StrEnum):
-    """A right to request something of a bookie; the last three concern the metadata alone."""
+    """A right to request something of a bookie; the last three concern only the metadata."""
 
     APPEND = "append entries"
     READ = "read entries"
@@ -48,7 +49,7 @@ MAY: dict[Role, frozenset[Right]] = {
     Role.CLIENT: _WRITERS,
     Role.JOURNAL: _WRITERS,
     Role.READER: frozenset({Right.READ, Right.INFO}),
-    Role.AUDITOR: frozenset({Right.INFO}),  # it only reads the metadata
+    Role.AUDITOR: frozenset({Right.INFO}),  # only reads the metadata
     Role.CONSOLE: frozenset({Right.INFO, Right.OBSERVE}),
     Role.ADMIN: EVERYTHING,
 }
