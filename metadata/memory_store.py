@@ -59,7 +59,7 @@ class MemoryData:
         self._wakers: set[Waker] = set()
 
     def revision(self, now: float) -> int:
-        """The revision of the latest change."""
+        """Returns the revision of the latest change."""
         with self._lock:
             self._expire(now)
             return self._revision
@@ -117,7 +117,7 @@ class MemoryData:
             return Page(items, items[-1].key if len(keys) > limit else None, self._revision)
 
     def events_after(self, prefix: str, after: int, now: float) -> tuple[list[WatchEvent], int]:
-        """The kept events under `prefix` with a revision > `after`, and the last revision that they cover."""
+        """Returns the kept events under `prefix` with a revision > `after`, and the last revision that they cover."""
         with self._lock:
             self._expire(now)
             oldest = self._revision - len(self._events) + 1
@@ -154,7 +154,7 @@ class MemoryData:
             self._end_lease(lease_id)
 
     def next_expiry(self) -> float | None:
-        """When the next lease expires unless it is renewed."""
+        """Returns when the next lease expires unless it is renewed."""
         with self._lock:
             return min((state.expires_at for state in self._leases.values()), default=None)
 
@@ -295,7 +295,7 @@ class MemoryStore:
         return StoreHealth("memory", "", 0)
 
     async def close(self) -> None:
-        """Ends this handle's watches; the data lives on for other handles."""
+        """Ends this handle's watches; the data stays for other handles."""
         self._closed = True
         for waker in self._watching:
             waker.wake()

@@ -11,7 +11,7 @@ E = TypeVar("E", bound="PicklableError")
 class PicklableError(Exception):
     """An exception that can be pickled and copied with all its fields, whatever its constructor takes, and compared.
 
-    Two are equal if class, message and fields are. The cause is not carried along.
+    Two are equal if class, message and fields are. The cause is not preserved.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

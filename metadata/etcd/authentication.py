@@ -58,7 +58,7 @@ class Authentication:
             self._token = None
 
     def read_again(self) -> None:
-        """Has the next call read the file, and ask for a new token."""
+        """Makes the next call read the file, and request a new token."""
         self._token = self._refusal = None
 
     async def _new_token(self, ask: Ask, endpoint: str) -> str:

@@ -37,9 +37,9 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 class EtcdConfig:
     """Endpoints, prefix, user with the file of its password, and TLS files (paths of PEM files).
 
-    Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, for one operation over all endpoints together. TLS
-    is used with `tls` or `ca_cert`; without `ca_cert`, gRPC's own roots. Raises ValueError for options that contradict
-    each other.
+    Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, and covers one operation over all endpoints. TLS
+    is used if `tls` or `ca_cert` is set; without `ca_cert`, with gRPC's own root certificates. Raises ValueError for
+    options that contradict each other.
     """
 
     endpoints: tuple[str, ...]

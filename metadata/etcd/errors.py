@@ -120,7 +120,7 @@ def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> FailureVerdict:
 
 
 def is_too_large(error: StoreUnavailable) -> bool:
-    """Whether a read failed because its answer is over MESSAGE_BYTES_MAX."""
+    """Returns whether a read failed because its answer is over MESSAGE_BYTES_MAX."""
     return (
         isinstance(error, EtcdRefused)
         and error.code is grpc.StatusCode.RESOURCE_EXHAUSTED

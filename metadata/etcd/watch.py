@@ -89,7 +89,7 @@ async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: i
 
 
 async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
-    """Sends the request and waits until etcd confirms the watch; returns its revision then."""
+    """Sends the request and waits until etcd confirms the watch; returns the store's revision at that time."""
     try:
         await call.write(request.SerializeToString())
     except asyncio.InvalidStateError:  # the call is over; reading gives the reason
@@ -153,7 +153,7 @@ def _check_not_cancelled(response: pb.WatchResponse, after: int) -> None:
 
 
 def _seen_up_to(response: pb.WatchResponse) -> int:
-    """The revision up to which the watch has seen everything after this response.
+    """Returns the revision up to which the watch has seen everything after this response.
 
     With events it is the last event's: the header may be ahead of a watch that is catching up. A response without
     events is a progress notice, sent only to a watch that has caught up.

@@ -25,7 +25,7 @@ class Unreachable:
     why: str
 
     def is_at(self, address: str) -> bool:
-        """Whether this applies to a bookie that is at this address now."""
+        """Returns whether this applies to a bookie that is at this address now."""
         return self.address in ("", address)
 
 

@@ -37,7 +37,7 @@ async def begin_term(store: MetadataStore, election: str, leader: Candidate, sin
 
 
 async def current_term(store: MetadataStore, election: str) -> TermRecord | None:
-    """The present leader's term; None if there is no leader. Raises MetadataError."""
+    """Returns the present leader's term; None if there is no leader. Raises MetadataError."""
     key = keys.election(election)
     found = await store.get(key)
     term = None if found is None else decode(key, found.value)

@@ -31,7 +31,7 @@ class Silences:
     version: int = 0
 
     def of(self, name: str, cursor_version: int) -> int:
-        """Milliseconds for which this version of the cursor is known not to have moved."""
+        """Returns the milliseconds for which this version of the cursor is known not to have moved."""
         found = self.by_name.get(name)
         return found.silent_ms if found is not None and found.cursor_version == cursor_version else 0
 
