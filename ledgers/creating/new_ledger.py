@@ -62,7 +62,8 @@ class NewLedger:
 
     @classmethod
     def of(cls, new: Self | None, arguments: LedgerArguments) -> Self:
-        """The given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError for both at once."""
+        """Returns the given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError for both at
+        once."""
         if new is not None and arguments:
             raise TypeError(f"give a NewLedger, or {', '.join(arguments)}, but not both")
         return new or cls(**arguments)

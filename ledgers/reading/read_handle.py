@@ -29,7 +29,7 @@ from .page_fetch import PageFetcher
 from .range_read import RangeRead
 
 WAIT_SECONDS_MAX = 3600.0
-"""Longest single wait; longer ones are repeated. Event loops differ in the longest timeout they support."""
+"""Longest single wait; longer waits are split. Event loops differ in the longest timeout they support."""
 
 
 class ReadHandle:
@@ -269,9 +269,10 @@ class ReadHandle:
         return await self.read_batch(first_entry, entries_max=entries_max, bytes_max=bytes_max)
 
     def _follow(self) -> tuple[asyncio.Task[None], ...]:
-        """Starts the tasks that watch the record; their caller ends them.
+        """Starts the tasks that watch the record; the caller ends them.
 
-        This is no context manager: an event loop that ends closes all async generators at once, and nested ones twice.
+        This is not a context manager: an event loop that ends closes all async generators at once, and nested ones
+        twice.
         """
         self._view.cluster.check_process()
         return asyncio.create_task(self._view.follow()), asyncio.create_task(self._view.look())
@@ -311,7 +312,7 @@ class ReadHandle:
             await end_tasks([changed, asking])
 
     async def close(self) -> None:
-        """Nothing to release: connections belong to the client."""
+        """Does nothing, because connections belong to the client."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,6 +1,6 @@
 """Salvages a ledger: reads all available entries from any live bookie, without fencing or changing anything.
 
-It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries past the last one
+It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries after the last one
 that the record or a bookie's last-add-confirmed proves are included, and may not be part of the ledger. Entries that no
 bookie has, or that cannot be read, are reported as gaps, and bookies that could not be asked in `silent`.
 """
@@ -32,7 +32,7 @@ ASKED_AT_ONCE_MAX = 64
 """Limit of bookies asked at a time how far the ledger is confirmed."""
 
 UNDECIPHERED = ("decryption",)
-"""Named instead of bookies if an entry's digest is right, but it was not encrypted with the ledger's key."""
+"""Named instead of the bookies if an entry's digest is right, but the entry was not encrypted with the ledger's key."""
 
 
 class Salvage(Holders):
@@ -109,7 +109,7 @@ class Salvage(Holders):
     # --- decryption -----------------------------------------------------------------------------
 
     def _opened(self, columns: Columns) -> list[Part]:
-        """The entries as they were appended. An entry that the ledger's key does not decrypt is a gap."""
+        """Returns the entries as they were appended. An entry that the ledger's key does not decrypt is a gap."""
         if self._cipher is None:
             return [columns]
         parts: list[Part] = []

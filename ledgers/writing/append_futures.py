@@ -44,7 +44,7 @@ class _FutureRun:
 
 
 class AppendFutures:
-    """The futures of one writer. A cancelled future keeps its place, unseen."""
+    """The futures of one writer. A cancelled future keeps its place."""
 
     def __init__(self, first: int = 0) -> None:
         """`first`: the id of the first entry that will be taken in."""
