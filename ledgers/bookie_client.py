@@ -68,7 +68,8 @@ class LaneListener(Protocol):
         ...
 
     def refused(self, status: Status, why: str) -> None:
-        """Called when the bookie refuses this writer (`FATAL_STATUSES`); `why` is its own explanation, if it gave one."""
+        """Called when the bookie refuses this writer (`FATAL_STATUSES`); `why` is its own explanation, if it gave
+        one."""
         ...
 
 

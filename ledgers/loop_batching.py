@@ -56,7 +56,7 @@ class LoopBatching:
             self._loop.call_soon(self._end)
 
     def _end(self) -> None:
-        self._is_asked_for = True  # work requested meanwhile is done here
+        self._is_asked_for = True  # work requested in the meantime is done here
         try:
             for work in (self._takes, self._sends):
                 while work:

@@ -82,7 +82,8 @@ class _Call(Generic[T]):
         self._running.acquire()
 
     def result(self) -> T:
-        """Waits for the result; called in the other thread, once. Raises the coroutine's exception, or CancelledError."""
+        """Waits for the result; called in the other thread, once. Raises the coroutine's exception, or
+        CancelledError."""
         while not self._running.acquire(timeout=SIGNAL_SECONDS_MAX):
             pass
         if self._task is None or not self._task.done() or self._task.cancelled():
@@ -177,7 +178,7 @@ class LoopThread(NotPickled):
         self.check_open()  # without the lock: its holder may be gone when the interpreter ends
         call = _Call(work)
         try:
-            with self._accepting:  # so that `close` knows of every call it has accepted
+            with self._accepting:  # so that `close` finds every call that was accepted
                 self.call_soon(call.begin)
                 self._waited_for.add(call)
             return call.result()
@@ -249,7 +250,7 @@ class LoopThread(NotPickled):
     def _end_source(self, source: PageSource[Any]) -> None:
         self._sources.discard(source)
         task = self._loop.create_task(source.end())
-        self._ending.add(task)  # the loop alone would not keep it alive
+        self._ending.add(task)  # the loop by itself would not keep it alive
         task.add_done_callback(self._ending.discard)
 
     async def _close(self, last_work: LastWork) -> None:

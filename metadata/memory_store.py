@@ -1,6 +1,6 @@
 """In-memory metadata store: the reference model for the other stores.
 
-`MemoryData` is the model, a pure machine: the time comes in as an argument and nothing is awaited. `MemoryStore` is a
+`MemoryData` is the model, a pure machine: the time is an argument and nothing is awaited. `MemoryStore` is a
 handle on it: it asks the running event loop for the time and waits for changes, so leases follow virtual time in a
 simulation. Several handles may share one `MemoryData`, also from event loops in different threads.
 """
@@ -222,7 +222,7 @@ class Waker:
         try:
             async with asyncio.timeout_at(until):
                 await self._event.wait()
-        except TimeoutError:  # `until` has come
+        except TimeoutError:  # `until` is reached
             return
         self._event.clear()
 

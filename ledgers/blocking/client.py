@@ -151,7 +151,8 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def closed_at(self) -> datetime | None:
-        """When it was closed, in UTC, likewise; None also while it is open, as far as this reader has seen."""
+        """When the ledger was closed, in UTC, by its closer's clock; None if that is not recorded, and while it is
+        open, as far as this reader has seen."""
         return self._twin.closed_at
 
     @property

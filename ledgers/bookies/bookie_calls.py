@@ -66,7 +66,8 @@ class ScanStream:
         return body
 
     def bytes_to_report(self) -> int | None:
-        """Returns the number of bytes taken so far, if it is to be reported now. Everything taken counts as processed."""
+        """Returns the number of bytes taken so far, if it is to be reported now. Everything taken counts as
+        processed."""
         if self._taken_bytes - self._reported_bytes < self._report_bytes_min:
             return None
         self._reported_bytes = self._taken_bytes

@@ -65,7 +65,7 @@ class QueuedLane:
         self._sent_through = -1
         self._credential: Credential | None = None
         self._noted = NO_NOTE  # the last note that the bookie was sent
-        self.in_line = False  # whether the stream has queued this lane among those with work
+        self.in_line = False  # whether the stream has queued this lane as one with work
         self.backlog_bytes = 0
 
     @property
@@ -74,7 +74,7 @@ class QueuedLane:
 
     def send(self, columns: Columns) -> None:
         if self._listener is None:
-            return  # failed or closed: the sender does not know it yet
+            return  # failed or closed, which the sender has not noticed yet
         size = columns.size_bytes
         self._queue.append((columns, size))
         self.backlog_bytes += size

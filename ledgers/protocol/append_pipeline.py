@@ -87,7 +87,9 @@ class AppendPipeline:
         self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1, absent)
         self._rejected: dict[str, str] = {}  # why bookies were unusable in the last search
         self._asked: frozenset[int] = frozenset()  # positions whose replacements are being sought
-        self._in_vain: frozenset[int] = frozenset()  # sought together with the proposed ones, and not found
+        self._in_vain: frozenset[int] = (
+            frozenset()
+        )  # sought at the same time as the proposed ones, and not found
         self._waiting_to_retry = False
         self._proposed: dict[int, BookieRef] = {}
         self._close_asked = False
@@ -182,9 +184,10 @@ class AppendPipeline:
     def replacements(
         self, chosen: Mapping[int, BookieRef], rejected: Mapping[str, str]
     ) -> list[AppendEffect]:
-        """Handles the answer to FindReplacements: bookies by position, and the reason why each other one is unusable."""
+        """Handles the answer to FindReplacements: bookies by position, and the reason why each other one is
+        unusable."""
         asked, self._asked = self._asked, frozenset()
-        if self.phase is not Phase.WRITING:  # ended or closing meanwhile
+        if self.phase is not Phase.WRITING:  # ended or closing in the meantime
             return []
         # A bookie that is back in its own position is already named there: no change of metadata.
         wanted = asked & self._positions.wanting().keys()  # one that was behind may have caught up

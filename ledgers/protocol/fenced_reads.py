@@ -72,7 +72,7 @@ class Replica:
 
 
 class EntryVerdict(Enum):
-    """The conclusion that the answers so far permit about an entry."""
+    """The conclusion about an entry that the answers permit until now."""
 
     OPEN = "more answers are needed"
     PRESENT = "a verified copy was read"

@@ -7,12 +7,12 @@
     CLOSING  one compare-and-swap to CLOSED, with the ensemble changes made on the way
 
 Recovery adds carry the statement of last-add-confirmed found while fencing, frozen (F5). A bookie counts as lacking an
-entry only if it answers so behind a durable fence; a timeout, damage, a wrong digest or limbo count for neither side
+entry only if it answers so with its fence durable; a timeout, damage, a wrong digest or limbo count for neither side
 (F11, F12).
 
 Nothing is read before a fenced bookie vouches that the metadata has not gone back to an older copy of itself since the
 record was written (W8). A ledger is not closed by an older record: one that names bookies that hold more (`also_at`),
-or of which a bookie knows a later state.
+or of which a bookie has noted a later state.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Recovery:
         self.stage = Stage.FENCING
         self._digester = digester
         self._striping = Striping(record.shape)
-        self._last_fragment = record.fragments[-1]  # as it stood when recovery began (R4)
+        self._last_fragment = record.fragments[-1]  # as it was when recovery began (R4)
         self.fencing = Fencing(record, digester)
         self.frozen_lac: LacStatement | None = None
         self._next = self._walked_from = 0

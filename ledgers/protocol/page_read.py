@@ -52,7 +52,7 @@ PageEffect = ReadReplica | PageDone | PageFailed
 class PageRead:
     """Reads one page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow.
 
-    Positions in `never` are not asked: the caller wants the page from the others.
+    Positions in `never` are not asked: the caller needs the page from other replicas.
     """
 
     def __init__(

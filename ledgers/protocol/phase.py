@@ -45,7 +45,8 @@ def without_quorum(
 
 
 def is_as_left(found: LedgerRecord, mine: LedgerRecord) -> bool:
-    """Returns whether the stored record has the last fragment that the writer left; earlier ones may have been healed."""
+    """Returns whether the stored record has the last fragment that the writer left; earlier ones may have been
+    healed."""
     last, left = found.fragments[-1], mine.fragments[-1]
     return (last.first_entry, last.ensemble) == (left.first_entry, left.ensemble)
 

@@ -44,7 +44,8 @@ class Shortfall:
         self._hoped: list[_Gap] = []  # gaps that are in the record, and may have been filled since
 
     def withdrawn(self, position: int, acked_through: int, confirmed_through: int) -> None:
-        """Notes that the position restarts after the LAC: confirmed entries that it never acknowledged are not resent."""
+        """Notes that the position restarts after the LAC: confirmed entries that it never acknowledged are not
+        resent."""
         hoped = [one for one in self._hoped if one.position == position and one.last_entry > acked_through]
         self._hoped = [one for one in self._hoped if one not in hoped]
         gap = self._gap(position, acked_through, confirmed_through)

@@ -53,7 +53,7 @@ async def wait_for_news(view: LedgerView) -> None:
         async for _ in answers:
             if view.last_add_confirmed > before:
                 return
-    # No bookie knows more; if they failed at once, avoid a tight loop.
+    # No bookie has a later LAC; if they failed at once, avoid a tight loop.
     await asyncio.sleep(max(0.0, began + view.cluster.config.retry_replacement_seconds - clock()))
 
 

@@ -71,7 +71,8 @@ class LedgerView:
         return ColdReader(self.cluster.cold, self.record, self.digester)
 
     def credential(self, bookie: BookieRef) -> Credential:
-        """Returns the credential for asking this bookie about the ledger; made once for each, blank without a password."""
+        """Returns the credential for asking this bookie about the ledger; made once for each, blank without a
+        password."""
         if self._prove is None or not self.record.verifier:
             return NO_CREDENTIAL
         made = self._credentials.get(bookie.incarnation)
@@ -143,7 +144,7 @@ class LedgerView:
         if found is None or found.identity != self.identity:
             raise NoSuchLedger(self.ledger_id)
         if found.version < self._version:
-            return  # a watch lags behind records read meanwhile
+            return  # a watch lags behind records read in the meantime
         self.record, self._version = found.record, found.version
         proven = found.record.confirmed_through
         self.last_add_confirmed = proven if self.is_closed else max(self.last_add_confirmed, proven)

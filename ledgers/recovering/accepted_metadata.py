@@ -1,4 +1,5 @@
-"""Checks whether the metadata may be acted on: not while it is an older copy that no operator has accepted (rule W8)."""
+"""Checks whether the metadata may be acted on: not while it is an older copy that no operator has accepted (rule
+W8)."""
 
 from __future__ import annotations
 

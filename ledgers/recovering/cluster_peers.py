@@ -89,7 +89,8 @@ class ClusterPeers:
                     yield page
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """Returns the ledger's closed record, None if it is deleted; see `bookie.upkeep.repair_client.Peers.recover`."""
+        """Returns the ledger's closed record, None if it is deleted; see
+        `bookie.upkeep.repair_client.Peers.recover`."""
         with _failures(ledger_id):
             found = await self._cluster.ledgers.read(ledger_id)
             if found is None or found.record.is_closed:
@@ -100,7 +101,7 @@ class ClusterPeers:
             try:
                 return (await recover(self._cluster, found, checker, LedgerKey(ledger_id, b""))).record
             except NoSuchLedger:
-                return None  # deleted meanwhile
+                return None  # deleted in the meantime
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
         """Returns why the bookie does not answer; see `bookie.upkeep.repair_client.Peers.why_unreachable`."""

@@ -60,7 +60,8 @@ class HeldCopies:
         self._through = through
 
     def step(self) -> Replica | Columns | Gap | None:
-        """Returns the next step: a bookie to be asked for a page, a run of verified entries, or a gap; None at the end."""
+        """Returns the next step: a bookie to be asked for a page, a run of verified entries, or a gap; None at the
+        end."""
         if self._next > self.last_entry:
             return None
         for replica in self._living():

@@ -39,7 +39,7 @@ class Salvage(Holders):
     """The available entries of a ledger at live bookies.
 
     Created by `LedgerClient.salvage_ledger`; belongs to its event loop. Each entry is verified by its digest. Entries
-    past `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of the
+    after `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of the
     ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
     `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
     with the reason.

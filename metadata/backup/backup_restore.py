@@ -67,7 +67,7 @@ async def check_may_be_rebuilt(store: MetadataStore) -> None:
         )
     begun = await hold.read(store)
     if begun is not None and begun.is_rebuilt:
-        return  # it was begun before
+        return  # an earlier rebuild was begun
     if begun is not None and begun.backup_ms:
         raise BackupUnusable(begun.why_no_cluster)
     async for item in list_all(store, ""):

@@ -150,7 +150,7 @@ async def check_accepted(store: MetadataStore) -> None:
             if await store.get(keys.LAYOUT)
             else MetadataRestored(_decoded(found).why_no_cluster)
         )
-    except BadRecord as error:  # a newer program holds it back
+    except BadRecord as error:  # a newer program's hold
         raise MetadataRestored from error
 
 

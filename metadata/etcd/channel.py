@@ -137,7 +137,7 @@ class EtcdChannels:
         self.check_open()
         try:
             return await _RetriedCall(self, effect, self._config.timeout).run(attempt)
-        except grpc.aio.UsageError:  # gRPC's error for a channel that was closed meanwhile
+        except grpc.aio.UsageError:  # gRPC's error for a channel that was closed in the meantime
             self.check_open()
             raise
         except asyncio.CancelledError:
@@ -283,7 +283,7 @@ class _RetriedCall:
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))
                 self._channels.turn_from(endpoint)
-            if refusals == self._channels.endpoint_count:  # no member takes such a call
+            if refusals == self._channels.endpoint_count:  # no member accepts such a call
                 raise StoreRefused(f"no member of etcd takes this call: {self._failed()}")
             await asyncio.sleep(min(ROUND_PAUSE_SECONDS, max(self._left(), 0)))
 

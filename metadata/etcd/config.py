@@ -27,7 +27,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Retries are decided here, not by gRPC.
     ("grpc.enable_retries", 0),
-    # Stores share neither connections nor each other's back-off, and http_proxy is not for etcd.
+    # Stores share neither connections nor back-off, and http_proxy does not apply to etcd.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 )

@@ -83,7 +83,7 @@ async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: i
             return await channels.run(attempt, Effect.READS)
         except EtcdRefused:
             raise
-        except StoreUnavailable:  # retry: etcd may come back, and the watch goes on where it was
+        except StoreUnavailable:  # retry: etcd may come back, and the watch then resumes where it was
             channels.check_open()
             await asyncio.sleep(RESUME_PAUSE_SECONDS)
 

@@ -108,7 +108,7 @@ async def mark_if_underreplicated(marks: Marks, record: LedgerRecord) -> None:
     """Marks a ledger under-replicated if its record states that copies lack entries (rule W6), or that a bookie has to
     fence it.
 
-    A failed mark is no loss: the next audit finds the record.
+    A failed mark does no harm: the next audit finds the record.
     """
     reasons = [
         f"{fragment.ensemble[lack.position]} lacks {lack}"

@@ -144,7 +144,7 @@ class HeldKey:
             except TimeoutError:
                 break
         if self.stands is not None:
-            self._lost(NOT_IN_TIME)  # the lease may live: `take` tries to renew it
+            self._lost(NOT_IN_TIME)  # the lease may be alive: `take` tries to renew it
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[bool]:

@@ -84,7 +84,7 @@ class HeldName(ABC):
     def _is_our_past(self, found: Versioned) -> bool:
         try:
             session = self._session_of(found)
-        except BadRecord as error:  # another's: it ends with its lease
+        except BadRecord as error:  # another process's: it ends with its lease
             log.warning("%s", error)
             return False
         return bool(self._owner) and session[: -settled_writes.NONCE_BYTES] == self._owner

@@ -126,7 +126,7 @@ class SqliteConnection:
 
     def open(self) -> None:
         """Opens the file, or creates it. Raises BadMetadataUri if that can never work, StoreUnavailable if a file that
-        was opened before is no longer one of ours: a file that is being put back may be complete in a moment."""
+        was opened before is no longer one of ours: a file that is being restored may be complete in a moment."""
         try:
             self._open()
         except BadMetadataUri as error:
@@ -324,7 +324,7 @@ class SqliteConnection:
             sqlite3.SQLITE_CANTOPEN: "name a file in a directory you may write",
             sqlite3.SQLITE_READONLY: "give this user the right to write it",
         }
-        # The low byte is the primary code, the rest says more about it. Some errors carry none.
+        # The low byte is the primary code, the other bytes give details. Some errors have no code.
         primary_code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary_code in advice:
             return self._bad(f"{error}; {advice[primary_code]}")

@@ -35,7 +35,7 @@ SCHEMA = (
     """CREATE INDEX keys_by_lease ON keys (lease_id) WHERE lease_id IS NOT NULL""",
     """CREATE TABLE events (
         revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL)""",
-    # AUTOINCREMENT: the id of a dead lease must never name a living one.
+    # AUTOINCREMENT: the id of a dead lease must never name a live one.
     """CREATE TABLE leases (
         lease_id INTEGER PRIMARY KEY AUTOINCREMENT, ttl_seconds REAL NOT NULL)""",
     """CREATE TABLE lease_ends (
