@@ -87,9 +87,7 @@ class AppendPipeline:
         self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1, absent)
         self._rejected: dict[str, str] = {}  # why bookies were unusable in the last search
         self._asked: frozenset[int] = frozenset()  # positions whose replacements are being sought
-        self._in_vain: frozenset[int] = (
-            frozenset()
-        )  # sought at the same time as the proposed ones, and not found
+        self._in_vain: frozenset[int] = frozenset()  # sought with the proposed ones, and not found
         self._waiting_to_retry = False
         self._proposed: dict[int, BookieRef] = {}
         self._close_asked = False

@@ -72,7 +72,7 @@ class Replica:
 
 
 class EntryVerdict(Enum):
-    """The conclusion about an entry that the answers permit until now."""
+    """The conclusion about an entry that the present answers permit."""
 
     OPEN = "more answers are needed"
     PRESENT = "a verified copy was read"
