@@ -93,7 +93,7 @@ class LeaseLost(MetadataError):
 
 
 class WatchCompacted(MetadataError):
-    """Events were missed for good, or the store went back to an older copy that does not contain that revision. List
+    """The missed events are gone, or the store went back to an older copy that does not contain that revision. List
     the prefix again and watch from that listing's revision."""
 
     def __init__(self, from_revision: int) -> None:

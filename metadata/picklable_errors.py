@@ -1,5 +1,5 @@
 """Picklable errors: raised in one process, and raised again with all fields in another. Also the base classes that
-errors of several packages share, for handlers that need not know the package."""
+errors of several packages share, for handlers that do not depend on the package."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class NewLedger:
     signs every entry. With `deferred_sync`, an append returns when an ack quorum has the entry in its logs, which a
     loss of power may undo; `force` makes appended entries durable, and only then are they confirmed. A chosen
     `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold the old entries.
-    Raises ValueError for values that do not fit together, TypeError for values of another type.
+    Raises ValueError for values that contradict each other, TypeError for values of another type.
     """
 
     ensemble_size: int = 3

@@ -29,7 +29,7 @@ class _Answer:
 async def ask_one(view: LedgerView) -> int:
     """Returns the LAC from one statement, which may lag behind the writer. Raises LedgerError if no bookie answers.
 
-    A bookie without a statement may have joined after all entries were written; in that case waits for the others.
+    A bookie without a statement may have joined after all entries were written; in that case this waits for the others.
     """
     view.cluster.check_process()
     return await _ask(view, every_write_set=False)

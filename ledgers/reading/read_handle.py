@@ -36,9 +36,9 @@ class ReadHandle:
     """A ledger opened for reading. Created by `LedgerClient.open_ledger`; belongs to its event loop.
 
     Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
-    `read_unconfirmed`, nothing after the last entry known to be confirmed. A bookie that is slow or down costs only time
-    while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources are
-    freed.
+    `read_unconfirmed`, nothing after the last entry known to be confirmed. A bookie that is slow or down costs only
+    time while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources
+    are freed.
     """
 
     def __init__(

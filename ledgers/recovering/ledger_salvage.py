@@ -62,7 +62,7 @@ class Salvage(Holders):
 
     @property
     def unsure(self) -> list[str]:
-        """Once all parts were yielded: bookies that answered and do not know whether there were further entries."""
+        """Bookies that answered, but cannot rule out further entries; complete once all parts were yielded."""
         return [] if self._copies is None else self._copies.unsure
 
     async def find_holders(self, bookies: Collection[str]) -> None:

@@ -57,7 +57,7 @@ class AppendBacklog:
         self._leaving = len(payloads)
         while start < len(payloads):
             if left_bytes <= FRAME_BYTES_MAX and len(payloads) - start <= FRAME_ENTRIES_MAX:
-                batch, size = payloads[start:] if start else payloads, left_bytes  # as nearly always
+                batch, size = payloads[start:] if start else payloads, left_bytes  # the usual case
             else:
                 batch = payloads[start : batch_end(payloads, start, len(head))]
                 size = len(head) * len(batch) + sum(map(len, batch))

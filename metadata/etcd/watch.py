@@ -1,6 +1,6 @@
 """A watch on a range of etcd's keys that resumes after the loss of its stream, without gap or repeat.
 
-A new stream always names the revision from which it wants events. etcd sends the events of one revision in one
+A new stream always names the revision from which it requests events. etcd sends the events of one revision in one
 response, so after a response, or a progress notice, the watch has seen everything up to its revision, and a new stream
 on any member starts at the next.
 """

@@ -37,7 +37,7 @@ Value = Callable[[bytes], bytes]
 class HeldKey:
     """`take`, then `keep` or `renew` until the key is lost, when it may be taken again; `give_up` at the end.
 
-    `stands`: the key as last seen or written, while it is held. `changed`: set it to have `keep` publish another value
+    `stands`: the key as last seen or written, while it is held. `changed`: set it to make `keep` publish another value
     at once.
     """
 

@@ -25,7 +25,7 @@ from .environment import BadVariable, from_environment
 from .tunable import Tunable, convert_value, elsewhere_of, tunables_of
 
 STATEMENT_LINES_MAX = 1000
-"""Maximum number of lines of a value; the lines of keys after a longer one are not known."""
+"""Maximum number of lines of a value; the lines of keys after a longer value are not known."""
 
 Keys = tuple[str, ...]
 """A key with the tables around it: ("bookie", "run", "port")."""

@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """How long a cursor has stayed at this version of its record; at version 0 there is no cursor of this name."""
+    """How long a cursor has stayed at this version of its record; version 0 means that there is no such cursor."""
 
     cursor_version: int
     silent_ms: int
