@@ -76,7 +76,7 @@ class HeldCopies:
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that cannot determine where their entries end: any entry may be lost, or unreadable."""
+        """Bookies that cannot find where their entries end: entries up to the last id may be lost, or unreadable."""
         return [
             one.name for one in self._living() if any(d.last_entry >= ENTRY_ID_MAX for d in one.unreadable)
         ]

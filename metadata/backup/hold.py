@@ -94,7 +94,7 @@ class Misfits:
     closed and of which the bookie holds entries that are placed elsewhere; a recovery could miss these entries.
     `closed_elsewhere`: the same for closed ledgers; another bookie should hold the entries, or did before it was
     replaced. `lacking`: ledgers that the metadata places on this bookie although it lacks entries of them; the records
-    of closed ones list these entries as lacking, too. Of an open one the bookie has no entries at all: the ledger may
+    of closed ones list these entries as lacking, too. The bookie has no entries at all of an open one: the ledger may
     be empty, or it was deleted after the backup and would come back as empty. `cut_short`: ledgers that were closed
     before entries that the bookie can prove to be confirmed; it keeps its entries of them.
     """

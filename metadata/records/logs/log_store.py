@@ -168,8 +168,8 @@ class LogStore:
     # --- pages of earlier segments ------------------------------------------------------------------
 
     async def put_page(self, identity: bytes, segments: tuple[Segment, ...]) -> None:
-        """Writes a page, and the key that finds it by time. If a writer that has ended in the meantime wrote the page,
-        that has the same segments."""
+        """Writes a page, and the key that finds it by time. A page that already exists, from a writer that has ended in
+        the meantime, has the same segments."""
         end, nonce = segments[-1].end_position, settled_writes.new_nonce()
         assert end is not None
         page = keys.log_page(identity, end), log_codec.encode_page(segments, nonce)
