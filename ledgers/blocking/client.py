@@ -191,7 +191,7 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
     read_last_add_confirmed = waiting_for(aio.ReadHandle.read_last_add_confirmed)
 
     def close(self) -> None:
-        """Nothing to release: connections belong to the client."""
+        """Does nothing, because connections belong to the client."""
 
 
 class Salvage(BlockingFacade[aio.Salvage]):
