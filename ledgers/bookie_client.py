@@ -47,27 +47,29 @@ class LaneListener(Protocol):
     """Callbacks for the outcome of entries sent on a lane. None is called after `failed` or `refused`."""
 
     def acked(self, through: int) -> None:
-        """Everything sent on the lane through entry `through` is on the bookie's disk."""
+        """Called when everything sent on the lane through entry `through` is on the bookie's disk."""
         ...
 
     def written(self, through: int) -> None:
-        """With deferred sync: everything sent up to entry `through` is in the bookie's log."""
+        """With deferred sync: called when everything sent through entry `through` is in the bookie's log."""
         ...
 
     def behind(self, why: str) -> None:
-        """The lane's backlog is over its bound though the bookie makes progress: send no more entries for now."""
+        """Called when the lane's backlog is over its bound although the bookie makes progress: send no more entries for
+        now."""
         ...
 
     def caught_up(self) -> None:
-        """The backlog is within its bound again."""
+        """Called when the backlog is within its bound again."""
         ...
 
     def failed(self, why: str) -> None:
-        """The bookie failed; unacknowledged entries may or may not be on its disk."""
+        """Called when the bookie failed; unacknowledged entries may or may not be on its disk."""
         ...
 
     def refused(self, status: Status, why: str) -> None:
-        """The bookie refuses this writer (`FATAL_STATUSES`); `why` is its own explanation, if it gave one."""
+        """Called when the bookie refuses this writer (`FATAL_STATUSES`); `why` is its own explanation, if it gave
+        one."""
         ...
 
 
@@ -109,7 +111,7 @@ class BookieClient(Protocol):
         listener: LaneListener,
         last_add_confirmed: Callable[[], LacStatement | None],
     ) -> Lane:
-        """Opens a lane; each frame carries what `last_add_confirmed` returns at the time of sending."""
+        """Opens a lane; each frame contains the statement that `last_add_confirmed` returns at the time of sending."""
         ...
 
     def send_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
@@ -119,7 +121,7 @@ class BookieClient(Protocol):
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply: ...
 
     def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
-        """Yields page after page, through the last one of the scan. Close it to stop early.
+        """Yields the pages of a scan, through the last one. Close it to stop early.
 
         Also raises CannotScan.
         """
@@ -130,7 +132,7 @@ class BookieClient(Protocol):
     async def info(self, bookie: BookieRef) -> InfoReply: ...
 
     def heard_at(self, bookie: BookieRef) -> float:
-        """When the bookie last sent anything, by the loop's clock; -inf while not connected."""
+        """Returns when the bookie last sent anything, by the loop's clock; -inf while not connected."""
         ...
 
     async def close(self) -> None:

@@ -43,7 +43,7 @@ CHANGES_AT_ONCE_MAX = 256
 
 
 class ElectionPlace(Protocol):
-    """A place in an election's queue, whether its holder leads or waits."""
+    """A place in an election's queue, whether the candidate leads or waits."""
 
     async def leave(self, why: str) -> None: ...
 
@@ -87,7 +87,7 @@ class Cluster(NotPickled):
         self.idle_lacs = SharedTimer(self.config.idle_lac_seconds)
 
     def why_failed(self, error: LedgerError) -> LedgerError:
-        """The error of a call, or ClientClosed: a call fails when the client is closed under it."""
+        """Returns the error of a call, or ClientClosed if the client was closed during the call."""
         return ClientClosed() if self.is_closed else error
 
     async def leave_queues(self) -> None:
@@ -98,11 +98,11 @@ class Cluster(NotPickled):
 
     @property
     def owner(self) -> str:
-        """The owner whose ledgers the client may use, and of the ledgers it creates; empty for no limit."""
+        """The owner whose ledgers the client may use, and who owns the ledgers that it creates; empty for no limit."""
         return self.identity.owner if self.identity else ""
 
     def why_not(self, record: LedgerRecord, *rights: Right) -> str:
-        """Why bookies will refuse the client these rights on the ledger; empty if they grant them."""
+        """Returns why bookies will refuse the client these rights on the ledger; empty if they grant them."""
         if self.identity is None:
             return ""
         if not is_of(record.custom_metadata.get(OWNER, b""), self.owner):
@@ -119,15 +119,15 @@ class Cluster(NotPickled):
         return Peer.of("", self.identity)
 
     def why_not_created(self) -> str:
-        """Why the client may create no ledger: bookies would refuse its appends. Empty if it may."""
+        """Returns why the client may create no ledger: bookies would refuse its appends. Empty if it may."""
         return self._me.may_not(Right.APPEND)
 
     def why_not_deleted(self, record: LedgerRecord, *, is_proven: bool) -> str:
-        """Why the client may not delete the ledger; empty if it may. Bookies are not asked: this is the only check.
-        `is_proven`: the client has presented the ledger's password.
+        """Returns why the client may not delete the ledger; empty if it may. Bookies are not asked: this is the only
+        check. `is_proven`: the client has presented the ledger's password.
 
-        Admins may delete; the roles journal and bookie may delete journal segments; of writers, the owner or one that
-        knows the password.
+        Admins may delete; the roles journal and bookie may delete journal segments; a writer may delete if it is the
+        owner or knows the password.
         """
         if why := self.why_not(record):
             return why
@@ -148,7 +148,7 @@ class Cluster(NotPickled):
         return str(self.identity or "")
 
     def writer_metrics(self) -> WriterMetrics | None:
-        """The metrics of a new writer; None if the client has none."""
+        """Returns the metrics of a new writer; None if the client has none."""
         if self.metrics is None:
             return None
         from .observing.append_metrics import WriterMetrics
@@ -161,7 +161,7 @@ class Cluster(NotPickled):
         return None if self.metrics is None else self.metrics.logs
 
     def writer_traces(self, ledger_id: int) -> WriterTraces | None:
-        """The spans of a new writer; None if the client does not trace."""
+        """Returns the spans of a new writer; None if the client does not trace."""
         if self.traces is None:
             return None
         from .observing.client_tracing import WriterTraces
@@ -169,7 +169,7 @@ class Cluster(NotPickled):
         return WriterTraces(self.traces, ledger_id)
 
     def lane_traces(self, ledger_id: int) -> LaneTraces | None:
-        """The spans of lanes opened for the current operation; None if the client does not trace."""
+        """Returns the spans of lanes opened for the current operation; None if the client does not trace."""
         if self.traces is None:
             return None
         from .observing.client_tracing import lanes_of_current
@@ -203,16 +203,16 @@ class Cluster(NotPickled):
         self.health.was_slow(bookie, asyncio.get_running_loop().time())
 
     def slow_or_failed_lately(self) -> frozenset[BookieRef]:
-        """Bookies for a reader to ask last."""
+        """Returns the bookies that a reader should ask last."""
         return self.health.avoided_by_readers(asyncio.get_running_loop().time())
 
     def failed_lately(self) -> frozenset[BookieRef]:
-        """Bookies to use only if there is no other."""
+        """Returns the bookies to use only if there is no other."""
         return self.health.avoided(asyncio.get_running_loop().time())
 
 
 def _metrics(config: ClientConfig) -> ClientMetrics | None:
-    """The client's metrics. Imports the metrics code only if they are on."""
+    """Returns the client's metrics. Imports the metrics code only if they are on."""
     if config.metrics is None:
         return None
     from .observing.client_metrics import metrics_in
@@ -221,7 +221,7 @@ def _metrics(config: ClientConfig) -> ClientMetrics | None:
 
 
 def _traces(config: ClientConfig) -> ClientTraces | None:
-    """The client's spans. Imports OpenTelemetry only if tracing is on."""
+    """Returns the client's spans. Imports OpenTelemetry only if tracing is on."""
     if config.tracing is None:
         return None
     from .observing.client_tracing import ClientTraces

@@ -26,16 +26,18 @@ RECOVERY_TRIES_MAX = 3
 """How often a recovery asks a bookie that does not answer."""
 
 RECOVERY_ATTEMPTS_MAX = 50
-"""How often a recovery starts over because another client was faster: each time one of them has made progress."""
+"""How often a recovery starts over because another client was faster: each time one of the clients has made progress.
+"""
 
 RETRY_REPLACEMENT_SECONDS = 1.0
 """Pause before a writer that has found no replacement looks for one again."""
 
 FAILED_BOOKIE_SECONDS = 30.0
-"""How long a failed bookie is used only if there is no other: a restart takes less."""
+"""How long a failed bookie is used only if there is no other: a restart takes less time."""
 
 IDLE_LAC_SECONDS = 0.05
-"""How soon an idle writer reports that its last entries are confirmed, for which tailing readers wait."""
+"""Delay after which an idle writer reports that its last entries are confirmed; tailing readers wait for this report.
+"""
 
 LONG_POLL_SECONDS = 10.0
 """How long a request for news may wait at a bookie, which allows a minute at most."""
@@ -98,22 +100,22 @@ class ClientConfig:
     """Settings of a LedgerClient.
 
     `pending_bytes_max`: unconfirmed bytes of one writer; a full writer makes `append` wait. `lane_backlog_bytes_max`:
-    backlog of one slow bookie, besides pending entries, beyond which it is replaced; without a replacement appends wait
-    for it (rule W6). `under_replicate_rather_than_wait`: without a replacement the slow bookie counts as failed
-    instead, and entries lack that copy until re-replication. `append_seconds_max`: a bookie that was sent appends and
-    answers none for this long counts as failed; a shorter time notices a hung host sooner, a longer one tolerates a
-    disk that stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for one, before
-    it ends with an error. `window_bytes_max`: bytes sent to one bookie and not answered. `read_ahead_pages`: pages
-    prefetched. `read_ahead_bytes_max`: limit of all prefetched pages if each is as large as pages can be, 4 MiB from
-    each bookie asked for it; one page is always fetched, and a speculative read adds another copy of its page.
-    `read_seconds_max`: timeout of one call to one bookie. `speculative_read_seconds`: after this long without an answer
-    other replicas are asked too; a shorter time hides slow bookies better and reads more pages twice, 0 or None waits
-    for `read_seconds_max`. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set would lose
-    its ack quorum: fewer fragments, and fewer copies meanwhile. `fault_domains_min`: copies of an entry are spread over
-    as many fault domains as there are; with fewer than this no ledger is created, and no failed bookie replaced.
-    Bookies without a domain count as one together. `require_all_bookies`: a ledger is created only with live bookies at
-    all positions; otherwise an ack quorum of each write set suffices, and the absent ones get their copies later (rule
-    W9).
+    backlog of one slow bookie, in addition to pending entries, beyond which it is replaced; without a replacement
+    appends wait for it (rule W6). `under_replicate_rather_than_wait`: without a replacement the slow bookie counts as
+    failed instead, and entries lack that copy until re-replication. `append_seconds_max`: a bookie that was sent
+    appends and answers none for this long counts as failed; a shorter time notices a hung host sooner, a longer one
+    tolerates a disk that stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for
+    one, before it ends with an error. `window_bytes_max`: bytes sent to one bookie and not answered.
+    `read_ahead_pages`: pages prefetched. `read_ahead_bytes_max`: limit of all prefetched pages if each is as large as
+    pages can be, 4 MiB from each bookie asked for it; one page is always fetched, and a speculative read adds another
+    copy of its page. `read_seconds_max`: timeout of one call to one bookie. `speculative_read_seconds`: after this long
+    without an answer other replicas are asked too; a shorter time hides slow bookies better and reads more pages twice,
+    0 or None waits for `read_seconds_max`. `delay_ensemble_change`: a writer replaces a failed bookie only when a write
+    set would lose its ack quorum: fewer fragments, and fewer copies in the meantime. `fault_domains_min`: copies of an
+    entry are spread over as many fault domains as there are; with fewer than this no ledger is created, and no failed
+    bookie replaced. All bookies without a domain count as one domain. `require_all_bookies`: a ledger is created only
+    with live bookies at all positions; otherwise an ack quorum of each write set suffices, and the absent ones get
+    their copies later (rule W9).
 
     `page_bytes` … `quarantine_seconds` are not settings: a program may pass them, and the constants of these names
     describe them.
@@ -121,8 +123,8 @@ class ClientConfig:
     `certificates`: directory of the client's and its authorities' certificates (`bookie.wire.trust.certificates`); with
     them a client uses TLS only. None uses BOOKLEDGER_CERTS of the environment, and "" is always plain text.
     `encryption_key`: 32 bytes that encrypt and decrypt the ledgers that this client creates; bookies never have it.
-    None reads the file that BOOKLEDGER_KEY_FILE names, and b"" is no key. `metrics`: the prometheus-client registry for
-    the client's metrics (docs/metrics.md has the list); clients may share one. `tracing`: OpenTelemetry's provider
+    None reads the file that BOOKLEDGER_KEY_FILE names, and b"" means no key. `metrics`: the prometheus-client registry
+    for the client's metrics (docs/metrics.md has the list); clients may share one. `tracing`: OpenTelemetry's provider
     for spans of batches, pages and recoveries; None creates none, at no cost. `own_bookie`: the bookie in whose process
     and loop this client runs: it is reached without a network, and preferred among equals for new ledgers.
     """
@@ -259,7 +261,7 @@ class ClientConfig:
     def lane_bytes_max(self) -> int:
         """Limit of a lane's unacknowledged bytes: its backlog, all entries that may be pending, and one entry more.
 
-        Every lane may have to hold all pending entries; these alone never make it fail.
+        Every lane may have to hold all pending entries; pending entries by themselves never make it fail.
         """
         return self.lane_backlog_bytes_max + self.pending_bytes_max + ENTRY_BYTES_MAX
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ENTRY_OVERHEAD_BYTES = 256
-"""Memory of an unconfirmed entry besides its payload: future, id, digest. Bounds the number of such entries."""
+"""Memory of an unconfirmed entry in addition to its payload: future, id, digest. Bounds the number of such entries."""
 
 
 class Entry(NamedTuple):
@@ -23,7 +23,7 @@ Payload = bytes | bytearray | memoryview
 
 
 def as_bytes(payload: object) -> bytes:
-    """The bytes of a payload. Raises TypeError for anything that is not a `Payload`."""
+    """Returns the bytes of a payload. Raises TypeError for anything that is not a `Payload`."""
     if type(payload) is bytes:
         return payload
     if isinstance(payload, Payload):

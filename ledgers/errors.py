@@ -27,7 +27,7 @@
     ├── LogFenced                another writer has taken the log over
     ├── LogClosed                this writer of a log takes no more records
     ├── LogTruncated             the records before a position of a log were truncated
-    ├── LedgerInLog              the ledger is a segment of a log, which alone deletes it
+    ├── LedgerInLog              the ledger is a segment of a log; only the log deletes it
     ├── LogHeld                  the log is under legal hold
     ├── ClientClosed             the client was closed: create another one
     ├── ClientForked             the client belongs to another process: create one in this process
@@ -128,7 +128,7 @@ class LedgerIdReused(Unconfirmed):
     older copy, and assigned the id a second time (rule W8).
 
     Stop, and have an operator run `bookledger metadata check`. Once its findings are accepted, a new ledger gets an id
-    that no bookie knows.
+    that no bookie has a record of.
     """
 
     def __init__(self, ledger_id: int, bookie: str, why: str) -> None:

@@ -24,7 +24,7 @@ NO_PASSWORD = "it has a password, and none was given: pass `password`, or --pass
 
 async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *rights: Right) -> Keys:
     """Derives the ledger's digester and key from its password, before anything is changed. Raises Unauthorized for a
-    wrong password, and if bookies would refuse our certificate one of these rights."""
+    wrong password, or if bookies would refuse our certificate one of these rights."""
     record = found.record
     if why := cluster.why_not(record, *rights):
         raise Unauthorized(record.ledger_id, why=why)

@@ -1,7 +1,7 @@
 """Batches a client's work at the end of each iteration of its event loop: takes appends in, then sends.
 
 However many ledgers and bookies are involved, the loop is called once, and all entries appended in one iteration are
-sent together. Only entries that fill a frame alone are sent earlier, by `send_now`.
+sent together. Only entries that fill a frame on their own are sent earlier, by `send_now`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LoopBatching:
             self._loop.call_soon(self._end)
 
     def _end(self) -> None:
-        self._is_asked_for = True  # work requested meanwhile is done here
+        self._is_asked_for = True  # work requested in the meantime is done here
         try:
             for work in (self._takes, self._sends):
                 while work:

@@ -82,7 +82,8 @@ class _Call(Generic[T]):
         self._running.acquire()
 
     def result(self) -> T:
-        """Called in the other thread, once. Raises the coroutine's exception, or CancelledError."""
+        """Waits for the result; called in the other thread, once. Raises the coroutine's exception, or
+        CancelledError."""
         while not self._running.acquire(timeout=SIGNAL_SECONDS_MAX):
             pass
         if self._task is None or not self._task.done() or self._task.cancelled():
@@ -134,8 +135,8 @@ class LoopThread(NotPickled):
         self._thread.start()
 
     def end_when_forgotten(self, last_work: LastWork, owner: str) -> None:
-        """Has the thread end, after the last work and with a ResourceWarning, when neither the client nor one of its
-        handles refers to this any longer. Never waits."""
+        """Makes the thread end, after the last work and with a ResourceWarning, when neither the client nor one of its
+        handles refers to this object any longer. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
         self._forgotten.atexit = False  # it waits for nothing, and at exit the thread is about to be stopped
         self._last_work = last_work
@@ -177,7 +178,7 @@ class LoopThread(NotPickled):
         self.check_open()  # without the lock: its holder may be gone when the interpreter ends
         call = _Call(work)
         try:
-            with self._accepting:  # so that `close` knows of every call it has accepted
+            with self._accepting:  # so that `close` finds every call that was accepted
                 self.call_soon(call.begin)
                 self._waited_for.add(call)
             return call.result()
@@ -249,7 +250,7 @@ class LoopThread(NotPickled):
     def _end_source(self, source: PageSource[Any]) -> None:
         self._sources.discard(source)
         task = self._loop.create_task(source.end())
-        self._ending.add(task)  # the loop alone would not keep it alive
+        self._ending.add(task)  # the loop by itself would not keep it alive
         task.add_done_callback(self._ending.discard)
 
     async def _close(self, last_work: LastWork) -> None:
@@ -277,7 +278,7 @@ getattr(threading, "_register_atexit", atexit.register)(_close_at_exit)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """The thread's main function: runs the loop, then cancels the tasks left on it. The closing thread may run a loop
+    """Runs the loop, then cancels the tasks left on it: the thread's main function. The closing thread may run a loop
     of its own."""
     loop.run_forever()
     left = asyncio.all_tasks(loop)
@@ -292,7 +293,7 @@ _forgotten_ones: set[asyncio.Task[None]] = set()
 
 
 def _end_forgotten(loop: asyncio.AbstractEventLoop, home: ForkGuard, last_work: LastWork, owner: str) -> None:
-    """The finaliser of a LoopThread; runs on any thread."""
+    """Ends a LoopThread that was forgotten: its finaliser, which runs on any thread."""
     if not home.is_here or sys.is_finalizing():
         return
     try:

@@ -43,7 +43,7 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]
 
 
 def _installed(homes: Mapping[str, str]) -> list[str]:
-    """The names that can be imported in this installation."""
+    """Returns the names that can be imported in this installation."""
     absent = {ours for ours, needed in NEEDED.items() if find_spec(needed) is None}
     return [name for name, home in homes.items() if home.partition(".")[0] not in absent]
 

@@ -44,15 +44,15 @@ class Conflict:
 
 
 async def missing_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
-    """The error for a ledger without a record. Metadata that is older than the bookies' entries does not know newer
+    """Returns the error for a ledger without a record. Metadata that is older than the bookies' entries lacks newer
     ledgers (rule W8). Raises MetadataError."""
     return await _unless_held(ledgers.store, f"ledger {ledger_id}") or NoSuchLedger(ledger_id)
 
 
 async def lost_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
-    """The error for a ledger that existed, and has no record now. A deletion would have left a tombstone, or a higher
-    end of the retired ids: without either the store went back, even if no bookie has noticed yet. Raises MetadataError.
-    """
+    """Returns the error for a ledger that existed, and has no record now. A deletion would have left a tombstone, or a
+    higher end of the retired ids: without either the store went back, even if no bookie has noticed yet. Raises
+    MetadataError."""
     error = await missing_record_error(ledgers, ledger_id)
     has_no_trace = isinstance(error, NoSuchLedger) and await ledgers.tombstone(ledger_id) is None
     if has_no_trace and ledger_id >= await retired_end(ledgers.store):
@@ -61,7 +61,7 @@ async def lost_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedge
 
 
 async def missing_log_error(store: MetadataStore, name: str) -> NoSuchLog | MetadataWentBack:
-    """The error for a log without a record, as `missing_record_error`."""
+    """Returns the error for a log without a record, as `missing_record_error` does for a ledger."""
     return await _unless_held(store, f"log {name!r}") or NoSuchLog(name)
 
 
@@ -143,8 +143,8 @@ async def change_record(
 def unwrap_outcome(
     outcome: VersionedRecord | Conflict | LedgerError, ledger_id: int
 ) -> tuple[VersionedRecord, bool]:
-    """The stored record after a change, and whether it is this change's or another client's. Raises the error, or
-    NoSuchLedger."""
+    """Returns the stored record after a change, and whether it is this change's or another client's. Raises the error,
+    or NoSuchLedger."""
     match outcome:
         case VersionedRecord():
             return outcome, True
@@ -157,7 +157,7 @@ def unwrap_outcome(
 
 
 def unavailable_error(error: MetadataError) -> MetadataUnavailable:
-    """The client's error for a store that did not answer, or answered and refused."""
+    """Returns the client's error for a store that did not answer, or answered and refused."""
     if isinstance(error, StoreRefused):
         return MetadataUnavailable(f"the metadata store refuses: {error}")
     return MetadataUnavailable(f"the metadata store did not answer: {error}")

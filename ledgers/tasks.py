@@ -31,7 +31,8 @@ class Tasks:
             self._on_failure(error)
 
     async def settled(self, seconds_max: float) -> None:
-        """Waits up to `seconds_max` until no task runs, including those that begin meanwhile; does not cancel any."""
+        """Waits up to `seconds_max` until no task runs, including tasks that begin in the meantime; does not cancel
+        any."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds_max):
                 while self._running:
@@ -47,7 +48,7 @@ class Tasks:
 
 
 async def at_loop_end(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None, None]:
-    """Started with `anext`, it does the work when it is closed, or when `asyncio.run` ends all generators."""
+    """Does the work when it is closed, or when `asyncio.run` ends all generators. Start it with `anext`."""
     try:
         yield
     finally:
@@ -55,9 +56,9 @@ async def at_loop_end(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGen
 
 
 def was_suspended(due: float) -> bool:
-    """Whether a timer due at this loop time fires so late that the process must have been suspended.
+    """Returns whether a timer due at this loop time fires so late that the process must have been suspended.
 
-    Answers that arrived meanwhile are still unread: no peer may be blamed for the delay.
+    Answers that arrived in the meantime are still unread: no peer may be blamed for the delay.
     """
     return asyncio.get_running_loop().time() - due > STOPPED_SECONDS
 
@@ -72,7 +73,7 @@ async def end_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Runs work beside the block, and ends it with the block."""
+    """Runs work concurrently with the block, and ends it with the block."""
     task = asyncio.create_task(work)
     try:
         yield task

@@ -93,7 +93,7 @@ class LeaseLost(MetadataError):
 
 
 class WatchCompacted(MetadataError):
-    """Events were missed for good, or the store went back to an older copy that does not contain that revision. List
+    """The missed events are gone, or the store went back to an older copy that does not contain that revision. List
     the prefix again and watch from that listing's revision."""
 
     def __init__(self, from_revision: int) -> None:
@@ -127,8 +127,8 @@ class OutcomeUnknown(StoreUnavailable):
 class StoreFull(OutcomeUnknown):
     """The store has no space left, and refuses changes until an operator frees some.
 
-    The one change that crossed the limit was made all the same. Whether this was the one is already decided: read the
-    key to find out.
+    The one change that crossed the limit was nevertheless made. Read the key to find out whether it was this one: that
+    is already decided.
     """
 
 

@@ -85,8 +85,8 @@ _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_CHARACTERS_MAX - 1}}}")
 
 
 def is_name(name: str) -> bool:
-    """Whether it is a valid name: letters, digits, `.`, `_`, `-`, so that it can be part of a key or a path; not too
-    long."""
+    """Returns whether the name is valid: letters, digits, `.`, `_`, `-`, so that it can be part of a key or a path; not
+    too long."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
@@ -101,7 +101,7 @@ def check_name(name: str) -> str:
 
 
 def ledger(ledger_id: int) -> str:
-    """The key of a ledger's record; fixed width, so that key order is id order."""
+    """Returns the key of a ledger's record; fixed width, so that key order is id order."""
     assert 0 <= ledger_id <= LEDGER_ID_MAX
     return f"{LEDGERS}{ledger_id:016x}"
 
@@ -175,7 +175,7 @@ def journal_segments(journal_id: str, acceptor: str) -> str:
 
 
 def journal_segment(journal_id: str, acceptor: str, start_txid: int) -> str:
-    """The key of a finalized segment; fixed width, so that key order is the order of txids."""
+    """Returns the key of a finalized segment; fixed width, so that key order is the order of txids."""
     assert 0 <= start_txid <= LEDGER_ID_MAX
     return f"{journal_segments(journal_id, acceptor)}{start_txid:016x}"
 
@@ -193,7 +193,7 @@ def log_pages(identity: bytes) -> str:
 
 
 def log_page(identity: bytes, end_position: int) -> str:
-    """The key of a page. The first key greater than that of a position is the page that holds the position."""
+    """Returns the key of a page. The first key greater than that of a position is the page that holds the position."""
     assert 0 <= end_position <= LEDGER_ID_MAX
     return f"{log_pages(identity)}{end_position:016x}"
 
@@ -203,7 +203,8 @@ def log_times(identity: bytes) -> str:
 
 
 def log_time(identity: bytes, ended_us: int, end_position: int | None = None) -> str:
-    """The key that finds a page by time. Without a position, a string smaller than all keys of this time or later."""
+    """Returns the key that finds a page by time. Without a position, returns a string smaller than all keys of this
+    time or later."""
     assert 0 <= ended_us <= LEDGER_ID_MAX
     behind = "" if end_position is None else f"{end_position:016x}"
     return f"{log_times(identity)}{ended_us:016x}{behind}"
@@ -214,7 +215,8 @@ def log_producers(identity: bytes) -> str:
 
 
 def log_producers_at(identity: bytes, position: int) -> str:
-    """The key of the producers known at a position; fixed width, so that key order is the order of positions."""
+    """Returns the key of the producers known at a position; fixed width, so that key order is the order of
+    positions."""
     assert 0 <= position <= LEDGER_ID_MAX
     return f"{log_producers(identity)}{position:016x}"
 
@@ -240,7 +242,7 @@ def log_set(name: str) -> str:
 
 
 def all_log_shares(log_set: str) -> str:
-    """The prefix of the shares of a set's groups."""
+    """Returns the prefix of the shares of a set's groups."""
     return f"{LOG_SHARES}{check_name(log_set)}/"
 
 
@@ -249,7 +251,7 @@ def log_shares(log_set: str, group: str) -> str:
 
 
 def candidates(led: str) -> str:
-    """The prefix of the candidates that want to lead by the record under this key."""
+    """Returns the prefix of the candidates that want to lead by the record under this key."""
     return f"{CANDIDATES}{led}/"
 
 

@@ -1,6 +1,6 @@
 """In-memory metadata store: the reference model for the other stores.
 
-`MemoryData` is the model, a pure machine: the time comes in as an argument and nothing is awaited. `MemoryStore` is a
+`MemoryData` is the model, a pure machine: the time is an argument and nothing is awaited. `MemoryStore` is a
 handle on it: it asks the running event loop for the time and waits for changes, so leases follow virtual time in a
 simulation. Several handles may share one `MemoryData`, also from event loops in different threads.
 """
@@ -59,7 +59,7 @@ class MemoryData:
         self._wakers: set[Waker] = set()
 
     def revision(self, now: float) -> int:
-        """The revision of the latest change."""
+        """Returns the revision of the latest change."""
         with self._lock:
             self._expire(now)
             return self._revision
@@ -117,7 +117,7 @@ class MemoryData:
             return Page(items, items[-1].key if len(keys) > limit else None, self._revision)
 
     def events_after(self, prefix: str, after: int, now: float) -> tuple[list[WatchEvent], int]:
-        """The kept events under `prefix` with a revision > `after`, and the last revision that they cover."""
+        """Returns the kept events under `prefix` with a revision > `after`, and the last revision that they cover."""
         with self._lock:
             self._expire(now)
             oldest = self._revision - len(self._events) + 1
@@ -154,7 +154,7 @@ class MemoryData:
             self._end_lease(lease_id)
 
     def next_expiry(self) -> float | None:
-        """When the next lease expires unless it is renewed."""
+        """Returns when the next lease expires unless it is renewed."""
         with self._lock:
             return min((state.expires_at for state in self._leases.values()), default=None)
 
@@ -222,7 +222,7 @@ class Waker:
         try:
             async with asyncio.timeout_at(until):
                 await self._event.wait()
-        except TimeoutError:  # `until` has come
+        except TimeoutError:  # `until` is reached
             return
         self._event.clear()
 
@@ -295,7 +295,7 @@ class MemoryStore:
         return StoreHealth("memory", "", 0)
 
     async def close(self) -> None:
-        """Ends this handle's watches; the data lives on for other handles."""
+        """Ends this handle's watches; the data stays for other handles."""
         self._closed = True
         for waker in self._watching:
             waker.wake()

@@ -1,5 +1,5 @@
 """Picklable errors: raised in one process, and raised again with all fields in another. Also the base classes that
-errors of several packages share, for handlers that need not know the package."""
+errors of several packages share, for handlers that do not depend on the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ E = TypeVar("E", bound="PicklableError")
 class PicklableError(Exception):
     """An exception that can be pickled and copied with all its fields, whatever its constructor takes, and compared.
 
-    Two are equal if class, message and fields are. The cause is not carried along.
+    Two are equal if class, message and fields are. The cause is not preserved.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,7 +1,7 @@
 """Placement policy: spreads copies over fault domains, then hosts; weights bookies by free space. Pure.
 
-One policy for every choice of bookies: new ledgers, ensemble changes, re-replication, rebalancing. Bookies without a
-fault domain count as one domain together.
+One policy for every choice of bookies: new ledgers, ensemble changes, re-replication, rebalancing. All bookies without
+a fault domain count as one domain.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def rank(candidate: Registration, beside: Iterable[Registration]) -> Rank:
 
 
 def best(candidates: Iterable[Registration], beside: Iterable[Registration]) -> list[Registration]:
-    """The candidates with the lowest rank."""
+    """Returns the candidates with the lowest rank."""
     copies = _Copies(beside)
     ranked = [(copies.rank(candidate), candidate) for candidate in candidates]
     lowest = min((one for one, _ in ranked), default=None)
@@ -82,9 +82,9 @@ class _Copies:
 
 
 def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Registration]:
-    """Weighted shuffle: a bookie with twice the free space comes before another two times out of three.
+    """Shuffles by weight: a bookie with twice the free space comes before another two times out of three.
 
-    One that has not reported its disk yet counts as having the average free space.
+    A bookie that has not reported its disk yet counts as having the average free space.
     """
     found = list(candidates)
     known = [one.disk_bytes_free for one in found if one.disk_bytes_total]
@@ -98,13 +98,14 @@ def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Re
 
 
 def fewest_domains(ensemble: Sequence[Registration | None], write_quorum: int) -> int:
-    """Number of fault domains of the write set that has the fewest. None is an absent bookie, which is in no domain."""
+    """Returns the number of fault domains of the write set that has the fewest. None is an absent bookie, which is in
+    no domain."""
     domains = [None if one is None else one.fault_domain for one in ensemble]
     return min(_domains_of_write_sets(domains, write_quorum))
 
 
 def neighbours(position: int, ensemble_size: int, write_quorum: int) -> list[int]:
-    """The positions that share a write set, and so entries, with this one."""
+    """Returns the positions that share a write set, and so entries, with this one."""
     steps = range(1 - write_quorum, write_quorum)
     return sorted({(position + step) % ensemble_size for step in steps} - {position})
 
@@ -127,7 +128,8 @@ def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registra
 
 
 def gaps_max(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
-    """How many positions of an ensemble may be absent, spread evenly, so that every write set has an ack quorum."""
+    """Returns how many positions of an ensemble may be absent, spread evenly, so that every write set has an ack
+    quorum."""
     spare = write_quorum - ack_quorum
     fitting = (n for n in range(ensemble_size, 0, -1) if -(-write_quorum * n // ensemble_size) <= spare)
     return next(fitting, 0)
@@ -136,7 +138,7 @@ def gaps_max(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
 def with_gaps(living: Sequence[T], absent: Sequence[T], ensemble_size: int) -> list[T]:
     """Fills an ensemble with the living bookies, in their order, and with absent ones at positions spread evenly.
 
-    Any run of n positions then has at most n * absent / ensemble size of them, rounded up.
+    Any run of n positions then has at most n * absent / ensemble size absent bookies, rounded up.
     """
     rest = iter(living)
     gaps = {number * ensemble_size // len(absent): one for number, one in enumerate(absent)}

@@ -37,7 +37,8 @@ def lazily(
 
 @cache
 def homes_of(package: str) -> dict[str, str]:
-    """The module of each public name of an imported package. Raises ImportError if its source is not installed."""
+    """Returns the module of each public name of an imported package. Raises ImportError if its source is not
+    installed."""
     spec = sys.modules[package].__spec__
     read = getattr(spec and spec.loader, "get_source", None)
     if spec is None or read is None or (source := read(package)) is None:

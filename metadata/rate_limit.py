@@ -7,7 +7,8 @@ import math
 from aiolimiter import AsyncLimiter
 
 PERIOD_SECONDS = 0.25
-"""Burst: the amount for this time may come at once. That leaves the disk and the processor free in between."""
+"""Length of a burst: the units of this period may be used at once. The disk and the processor are free until the next
+one."""
 
 LEDGERS_PER_SECOND = 1000.0
 """Ledgers per second that a collection, or a comparison with the metadata, reads. More would noticeably load the
@@ -40,7 +41,7 @@ class LogRateLimit:
         self._suppressed = 0
 
     def admit(self, now: float) -> int | None:
-        """Number of lines suppressed since the last one, if another may be logged; None if not."""
+        """Returns the number of lines suppressed since the last one, if another may be logged; None if not."""
         if now - self._logged_at < self._seconds_min:
             self._suppressed += 1
             return None

@@ -41,7 +41,7 @@ def read_password(path: str | Path) -> bytes:
 
 
 def key_of_environment() -> bytes | None:
-    """Reads the key in the file that BOOKLEDGER_KEY_FILE names; None if it is not set. Raises as `read_key`."""
+    """Reads the key in the file that BOOKLEDGER_KEY_FILE names; None if it is not set. Raises as `read_key` does."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     return read_key(path) if path else None
 
@@ -89,7 +89,7 @@ class Rereads(Protocol):
     """Part of the interface of a holder of a secret."""
 
     def read_again(self) -> None:
-        """Has the next use read the file."""
+        """Makes the next use read the file again."""
 
 
 _holders: WeakSet[Rereads] = WeakSet()

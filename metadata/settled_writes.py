@@ -43,13 +43,13 @@ F = TypeVar("F")
 R = TypeVar("R")
 
 SETTLE_SECONDS_MAX = 30.0
-"""Time limit for settling an unknown outcome; after it the caller gets the error."""
+"""Time limit for settling an unknown outcome; after that the caller gets the error."""
 
 NONCE_BYTES = 16
 
 
 def new_nonce() -> bytes:
-    """Random bytes that identify one change among all others."""
+    """Returns random bytes that identify one change among all others."""
     return os.urandom(NONCE_BYTES)
 
 
@@ -249,8 +249,8 @@ class _Settling:
 async def _made_by_full_store(
     store: MetadataStore, key: str, value: bytes, unsettled: OutcomeUnknown | None, full: StoreFull
 ) -> int:
-    """The version of a change that crossed the store's limit. Raises StoreRefused if the change was not made. After a
-    lost answer it raises that OutcomeUnknown instead, because the write may be applied once there is room."""
+    """Returns the version of a change that crossed the store's limit. Raises StoreRefused if the change was not made.
+    After a lost answer it raises that OutcomeUnknown instead, because the write may be applied once there is room."""
     found = await _read_back(store, key, unsettled or full)
     if found is not None and found[0] == value:
         return found[1]

@@ -23,7 +23,7 @@ VALUE_BYTES_MAX = 1024 * 1024
 """Largest value any store accepts (etcd refuses 1.5 MiB requests; a ledger record needs far less)."""
 
 KEY_END = b"\xff"
-"""Greater than every key: no UTF-8 text holds this byte."""
+"""Greater than every key: no UTF-8 text contains this byte."""
 
 PAGE_KEYS_MAX = 1000
 """Maximum number of keys in one page of a listing."""
@@ -88,7 +88,7 @@ run out."""
 
 
 def renewal_seconds(lease_seconds: float, *, has_failed: bool = False) -> float:
-    """How long the holder of a lease waits before it renews the lease, or tries again."""
+    """Returns how long the holder of a lease waits before it renews the lease, or tries again."""
     return lease_seconds / (RETRIES_PER_LEASE if has_failed else RENEWALS_PER_LEASE)
 
 
@@ -117,7 +117,7 @@ class MetadataStore(Protocol):
     """
 
     async def get(self, key: str) -> Versioned | None:
-        """The latest value (linearizable, never a stale read), or None."""
+        """Returns the latest value (linearizable, never a stale read), or None."""
         ...
 
     async def create(
@@ -148,16 +148,16 @@ class MetadataStore(Protocol):
         ...
 
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
-        """Keys that start with `prefix` and are greater than `after`, ascending.
+        """Returns a page of the keys that start with `prefix` and are greater than `after`, ascending.
 
-        At most `limit` of them, and fewer if their values are large, though more may follow (`list_some`). A key that
-        exists during the whole listing is returned exactly once. A listing that fails part-way raises; it never just
-        ends (rule B3 depends on it).
+        Has at most `limit` of them, and fewer if their values are large, though more may follow (`list_some`). A key
+        that exists during the whole listing is returned exactly once. A listing that fails part-way raises; it never
+        just ends (rule B3 depends on it).
         """
         ...
 
     def watch(self, prefix: str, *, after_revision: int | None = None) -> AsyncGenerator[WatchEvent, None]:
-        """Every change under `prefix` with revision > `after_revision` (None: from now), in order.
+        """Yields every change under `prefix` with revision > `after_revision` (None: from now), in order.
 
         Reconnects automatically without gap or repeat. Raises WatchCompacted if the history is gone, or the store went
         back and has no such revision: list again and watch from there. The watch is in place when the first `__anext__`
@@ -166,7 +166,7 @@ class MetadataStore(Protocol):
         ...
 
     async def grant_lease(self, ttl_seconds: float) -> Lease:
-        """A new lease, alive for `ttl_seconds` from now (a store may round up to whole seconds)."""
+        """Grants a new lease, alive for `ttl_seconds` from now (a store may round up to whole seconds)."""
         ...
 
     async def keep_lease(self, lease: Lease) -> None:
@@ -174,15 +174,17 @@ class MetadataStore(Protocol):
         ...
 
     async def lease_left(self, key: str) -> float | None:
-        """Seconds until a key's lease expires if it is not renewed; None for no key, or one without a lease."""
+        """Returns the seconds until a key's lease expires if it is not renewed; None for no key, or one without a
+        lease."""
         ...
 
     async def revoke_lease(self, lease: Lease) -> None:
-        """Ends the lease and deletes its keys at once. An expired lease is no error."""
+        """Ends the lease and deletes its keys at once. An expired lease is not an error."""
         ...
 
     async def health(self) -> StoreHealth:
-        """Checks the store's status. Raises StoreTooOld. Members that do not answer are reported, and are no error."""
+        """Checks the store's status. Raises StoreTooOld. Members that do not answer are reported, and are not an
+        error."""
         ...
 
     async def close(self) -> None:
@@ -193,7 +195,8 @@ class MetadataStore(Protocol):
 async def list_all(
     store: MetadataStore, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
 ) -> AsyncGenerator[Versioned, None]:
-    """Every key that starts with `prefix` and is greater than `after`, ascending, page by page of at most `limit` keys.
+    """Yields every key that starts with `prefix` and is greater than `after`, ascending, page by page of at most
+    `limit` keys.
 
     A listing that fails part-way raises; it never just ends. A long one pauses after each page for as long as that page
     took.
@@ -215,7 +218,8 @@ async def list_all(
 async def list_some(
     store: MetadataStore, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX
 ) -> Page:
-    """The first `limit` keys of a listing, from as many pages as necessary; the revision is the first page's."""
+    """Returns the first `limit` keys of a listing, from as many pages as necessary; the revision is the first
+    page's."""
     page = await store.list_page(prefix, after=after, limit=limit)
     while page.next_after is not None and len(page.items) < limit:
         rest = await store.list_page(prefix, after=page.next_after, limit=limit - len(page.items))
@@ -230,11 +234,12 @@ def check_value(key: str, value: bytes) -> None:
 
 
 def goes_on_after(begins: bytes, value: bytes) -> bool:
-    """Whether the value begins with `begins` and has more bytes; with an empty `begins`, any value does."""
+    """Returns whether the value begins with `begins` and has more bytes; with an empty `begins`, any value does."""
     return not begins or (value.startswith(begins) and len(value) > len(begins))
 
 
 def prefix_end(prefix: bytes) -> bytes:
-    """The smallest byte string greater than every text, or other bytes that are not all 0xff, with this prefix."""
+    """Returns the smallest byte string greater than every text, or other bytes that are not all 0xff, with this
+    prefix."""
     raised = prefix.rstrip(b"\xff")
     return raised[:-1] + bytes([raised[-1] + 1]) if raised else KEY_END

@@ -37,8 +37,8 @@ async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
     """Opens the store that `uri` names; the caller closes it. Raises BadMetadataUri, which names the problem.
 
     An SQLite file is opened at once, and must exist unless `create` is given: a mistyped path must not look like a
-    cluster without ledgers. etcd is not contacted before the first call, so a cluster that is briefly down is no error
-    here.
+    cluster without ledgers. etcd is not contacted before the first call, so a cluster that is briefly down is not an
+    error here.
     """
     with _translated_errors(uri):
         store = _maker(split(uri), create=create)()
@@ -58,7 +58,7 @@ async def opened_store(uri: str, *, create: bool = False) -> AsyncIterator[Metad
 
 
 def uri_in(given: UriOrPath | None) -> str:
-    """The metadata URI that a caller gave. A path is that of an SQLite file. For None it is the value of
+    """Returns the metadata URI that a caller gave. A path means an SQLite file; None means the value of
     BOOKLEDGER_METADATA.
 
     Raises BadMetadataUri if there is none, TypeError.

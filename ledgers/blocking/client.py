@@ -139,9 +139,9 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
     """A ledger opened for reading. Created by `LedgerClient.open_ledger`; may be used from several threads.
 
     Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
-    `read_unconfirmed`, nothing past the last entry known to be confirmed. A bookie that is slow or down costs only time
-    while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources are
-    freed.
+    `read_unconfirmed`, nothing after the last entry known to be confirmed. A bookie that is slow or down costs only
+    time while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources
+    are freed.
     """
 
     @property
@@ -151,7 +151,8 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
     @property
     def closed_at(self) -> datetime | None:
-        """When it was closed, in UTC, likewise; None also while it is open, as far as this reader has seen."""
+        """When the ledger was closed, in UTC, by its closer's clock; None if that is not recorded, and while it is
+        open, as far as this reader has seen."""
         return self._twin.closed_at
 
     @property
@@ -190,14 +191,14 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
     read_last_add_confirmed = waiting_for(aio.ReadHandle.read_last_add_confirmed)
 
     def close(self) -> None:
-        """Nothing to release: connections belong to the client."""
+        """Does nothing, because connections belong to the client."""
 
 
 class Salvage(BlockingFacade[aio.Salvage]):
     """The available entries of a ledger at live bookies.
 
     Created by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest.
-    Entries past `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of
+    Entries after `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of
     the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
     `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
     with the reason.
@@ -220,7 +221,7 @@ class Salvage(BlockingFacade[aio.Salvage]):
 
     @property
     def unsure(self) -> list[str]:
-        """Once all parts were yielded: bookies that answered and do not know whether there were further entries."""
+        """Bookies that answered, but cannot rule out further entries; complete once all parts were yielded."""
         return self._twin.unsure
 
     parts = iterating(aio.Salvage.parts)

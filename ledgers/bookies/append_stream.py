@@ -50,7 +50,8 @@ SMALL_MESSAGES_MAX = 2
 one."""
 
 NOTE_DELAY_SECONDS_MAX = 0.2
-"""Longest time until the bookie is sent the notes of ledgers that ended, unless a message is sent to it earlier."""
+"""Longest time until the bookie is sent the notes of ledgers that have ended, unless a message is sent to it earlier.
+"""
 
 QUEUED_NOTES_MAX = 1024
 """Limit of notes waiting to be sent. Later ones are dropped, and the bookie has to find out on its own."""
@@ -69,7 +70,7 @@ _InFlight = tuple[QueuedLane, int, int, float]
 
 
 def size_of(request: AppendRequest) -> int:
-    """The approximate size of the message in bytes."""
+    """Returns the approximate size of the message in bytes."""
     return sum([FRAME_OVERHEAD_BYTES + frame.columns.size_bytes for frame in request.every_frame])
 
 
@@ -132,7 +133,7 @@ class AppendStream:
         return lane
 
     def lane_has_work(self, lane: QueuedLane, size_bytes: int = 0) -> None:
-        """Queues the lane for sending; `size_bytes` more wait in it."""
+        """Queues the lane for sending; another `size_bytes` wait in it."""
         self._queued_bytes += size_bytes
         if not lane.in_line:
             lane.in_line = True
@@ -140,7 +141,7 @@ class AppendStream:
         self._send_soon()
 
     def lane_dropped(self, size_bytes: int) -> None:
-        """Subtracts this many bytes, which no longer wait."""
+        """Subtracts this many bytes, which are no longer waiting."""
         self._queued_bytes -= size_bytes
 
     def send_note(self, terms: LaneTerms, note: bytes) -> None:
@@ -156,7 +157,7 @@ class AppendStream:
         self._lanes.discard(lane)
 
     def credential_of(self, terms: LaneTerms) -> Credential:
-        """The credential of a lane's frames on this stream. The nonce is known before frames are sent."""
+        """Returns the credential of a lane's frames on this stream. The nonce is known before frames are sent."""
         return terms.key.credential(Purpose.APPEND, self._bookie.incarnation, self._nonce)
 
     async def close(self) -> None:
@@ -233,7 +234,7 @@ class AppendStream:
         self._send_soon()
 
     def _send_soon(self) -> None:
-        """Sends at the end of this loop iteration, together with all frames appended in it."""
+        """Sends at the end of this loop iteration, with all frames appended in it."""
         if not (self._will_send or self._connection is None or self._is_broken):
             self._will_send = True
             self._turn.send(self._send_waiting)
@@ -295,8 +296,8 @@ class AppendStream:
             self._look_later()
 
     def _next_request(self) -> AppendRequest | None:
-        """Takes frames from the ready lanes in turn, up to a message's size; None if the window is full or nothing
-        waits."""
+        """Takes frames from the ready lanes in turn, up to a message's size; None if the window is full or no frame is
+        waiting."""
         if self._in_flight_bytes >= self._config.window_bytes_max:
             return None
         frames: list[Frame] = []

@@ -66,7 +66,8 @@ class ScanStream:
         return body
 
     def bytes_to_report(self) -> int | None:
-        """The bytes taken so far, if they are to be reported now. Everything taken counts as processed."""
+        """Returns the number of bytes taken so far, if it is to be reported now. Everything taken counts as
+        processed."""
         if self._taken_bytes - self._reported_bytes < self._report_bytes_min:
             return None
         self._reported_bytes = self._taken_bytes
@@ -81,8 +82,8 @@ CALLS_MAX = 4096
 """Limit of one client's calls in flight at one bookie."""
 
 SCANS_MAX = 64
-"""Limit of one client's scans in flight at one bookie, each with a window of pages. Beyond it readers ask page by page.
-"""
+"""Limit of one client's scans in flight at one bookie, each with a window of pages. Over this limit readers request
+single pages."""
 
 
 class BookieCalls:

@@ -1,4 +1,4 @@
-"""The BookieClient over the data protocol: to each bookie in use, one connection for appends and one for calls."""
+"""The BookieClient over the data protocol: for each bookie in use, one connection for appends and one for calls."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Reply = TypeVar("Reply")
 class Maintenance:
     """Opens a channel for each request, because requests are rare.
 
-    With certificates, the bookie's must name the host that is asked, as gRPC requires.
+    With certificates, the bookie's certificate must name the host that is asked, as gRPC requires.
     """
 
     def __init__(self, certificates: Certificates | None = None) -> None:
@@ -172,7 +172,7 @@ class ConnectedBookies:
         return self._from_here(bookie, await call)
 
     def heard_at(self, bookie: BookieRef) -> float:
-        """When the bookie last sent anything, by the loop's clock; -inf while not connected."""
+        """Returns when the bookie last sent anything, by the loop's clock; -inf while not connected."""
         known = (self._streams.get(bookie), self._calls.get(bookie))
         return max((one.heard_at for one in known if one is not None), default=-math.inf)
 
@@ -192,7 +192,7 @@ class ConnectedBookies:
     async def maintain(
         self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
     ) -> MaintainReply:
-        """Has the bookie do maintenance. Raises BookieUnavailable. The bookie stops a task that takes too long."""
+        """Makes the bookie do maintenance. Raises BookieUnavailable. The bookie stops a task that takes too long."""
         address = await self._address(bookie)
         return await Maintenance(self._certificates).ask(str(bookie), address, request, timeout_seconds)
 
@@ -269,8 +269,8 @@ class ConnectedBookies:
         return reply
 
     def _look_up_again(self, bookie: BookieRef) -> None:
-        """Drops the connections: another bookie answers at this address, and the wanted one has moved or is gone (rule
-        W7)."""
+        """Drops the connections: another bookie answers at this address, and the one that is wanted has moved or is
+        gone (rule W7)."""
         stream = self._streams.get(bookie)
         if stream is not None:
             stream.abort(ELSEWHERE)

@@ -20,15 +20,16 @@ from .health_probes import NOT_WRITABLE, choose_alive
 log = logging.getLogger(__name__)
 
 REGISTRATION_SECONDS_MAX = 10.0
-"""How long a creation waits for formatted bookies to register, and for registered ones that still read their log. After
-an outage of the metadata, bookies register within a third of their lease. A NameNode allows 20 s for a new segment."""
+"""How long a creation waits for formatted bookies to register, and for registered ones that are still reading their
+log. After an outage of the metadata, bookies register within a third of their lease. A NameNode allows 20 s for a new
+segment."""
 
 REGISTRATION_LOOK_SECONDS = 0.2
-"""Interval at which it checks for them."""
+"""Interval at which a creation checks for these bookies."""
 
 
 async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
-    """The first fragment of a new ledger, with every write set spread over as many fault domains as possible.
+    """Returns the first fragment of a new ledger, with every write set spread over as many fault domains as possible.
 
     If too few bookies are live for a complete ensemble, it includes absent ones, which lack every entry: formatted
     bookies that are not registered, do not answer or take no entries, and are neither drained nor given up. Every write
@@ -45,7 +46,8 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
 
 
 async def _without_some(cluster: Cluster, search: _EnsembleSearch) -> Fragment:
-    """Returns a fragment with absent bookies, or one of live bookies once enough serve. Raises as `first_fragment`."""
+    """Returns a fragment with absent bookies, or one of live bookies once enough serve. Raises as `first_fragment`
+    does."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + REGISTRATION_SECONDS_MAX
     expected = await expected_bookies(cluster.store)
@@ -113,7 +115,7 @@ class _EnsembleSearch:
         return Fragment(0, tuple(r.bookie for r in self._arranged()), number=1)
 
     def with_absent(self, expected: Sequence[Expected]) -> Fragment | None:
-        """The fragment with absent bookies at evenly spread positions; None if it is not permitted."""
+        """Returns the fragment with absent bookies at evenly spread positions; None if it is not permitted."""
         living = self._arranged()
         count = self.shape.ensemble_size - len(living)
         names = {one.bookie.bookie_id for one in living}
@@ -128,7 +130,7 @@ class _EnsembleSearch:
         return Fragment(0, tuple(ensemble), lacking=lacking, number=1)
 
     def may_be_completed(self, expected: Sequence[Expected], gone: Collection[BookieRef]) -> bool:
-        """Whether enough bookies would serve if those that may soon start serving did so."""
+        """Returns whether enough bookies would serve once those that may soon start serving have done so."""
         soon = sum(not one.is_in_maintenance and one.bookie not in gone for one in self._away(expected))
         soon += sum(one.bookie in self.starting for one in expected)
         return soon > 0 and len(self.living) + soon >= self.living_min
@@ -167,7 +169,7 @@ class _EnsembleSearch:
         return placement.arranged(self.living, self.shape.write_quorum)
 
     def _domains(self) -> int:
-        """Number of fault domains of the live bookies in the write set with the fewest."""
+        """Returns the number of fault domains of the live bookies in the write set with the fewest."""
         size = self.shape.ensemble_size
         absent = [None] * (size - len(self.living))
         ensemble = placement.with_gaps(self._arranged(), absent, size)

@@ -39,10 +39,10 @@ async def choose_alive(
 ) -> list[Registration]:
     """Chooses up to `count` candidates that answer, best placed first.
 
-    Adds to `rejected` why each other candidate is not used, and to `starting` the bookies that will serve in a moment.
-    Once `needed` candidates have answered, it does not wait for slow ones. Bookies that failed lately are probed last;
-    without `avoids` they are probed like all others. Probes in parallel as many candidates as are missing. A silent one
-    is remembered as failed, so that it does not delay the next call.
+    Adds to `rejected` why each other candidate is not used, and to `starting` the bookies that will serve soon. Once
+    `needed` candidates have answered, does not wait for slow ones. Bookies that failed lately are probed last; without
+    `avoids` they are probed like all others. Probes in parallel as many candidates as are missing. A silent one is
+    remembered as failed, so that it does not delay the next call.
     """
     avoided = cluster.failed_lately if avoids else frozenset
     search = _ProbeSearch(cluster, candidates, beside, rejected, avoided, starting)
@@ -102,9 +102,10 @@ class _ProbeSearch:
         return bool(self._asked) and len(self.alive) < count
 
     async def step(self, *, is_enough: bool) -> bool:
-        """Waits for answers, and returns whether any came; if none comes in time, notes the probed bookies as slow.
+        """Waits for answers, and returns whether any arrived; if none arrives in time, notes the probed bookies as
+        slow.
 
-        If the live bookies are not enough and no candidate is left, it waits without a limit.
+        If the live bookies are not enough and no candidate is left, waits without a limit.
         """
         patience = SLOW_ANSWER_SECONDS if self._left or is_enough else None
         done, waiting = await asyncio.wait(self._asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -117,7 +118,7 @@ class _ProbeSearch:
         return bool(done)
 
     async def end(self) -> None:
-        """Cancels open probes; slow bookies among them count as failed."""
+        """Cancels open probes; slow bookies that were being probed count as failed."""
         for registration in (self._asked[asking] for asking in self._asked if asking in self._slow):
             self._rejected[str(registration.bookie)] = f"did not answer within {SLOW_ANSWER_SECONDS:g} s"
             self._cluster.note_failure(registration.bookie)
@@ -125,8 +126,8 @@ class _ProbeSearch:
 
 
 def was_heard(cluster: Cluster, bookie: BookieRef) -> bool:
-    """Whether the bookie sent anything just now, and has not failed lately. If it is registered as writable, it need
-    not be probed."""
+    """Returns whether the bookie sent anything just now, and has not failed lately. If it is registered as writable, it
+    need not be probed."""
     now = asyncio.get_running_loop().time()
     return (
         now - cluster.bookies.heard_at(bookie) < HEARD_SECONDS_MAX and bookie not in cluster.failed_lately()
@@ -136,8 +137,8 @@ def was_heard(cluster: Cluster, bookie: BookieRef) -> bool:
 async def takes_entries(
     cluster: Cluster, bookie: BookieRef, rejected: dict[str, str], starting: set[BookieRef] | None = None
 ) -> bool:
-    """Whether the bookie is alive and writable. If not, adds the reason to `rejected`; adds a starting bookie to
-    `starting`.
+    """Returns whether the bookie is alive and writable. If not, adds the reason to `rejected`; adds a starting bookie
+    to `starting`.
 
     A bookie that was heard from lately is not probed. A starting one is not remembered as failed: it answers at once,
     and may serve when it is asked next.

@@ -10,7 +10,7 @@ from metadata.records.notes import fragment_note
 
 
 class KnowsRecord(Protocol):
-    """A machine that knows its ledger's record, as far as that is certain to be stored."""
+    """A machine that has its ledger's record, as far as that is certain to be stored."""
 
     @property
     def record(self) -> LedgerRecord: ...

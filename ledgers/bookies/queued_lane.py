@@ -26,7 +26,7 @@ from bookie.wire.messages import new_frame
 from ..bookie_client import LaneListener, LaneTerms
 
 FATAL_STATUSES = (Status.FENCED, Status.UNAUTHORIZED, Status.WRONG_IDENTITY)
-"""Refusals for which replacing the bookie would be no remedy (rules W5, W8)."""
+"""Refusals that replacing the bookie would not remedy (rules W5, W8)."""
 
 
 class LaneStream(Protocol):
@@ -65,7 +65,7 @@ class QueuedLane:
         self._sent_through = -1
         self._credential: Credential | None = None
         self._noted = NO_NOTE  # the last note that the bookie was sent
-        self.in_line = False  # whether the stream has queued this lane among those with work
+        self.in_line = False  # whether the stream has queued this lane as one with work
         self.backlog_bytes = 0
 
     @property
@@ -74,7 +74,7 @@ class QueuedLane:
 
     def send(self, columns: Columns) -> None:
         if self._listener is None:
-            return  # failed or closed: the sender does not know it yet
+            return  # failed or closed, which the sender has not noticed yet
         size = columns.size_bytes
         self._queue.append((columns, size))
         self.backlog_bytes += size
@@ -92,7 +92,7 @@ class QueuedLane:
         self._stream.lane_has_work(self)
 
     def close(self) -> None:
-        """See Lane. A bookie that has entries is sent the ledger's current note if it lacks it: mostly that of the
+        """See Lane. A bookie that has entries, and lacks the ledger's current note, is sent it: mostly the note of the
         ledger's end."""
         if self._listener is not None and self._credential is not None and (note := self._new_note()):
             self._stream.send_note(self._terms, note)
@@ -121,15 +121,15 @@ class QueuedLane:
             self._listener.behind(why)
 
     def _catch_up(self) -> None:
-        """Reports the lane as caught up only when it is a frame below the bound, so that it does not flap with every
-        frame."""
+        """Reports the lane as caught up only when it is a frame below the bound, so that it does not alternate with
+        every frame."""
         if self.backlog_bytes <= self._backlog_bytes_max - FRAME_BYTES_MAX:
             self._is_behind = False
             if self._listener is not None:
                 self._listener.caught_up()
 
     def next_frame(self, bytes_max: int) -> tuple[Frame, int, int] | None:
-        """Makes a frame of as many waiting entries as fit; None if nothing waits.
+        """Makes a frame of as many waiting entries as fit; None if no entry is waiting.
 
         Also returns the size of its columns, and the last entry that is on disk when the frame is answered OK; −1 for
         none.
@@ -160,7 +160,7 @@ class QueuedLane:
         return frame, size, through
 
     def _new_note(self) -> bytes:
-        """The ledger's current note, unless the bookie was already sent it."""
+        """Returns the ledger's current note, unless the bookie was already sent it."""
         note = self._terms.note()
         if note is self._noted:
             return NO_NOTE

@@ -25,10 +25,10 @@ async def find_replacements(
 ) -> tuple[dict[int, BookieRef], dict[str, str]]:
     """Finds a live bookie for each failed position if possible, and the reasons why the others are not used.
 
-    New bookies are preferred, if the effect allows any. The next choice, for its own position only, is a bookie
-    formatted again under the failed one's name. The last is the failed bookie itself, if it answers. All are probed
-    first, because a registration outlives its bookie by a lease. New bookies are not used if they would leave an
-    entry's copies on fewer fault domains than `domains_min`, and than they are on now.
+    New bookies are preferred, if the effect allows any. The second choice, for its own position only, is a bookie that
+    was formatted again under the failed one's name. The last choice is the failed bookie itself, if it answers. All are
+    probed first, because a registration outlives its bookie by a lease. New bookies are not used if they would leave an
+    entry's copies on fewer fault domains than `domains_min`, and on fewer than the copies are on now.
     """
     try:
         registered = await list_bookies(cluster.store)
@@ -83,7 +83,7 @@ def _arranged(
 
 
 def _formatted_anew(registered: Sequence[Registration], former: BookieRef) -> list[BookieRef]:
-    """The live bookie that has the failed one's name but another incarnation, if there is one."""
+    """Returns the live bookie that has the failed one's name but another incarnation, if there is one."""
     named = [r.bookie for r in registered if r.writable and r.bookie.bookie_id == former.bookie_id]
     return [bookie for bookie in named if bookie != former]
 

@@ -17,7 +17,7 @@ class SignedLac:
         self._signed: LacStatement | None = None
 
     def now(self) -> LacStatement | None:
-        """The current statement; None while nothing is confirmed."""
+        """Returns the current statement; None while nothing is confirmed."""
         confirmed = self._machine.last_add_confirmed
         if confirmed < 0:
             return None

@@ -18,8 +18,8 @@ BLOCK_SECONDS_MAX = 10.0
 
 
 class IdBlock:
-    """One client's block of ids. A client's ids rise, are never used twice, and have gaps. Of two clients, the one with
-    the older block assigns lower ids later."""
+    """One client's block of ids. A client's ids rise, are never used twice, and have gaps. If two clients have blocks,
+    the one with the older block assigns lower ids later."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -37,7 +37,7 @@ class KnownBookies:
         return await self.now()
 
     async def now(self) -> Listed:
-        """Lists the bookies anew."""
+        """Lists the bookies again."""
         asked_at = asyncio.get_running_loop().time()
         self._listed = await list_bookies(self._store)
         self._listed_at = asked_at

@@ -33,7 +33,7 @@ class NewLedger:
     signs every entry. With `deferred_sync`, an append returns when an ack quorum has the entry in its logs, which a
     loss of power may undo; `force` makes appended entries durable, and only then are they confirmed. A chosen
     `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold the old entries.
-    Raises ValueError for values that do not fit together, TypeError for values of another type.
+    Raises ValueError for values that contradict each other, TypeError for values of another type.
     """
 
     ensemble_size: int = 3
@@ -62,7 +62,8 @@ class NewLedger:
 
     @classmethod
     def of(cls, new: Self | None, arguments: LedgerArguments) -> Self:
-        """The given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError for both at once."""
+        """Returns the given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError for both at
+        once."""
         if new is not None and arguments:
             raise TypeError(f"give a NewLedger, or {', '.join(arguments)}, but not both")
         return new or cls(**arguments)

@@ -1,15 +1,16 @@
 """Verifies the CRC32C digests of a page in one pass over it: work per page, not per entry. Pure.
 
-A CRC is a register that is moved over the bytes. The digest of an entry is the register after its payload, begun with a
-start that follows from the ledger and the entry's id. To change the register between two bytes is to change the next
-four bytes likewise (exclusive or). At the end of an entry, therefore, the next four bytes take the difference between
-its digest and the start of the following entry: if the digest is right, the register continues as that start. A single
-pass, begun with the start of the first entry, must then arrive at the digest of the last.
+A CRC is a register that is moved over the bytes. The digest of an entry is the register after its payload, if it begins
+with a start value that follows from the ledger and the entry's id. Changing the register between two bytes has the same
+effect as changing the next four bytes by the same value (exclusive or). At the end of an entry, therefore, the next
+four bytes take the difference between its digest and the start of the following entry: if the digest is right, the
+register continues as that start. A single pass that begins with the start of the first entry must then arrive at the
+digest of the last.
 
-One wrong entry always changes the result, because moving on loses nothing. Several wrong ones could cancel out once in
-2**31 or so, about as often as one wrong entry has the right CRC. That argument needs bytes between them: an empty entry
-does not move the register, and entire runs of wrong digests cancel out. This module therefore does not check pages with
-an empty entry.
+One wrong entry always changes the result, because moving the register on loses no information. Several wrong ones could
+cancel out once in 2**31 or so, about as often as one wrong entry has the right CRC. That argument needs bytes between
+them: an empty entry does not move the register, and entire runs of wrong digests cancel out. This module therefore does
+not check pages with an empty entry.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ REGISTER_BYTES = 4
 
 
 def can_check(columns: Columns) -> bool:
-    """Whether `all_good` accepts these entries: there is at least one, and none is empty."""
+    """Returns whether `all_good` accepts these entries: there is at least one, and none is empty."""
     return bool(np.frombuffer(columns.lengths, "<u4").min() > 0)
 
 
 def all_good(columns: Columns, seed: int) -> bool:
-    """Whether every digest is the CRC32C over `seed`, the entry's id in eight bytes, and its payload."""
+    """Returns whether every digest is the CRC32C over `seed`, the entry's id in eight bytes, and its payload."""
     digests, starts = np.frombuffer(columns.digests, "<u4"), _starts(columns.entry_ids, seed)
     linked = _linked(columns, digests[:-1] ^ starts[1:])
     behind = crc32c(bytes(REGISTER_BYTES), int(digests[-1]))
@@ -42,9 +43,9 @@ def all_good(columns: Columns, seed: int) -> bool:
 
 
 def _linked(columns: Columns, changes: Registers) -> npt.NDArray[np.uint8]:
-    """The payload with a change in the bytes after each entry but the last.
+    """Returns the payload with a change in the bytes after each entry but the last.
 
-    Zeros follow, because a change may reach past the end of the payload.
+    Zeros follow, because a change may extend beyond the end of the payload.
     """
     payload = np.frombuffer(columns.payload, np.uint8)
     linked = np.empty(len(payload) + REGISTER_BYTES, np.uint8)
@@ -61,7 +62,8 @@ def _linked(columns: Columns, changes: Registers) -> npt.NDArray[np.uint8]:
 
 
 def _starts(entry_ids: bytes, seed: int) -> Registers:
-    """The CRC over the seed and each id: the seed's part, and one part for each byte of an id that may not be 0."""
+    """Returns the CRC over the seed and each id: the seed's part, and one part for each byte of an id that may not be
+    0."""
     ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, ID_BYTES)
     starts = np.full(len(ids), crc32c(bytes(ID_BYTES), seed), np.uint32)
     largest = int(np.frombuffer(entry_ids, "<u8").max())
@@ -72,7 +74,7 @@ def _starts(entry_ids: bytes, seed: int) -> Registers:
 
 @cache
 def _id_tables() -> Registers:
-    """The contribution of each byte of an id to the register, by its position and its value."""
+    """Returns the contribution of each byte of an id to the register, by its position and its value."""
     zeros = crc32c(bytes(ID_BYTES))
     return np.array(
         [

@@ -1,8 +1,8 @@
 """Computes and verifies the digests of entries and of last-add-confirmed statements.
 
-An entry's digest covers the ledger id, the entry id and the payload, so bytes of another entry or ledger never pass for
-it. It does not cover how the entry was sent, so every copy and every later re-send of an entry has the same bytes. A
-last-add-confirmed statement has a digest of its own over ledger id, last entry and length.
+An entry's digest covers the ledger id, the entry id and the payload, so bytes of another entry or ledger are never
+accepted for it. It does not cover how the entry was sent, so every copy and every later re-send of an entry has the
+same bytes. A last-add-confirmed statement has a digest of its own over ledger id, last entry and length.
 
 CRC32C finds damage. HMAC_SHA256 also detects forgery: its key follows from the ledger's password and id (`ledger_keys`)
 and never leaves the client.
@@ -29,7 +29,7 @@ _CRC = struct.Struct("<I")
 _LAC = struct.Struct("<qq")
 
 PAGE_ENTRIES_MIN = 64
-"""From this number of entries on, digests are checked together; fewer are checked one by one."""
+"""From this number of entries on, digests are checked in one pass; fewer are checked one by one."""
 
 
 class Digester(Protocol):

@@ -68,7 +68,7 @@ class Cipher:
 
 
 def entry_bytes_max(cipher: Cipher | None) -> int:
-    """The largest payload of an entry."""
+    """Returns the largest payload of an entry."""
     return ENTRY_BYTES_MAX if cipher is None else ENTRY_BYTES_MAX - TAG_BYTES
 
 
@@ -79,7 +79,7 @@ def new_envelope(key: bytes) -> bytes:
 
 
 def encryption_key_of(config: ClientConfig) -> bytes | None:
-    """The application's key, from its configuration or environment; None for plain text. Raises LedgerError."""
+    """Returns the application's key, from its configuration or environment; None for plain text. Raises LedgerError."""
     if config.encryption_key is not None:
         return config.encryption_key or None
     try:

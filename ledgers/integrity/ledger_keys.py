@@ -21,7 +21,7 @@ _ID = struct.Struct("<q")
 
 
 def digest_key(ledger_id: int, secret: bytes) -> bytes:
-    """The key of the ledger's HMAC_SHA256 digests."""
+    """Returns the key of the ledger's HMAC_SHA256 digests."""
     return _derived(ledger_id, secret, b"ledger key")
 
 
@@ -50,6 +50,6 @@ class LedgerKey:
 
 
 def _derived(ledger_id: int, secret: bytes, label: bytes) -> bytes:
-    """HKDF-SHA256 (RFC 5869): extract, and one step of expansion."""
+    """Derives a key with HKDF-SHA256 (RFC 5869): extract, and one step of expansion."""
     extracted = hmac.digest(b"bookledger", secret, hashlib.sha256)
     return hmac.digest(extracted, label + _ID.pack(ledger_id) + b"\x01", hashlib.sha256)

@@ -3,8 +3,7 @@
     password, salt ── scrypt ── secret ── the ledger's keys (`ledger_keys`)
 
 A guess takes about a fifth of a second of one core, and 32 MiB. So does the first use of a password and salt in a
-process, which runs in a thread beside the loop. The result is cached, and a process uses one salt for all its new
-ledgers.
+process, which runs in a thread of its own. The result is cached, and a process uses one salt for all its new ledgers.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _kept: dict[bytes, bytes] = {}
 
 @cache
 def salt_of_this_process() -> bytes:
-    """The salt of all password-protected ledgers that this process creates."""
+    """Returns the salt of all password-protected ledgers that this process creates."""
     return secrets.token_bytes(SALT_BYTES)
 
 
@@ -56,7 +55,8 @@ class Stretching:
     """Stretches passwords in a thread, one at a time for a client, because memory is short and many ledgers share one
     salt.
 
-    It has its own threads, because all of the application's may wait for this; as daemons they delay no exit.
+    It has its own threads, because all of the application's threads may be waiting for this; they are daemons, and do
+    not delay the exit.
     """
 
     def __init__(self) -> None:
@@ -64,7 +64,8 @@ class Stretching:
         self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
 
     async def secret_of(self, salt: bytes, password: bytes) -> bytes:
-        """The secret from which a ledger's keys are derived, for the salt of its record; b"" without a password."""
+        """Returns the secret from which a ledger's keys are derived, for the salt of its record; b"" without a
+        password."""
         if not password:
             return password
         name = _name(password, salt)
@@ -94,7 +95,7 @@ class Stretching:
 
 
 def _name(password: bytes, salt: bytes) -> bytes:
-    """The cache key of a secret."""
+    """Returns the cache key of a secret."""
     return hmac.digest(salt, password, hashlib.sha256)
 
 

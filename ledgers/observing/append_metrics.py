@@ -78,7 +78,7 @@ class WriterMetrics:
             appended.bytes_confirmed += size
 
     def ended(self, error: Exception) -> None:
-        """The writer has ended with this error; its unconfirmed entries have failed."""
+        """Records that the writer has ended with this error; its unconfirmed entries have failed."""
         appended = self.appended
         self._metrics.failed.of(error).inc(appended.entries_taken - appended.entries_confirmed)
         self._batches.clear()

@@ -65,7 +65,7 @@ class _TracedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Batches sent on one lane: all unacknowledged ones, and those of them that are in no frame yet."""
+    """Batches sent on one lane: all unacknowledged ones, and those that are not in a frame yet."""
 
     bookie: BookieRef
     unacked: deque[_TracedBatch]
@@ -98,7 +98,7 @@ class LaneTraces:
         known.unframed.append(batch)
 
     def trace_of(self, lane: int, first_entry: int) -> bytes:
-        """The trace context of a frame that begins with this entry: that of the first of its batches."""
+        """Returns the trace context of a frame that begins with this entry: the context of its first batch."""
         known = self._lanes.get(lane)
         if known is None:
             return b""
@@ -162,7 +162,7 @@ class WriterTraces:
         _fail(self._batches, str(error))
 
     def _context_of(self, entry_id: int) -> Context:
-        """The context of the batch that has the entry, usually the newest."""
+        """Returns the context of the batch that has the entry, usually the newest."""
         for batch in reversed(self._batches):
             if batch.first_entry <= entry_id:
                 return set_span_in_context(batch.span, self._asked_by)

@@ -50,13 +50,14 @@ class LogMetrics:
             self._take_overs[outcome].inc()
 
     def consumes(self, log: str, cursor: str, position: int, time_us: int | None) -> None:
-        """A consumer has reached a position, whose record was appended at this time; None at the end of the log."""
+        """Records that a consumer has reached a position, whose record was appended at this time; None at the end of
+        the log."""
         self._positions.labels(log, cursor).set(position)
         lag = 0.0 if time_us is None else max(0.0, time.time() - time_us / 1_000_000)
         self._lags.labels(log, cursor).set(lag)
 
     def consumes_no_more(self, log: str, cursor: str) -> None:
-        """The consumer has stopped: its last values would be mistaken for current ones."""
+        """Removes the values of a consumer that has stopped, because they would be mistaken for current ones."""
         for gauge in (self._positions, self._lags):
             with suppress(KeyError):  # it received no batch
                 gauge.remove(log, cursor)

@@ -1,6 +1,6 @@
 """The append pipeline: how entries become confirmed, as a pure machine.
 
-Each position of the ensemble is served over a *lane*, a numbered attempt to send to one bookie. Entries are sent down a
+Each position of the ensemble is served over a *lane*, a numbered attempt to send to one bookie. Entries are sent on a
 lane in id order and acknowledged in that order, so a position's acknowledgements are one number. Confirmation is
 arithmetic on E numbers, however many entries there are.
 
@@ -11,17 +11,17 @@ Rules kept here:
 - W4  an ensemble change is one compare-and-swap, only on an OPEN record; the new fragment starts at
       LAC+1; bookies are used only once the change is known to be stored (F6); the LAC does not move
       from the moment the change is requested until its outcome is known (F7).
-- W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Failures together make one change.
-- W6  a bookie that is behind its bound but makes progress is replaced if there is another, and waited for if there
-      is none; the record states which copies may lack which entries (`shortfall`).
+- W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Simultaneous failures make one change.
+- W6  a bookie whose backlog is over its bound but which makes progress is replaced if there is another, and waited for
+      if there is none; the record states which copies may lack which entries (`shortfall`).
 - W9  bookies that were absent when the ledger was created begin as failed ones, and lack every entry.
 - C1  closing waits for copies that are in flight; then it is one compare-and-swap OPEN → CLOSED at the LAC, and
       never overrides a recovery; if the ledger is found closed at the same entry, closing has succeeded.
 
-If no replacement is found (or `delay_ensemble_change` wants none yet), writing continues without the failed position as
-long as every write set keeps an ack quorum of live ones. A failed bookie that answers again returns to its own position
-without a change of metadata, and is sent all pending entries again. Without a quorum nothing is confirmed, and the
-search continues until the shell ends the writer.
+If no replacement is found (or `delay_ensemble_change` does not permit one yet), writing continues without the failed
+position as long as every write set keeps an ack quorum of live ones. A failed bookie that answers again returns to its
+own position without a change of metadata, and is sent all pending entries again. Without a quorum nothing is confirmed,
+and the search continues until the shell ends the writer.
 
 With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs. It is confirmed, as always, when it is
 on their disks, which `force` requests. In recovery the same machine writes entries back (R4); changes stay in memory
@@ -87,7 +87,7 @@ class AppendPipeline:
         self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1, absent)
         self._rejected: dict[str, str] = {}  # why bookies were unusable in the last search
         self._asked: frozenset[int] = frozenset()  # positions whose replacements are being sought
-        self._in_vain: frozenset[int] = frozenset()  # sought together with the proposed ones, and not found
+        self._in_vain: frozenset[int] = frozenset()  # sought with the proposed ones, and not found
         self._waiting_to_retry = False
         self._proposed: dict[int, BookieRef] = {}
         self._close_asked = False
@@ -143,22 +143,23 @@ class AppendPipeline:
         return [effect for n in range(len(self._positions)) for effect in self._send(n, [columns])]
 
     def acked(self, lane: int, through: int) -> list[AppendEffect]:
-        """Everything sent on the lane up to entry `through` is on the bookie's disk."""
+        """Handles the report that everything sent on the lane through entry `through` is on the bookie's disk."""
         return self._answered(lane, acked=through, written=through)
 
     def written(self, lane: int, through: int) -> list[AppendEffect]:
-        """Everything sent on the lane up to entry `through` is in the bookie's log, not yet on its disk."""
+        """Handles the report that everything sent on the lane through entry `through` is in the bookie's log, not yet
+        on its disk."""
         return self._answered(lane, acked=-1, written=through)
 
     def force(self) -> list[AppendEffect]:
-        """Has everything pushed so far synced to disk; done when the LAC reaches it."""
+        """Requests that everything pushed so far is synced to disk; done when the LAC reaches it."""
         if self.has_ended or not self._deferred_sync or self._forced_through >= self.last_add_pushed:
             return []
         self._forced_through = self.last_add_pushed
         return self._force(range(len(self._positions)))
 
     def lane_failed(self, lane: int, why: str) -> list[AppendEffect]:
-        """The lane's bookie failed: unreachable, too slow, out of space, of another incarnation, …"""
+        """Handles the failure of the lane's bookie: unreachable, too slow, out of space, of another incarnation, …"""
         position = self._positions.on(lane)
         if position is None:
             return []
@@ -168,21 +169,23 @@ class AppendPipeline:
         return [CloseLane(lane), *self._look_for_replacements(), *self._close_if_ready()]
 
     def lane_behind(self, lane: int, why: str) -> list[AppendEffect]:
-        """The lane's bookie is behind but makes progress: replace it if possible. An empty `why`: it has caught up."""
+        """Replaces, if possible, the lane's bookie, which is behind but makes progress. An empty `why`: it has caught
+        up."""
         if (position := self._positions.on(lane)) is not None:
             position.behind = why
         return self._look_for_replacements() if why else []
 
     def refused(self, lane: int, error: LedgerError) -> list[AppendEffect]:
-        """A bookie answered that this writer may no longer write (rule W5)."""
+        """Handles a bookie's answer that this writer may no longer write (rule W5)."""
         return [] if self._positions.on(lane) is None else self._end(error)
 
     def replacements(
         self, chosen: Mapping[int, BookieRef], rejected: Mapping[str, str]
     ) -> list[AppendEffect]:
-        """The answer to FindReplacements: bookies by position, and the reason why each other one is unusable."""
+        """Handles the answer to FindReplacements: bookies by position, and the reason why each other one is
+        unusable."""
         asked, self._asked = self._asked, frozenset()
-        if self.phase is not Phase.WRITING:  # ended or closing meanwhile
+        if self.phase is not Phase.WRITING:  # ended or closing in the meantime
             return []
         # A bookie that is back in its own position is already named there: no change of metadata.
         wanted = asked & self._positions.wanting().keys()  # one that was behind may have caught up
@@ -202,7 +205,7 @@ class AppendPipeline:
         return effects + self._retry_later() + self._look_for_replacements(beyond=asked) + self._advance()
 
     def retry_replacements(self) -> list[AppendEffect]:
-        """The pause after RetryLater is over."""
+        """Looks for replacements again: the pause after RetryLater is over."""
         self._waiting_to_retry = False
         return self._look_for_replacements()
 
@@ -211,14 +214,14 @@ class AppendPipeline:
         return self._end_without_quorum() if self.is_without_quorum else []
 
     def changed(self, record: LedgerRecord) -> list[AppendEffect]:
-        """The compare-and-swap succeeded: this record is stored."""
+        """Handles the success of the compare-and-swap: this record is stored."""
         if self.has_ended:
             return []
         self.record = record
         return self._end(None) if self.phase is Phase.CLOSING else self._use_proposed()
 
     def conflicted(self, found: LedgerRecord | None) -> list[AppendEffect]:
-        """The compare-and-swap failed; `found` is the stored record, None if the ledger was deleted."""
+        """Handles the failure of the compare-and-swap; `found` is the stored record, None if the ledger was deleted."""
         if self.has_ended:
             return []
         if found is None:
@@ -227,7 +230,7 @@ class AppendPipeline:
         return self._conflict_while_closing(found) if is_closing else self._conflict_while_changing(found)
 
     def change_failed(self, error: LedgerError) -> list[AppendEffect]:
-        """The outcome of the compare-and-swap stays unknown: the writer ends, and confirms no further entries."""
+        """Ends the writer, because the outcome of the compare-and-swap stays unknown; confirms no further entries."""
         return self._end(error)
 
     def close(self) -> list[AppendEffect]:
@@ -245,7 +248,7 @@ class AppendPipeline:
     # --- lanes --------------------------------------------------------------------------------
 
     def _send(self, n: int, batches: Iterable[Columns]) -> list[AppendEffect]:
-        """Sends the entries that belong on position n."""
+        """Sends the entries that belong at position n."""
         lane = self._positions[n].lane
         if lane is None:
             return []
@@ -312,7 +315,7 @@ class AppendPipeline:
     # --- replacing bookies ------------------------------------------------------------------------
 
     def _look_for_replacements(self, beyond: frozenset[int] = frozenset()) -> list[AppendEffect]:
-        """Requests replacements if something failed other than `beyond`, which was just sought in vain."""
+        """Requests replacements if any position needs one other than `beyond`, for which none was found just now."""
         wanting = self._positions.wanting()
         if self.phase is not Phase.WRITING or self._asked or self._close_asked or not wanting.keys() - beyond:
             return []
@@ -339,7 +342,7 @@ class AppendPipeline:
         return [ChangeRecord(record)]
 
     def _use_proposed(self) -> list[AppendEffect]:
-        """The new ensemble is stored: withdraw, resend, and only then confirm (F8)."""
+        """Uses the new ensemble, which is stored: withdraws, resends, and only then confirms (F8)."""
         self._shortfall.record_stored()
         for n, bookie in self._proposed.items():
             self._positions[n].serve_by(bookie)
@@ -372,7 +375,7 @@ class AppendPipeline:
         return [ChangeRecord(self.closed_record())]
 
     def closed_record(self) -> LedgerRecord:
-        """The record of the ledger closed at the LAC, with the entries that its copies may lack."""
+        """Returns the record of the ledger closed at the LAC, with the entries that its copies may lack."""
         closed = self.record.closed(self.last_add_confirmed, self.confirmed_length)
         return self._shortfall.update_record(closed, self._positions.acked(), self.last_add_confirmed)
 

@@ -28,8 +28,8 @@ class HealthConfig(Protocol):
 class BookieFailureHistory:
     """A client's memory of failures. An avoided bookie is used only if there is no other.
 
-    One failure counts against a bookie for `failed_bookie_seconds`; QUARANTINE_FAILURES of them within
-    QUARANTINE_WINDOW_SECONDS for `quarantine_seconds`.
+    One failure counts against a bookie for `failed_bookie_seconds`; QUARANTINE_FAILURES failures within
+    QUARANTINE_WINDOW_SECONDS count for `quarantine_seconds`.
     """
 
     def __init__(self, config: HealthConfig) -> None:
@@ -55,13 +55,14 @@ class BookieFailureHistory:
         self._slow_at[bookie] = now
 
     def avoided_by_readers(self, now: float) -> frozenset[BookieRef]:
-        """Bookies that readers ask last at this time: also those that were slow within `failed_bookie_seconds`."""
+        """Returns the bookies that readers ask last at this time, including those that were slow within
+        `failed_bookie_seconds`."""
         oldest = now - self._config.failed_bookie_seconds
         self._slow_at = {bookie: at for bookie, at in self._slow_at.items() if at > oldest}
         return self.avoided(now) | frozenset(self._slow_at)  # with keys() it would be a set
 
     def avoided(self, now: float) -> frozenset[BookieRef]:
-        """Bookies to avoid at this time; older failures are forgotten."""
+        """Returns the bookies to avoid at this time; older failures are forgotten."""
         oldest = now - max(QUARANTINE_WINDOW_SECONDS, self._config.failed_bookie_seconds)
         self._failures = {b: at for b, at in self._failures.items() if at[-1] > oldest}
         self._quarantined_until = {b: end for b, end in self._quarantined_until.items() if end > now}

@@ -50,29 +50,29 @@ class Replica:
         self.covered_through, self.why_unreadable = reply.covered_through, reply.why_unreadable
 
     def failed(self, why: str) -> None:
-        """The bookie did not answer, after all tries."""
+        """Records that the bookie did not answer, after all tries."""
         self.reading, self.failure = False, why
 
     def covers(self, entry_id: int) -> bool:
-        """Whether the bookie's answer about this entry is complete."""
+        """Returns whether the bookie's answer about this entry is complete."""
         return entry_id <= self.covered_through
 
     def is_unreadable(self, entry_id: int) -> bool:
         return any(one.first_entry <= entry_id <= one.last_entry for one in self.unreadable)
 
     def lacks(self, entry_id: int) -> bool:
-        """Whether the bookie explicitly has no such entry. Damage and silence do not count (F11, F12)."""
+        """Returns whether the bookie explicitly has no such entry. Damage and silence do not count (F11, F12)."""
         return self.covers(entry_id) and entry_id not in self.entries and not self.is_unreadable(entry_id)
 
     def describe(self, entry_id: int) -> str:
-        """The bookie's answer about an entry of which it sent no copy."""
+        """Returns the bookie's answer about an entry of which it sent no copy."""
         if self.lacks(entry_id):
             return "has no such entry"
         return self.why_unreadable if self.covers(entry_id) else self.failure or "no answer yet"
 
 
 class EntryVerdict(Enum):
-    """The conclusion that the answers so far permit about an entry."""
+    """The conclusion about an entry that the present answers permit."""
 
     OPEN = "more answers are needed"
     PRESENT = "a verified copy was read"
@@ -81,7 +81,7 @@ class EntryVerdict(Enum):
 
 
 class FencedReads:
-    """The answers of an ensemble's bookies, by position. Each entry is decided by its write set alone."""
+    """The answers of an ensemble's bookies, by position. Each entry is decided only by its write set."""
 
     def __init__(self, striping: Striping, names: Sequence[str], digester: Digester) -> None:
         self._striping = striping
@@ -97,7 +97,7 @@ class FencedReads:
         self.replicas[position].failed(why)
 
     def copy_of(self, entry_id: int) -> Copy | None:
-        """A verified copy, if there is any."""
+        """Returns a verified copy, if there is any."""
         copies = (replica.entries.get(entry_id) for replica in self._write_set(entry_id))
         return next((copy for copy in copies if copy is not None), None)
 
@@ -113,7 +113,7 @@ class FencedReads:
         return EntryVerdict.UNDECIDED if is_heard else EntryVerdict.OPEN
 
     def describe(self, entry_id: int) -> str:
-        """The answer of each bookie that may have the entry, for an error message."""
+        """Returns the answer of each bookie that may have the entry, for an error message."""
         return ", ".join(f"{one.name}: {one.describe(entry_id)}" for one in self._write_set(entry_id))
 
     def _write_set(self, entry_id: int) -> list[Replica]:

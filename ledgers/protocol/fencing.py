@@ -1,4 +1,4 @@
-"""Fences a ledger's last ensemble, and finds the last-add-confirmed that its bookies know (rules R2 and W8)."""
+"""Fences a ledger's last ensemble, and finds the last-add-confirmed that its bookies report (rules R2 and W8)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ EVER = 1
 
 
 def why_held_elsewhere(record: LedgerRecord) -> str:
-    """Why a ledger is not closed if its record names bookies that hold more than it knows, and the remedy."""
+    """Returns why a ledger is not closed if its record names bookies that hold more than the record lists, and the
+    remedy."""
     return (
         f"bookies hold entries of it that its record does not assign to them ({', '.join(map(str, record.also_at))}): "
         "the metadata is older than the ledger, and nothing was closed. Once they are back, `bookledger metadata check "
@@ -64,15 +65,15 @@ class Fencing:
         return frozenset(self.bookies[n] for n in self._fenced)
 
     def is_to_be_asked_again(self, reply: LacReply) -> bool:
-        """Whether the bookie is fenced and does not vouch for the metadata, which it may in a moment."""
+        """Returns whether the bookie is fenced but does not vouch for the metadata, although it may soon."""
         return reply.status in BEHIND_A_FENCE and not self.vouches(reply)
 
     def vouches(self, reply: LacReply) -> bool:
-        """Whether this bookie vouches that the store has not gone back since the record was written."""
+        """Returns whether this bookie vouches that the store has not gone back since the record was written."""
         return 0 < reply.vouched_since <= self._written_at
 
     def answered(self, position: int, reply: LacReply) -> None:
-        """Takes a bookie's answer. A statement with a wrong digest is ignored, but the bookie is fenced all the same:
+        """Takes a bookie's answer. A statement with a wrong digest is ignored, but the bookie still counts as fenced:
         the walk starts at the highest verified entry, and an earlier start is always safe."""
         if reply.status not in BEHIND_A_FENCE:
             self.failed(position, status_text(reply))
@@ -86,12 +87,12 @@ class Fencing:
             self.last_add_confirmed = lac if held is None else max(lac, held)
 
     def failed(self, position: int, why: str) -> None:
-        """The bookie could not be fenced, after all tries."""
+        """Records that the bookie could not be fenced, after all tries."""
         self._failed[position] = why
 
     def outcome(self) -> Outcome:
-        """WON once the old writer can no longer get an ack quorum, and either one bookie vouches, or all have answered
-        or failed and none vouches."""
+        """Returns WON once the old writer can no longer get an ack quorum, and either one bookie vouches, or all have
+        answered or failed and none vouches."""
         covered = self._coverage.outcome(self._fenced, self._failed)
         all_heard = len(self._fenced | self._failed.keys()) == len(self.bookies)
         is_open = not (self.is_vouched_for or all_heard)

@@ -7,12 +7,12 @@
     CLOSING  one compare-and-swap to CLOSED, with the ensemble changes made on the way
 
 Recovery adds carry the statement of last-add-confirmed found while fencing, frozen (F5). A bookie counts as lacking an
-entry only if it answers so behind a durable fence; a timeout, damage, a wrong digest or limbo count for neither side
+entry only if it answers so with its fence durable; a timeout, damage, a wrong digest or limbo count for neither side
 (F11, F12).
 
 Nothing is read before a fenced bookie vouches that the metadata has not gone back to an older copy of itself since the
 record was written (W8). A ledger is not closed by an older record: one that names bookies that hold more (`also_at`),
-or of which a bookie knows a later state.
+or of which a bookie has noted a later state.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from .shortfall import in_doubt
 from .striping import Striping
 
 READ_AHEAD_ENTRIES = 4096
-"""How far past the first undecided entry bookies are asked to read."""
+"""How far beyond the first undecided entry bookies are asked to read."""
 
 WRITE_BACK_BYTES_MAX = 16 * 1024 * 1024
-"""Limit of bytes being written back; beyond it reading waits."""
+"""Limit of bytes being written back; when it is reached, reading waits."""
 
 WRITE_BACK_BATCH_BYTES = 1024 * 1024
 WRITE_BACK_BATCH_ENTRIES = 1024
@@ -69,7 +69,7 @@ class Recovery:
         self.stage = Stage.FENCING
         self._digester = digester
         self._striping = Striping(record.shape)
-        self._last_fragment = record.fragments[-1]  # as it stood when recovery began (R4)
+        self._last_fragment = record.fragments[-1]  # as it was when recovery began (R4)
         self.fencing = Fencing(record, digester)
         self.frozen_lac: LacStatement | None = None
         self._next = self._walked_from = 0
@@ -87,12 +87,12 @@ class Recovery:
         return [FenceLac(n, bookie) for n, bookie in enumerate(self.fencing.bookies)]
 
     def lac_answered(self, position: int, reply: LacReply) -> list[RecoveryEffect]:
-        """A bookie has answered."""
+        """Handles a bookie's answer to fencing."""
         self.fencing.answered(position, reply)
         return self._read_if_fenced()
 
     def lac_failed(self, position: int, why: str) -> list[RecoveryEffect]:
-        """A bookie could not be fenced, after all tries."""
+        """Handles the failure to fence a bookie, after all tries."""
         self.fencing.failed(position, why)
         return self._read_if_fenced()
 
@@ -123,13 +123,13 @@ class Recovery:
         return self._read_more()
 
     def read_answered(self, position: int, reply: ReadReply) -> list[RecoveryEffect]:
-        """A page from a bookie, read behind its durable fence."""
+        """Handles a page that a bookie read with its fence durable."""
         assert self._reads is not None
         self._reads.answered(position, reply)
         return self._walk()
 
     def read_failed(self, position: int, why: str) -> list[RecoveryEffect]:
-        """A bookie could not be read, after all tries."""
+        """Handles the failure to read from a bookie, after all tries."""
         assert self._reads is not None
         self._reads.failed(position, why)
         return self._walk()
@@ -167,7 +167,7 @@ class Recovery:
                 return effects + self._read_more()
 
     def _present_run(self) -> list[Copy]:
-        """Verified copies of the next entries, as many as are present without a gap and fit a batch."""
+        """Returns verified copies of the next entries, as many as are present without a gap and fit a batch."""
         assert self._reads is not None
         found: list[Copy] = []
         size = 0
@@ -241,14 +241,14 @@ class Recovery:
         return [ChangeRecord(in_doubt(pipeline.closed_record(), first, walked - 1))]
 
     def changed(self, record: LedgerRecord) -> list[RecoveryEffect]:
-        """The closing compare-and-swap succeeded."""
+        """Handles the success of the closing compare-and-swap."""
         assert self.stage is Stage.CLOSING
         return self._end(Recovered(record))
 
     def end_notes(self, closed: LedgerRecord) -> Iterator[tuple[BookieRef, bytes]]:
-        """The bookies to notify of the end, each with a note of its fragment: the last fragment that the recovery
-        found, and those that it made, which no other client knows. A bookie that could not be fenced finds out on its
-        own."""
+        """Yields the bookies to notify of the end, each with a note of its fragment: the last fragment that the
+        recovery found, and those that it made, of which no other client has a record. A bookie that could not be fenced
+        finds out on its own."""
         kept = min(len(self.record.fragments), len(closed.fragments)) - 1
         for fragment in closed.fragments[kept:]:
             note = fragment_note.encode_of(closed, fragment)
@@ -257,13 +257,13 @@ class Recovery:
                     yield bookie, note
 
     def conflicted(self, found: LedgerRecord | None) -> list[RecoveryEffect]:
-        """Another client changed the record: adopt its close, or start over from its record (R5)."""
+        """Handles a change of the record by another client: adopts its close, or starts over from its record (R5)."""
         if found is None:
             return self._end(Finish(NoSuchLedger(self.record.ledger_id)))
         return self._end(Recovered(found) if found.is_closed else StartOver(found))
 
     def change_failed(self, error: LedgerError) -> list[RecoveryEffect]:
-        """The outcome of the close stays unknown; the next open of the ledger finds out."""
+        """Ends with an unknown outcome of the close; the next open of the ledger finds out."""
         return self._end(Finish(error))
 
     def _fail(self, why: str, *, is_undecided: bool = False) -> list[RecoveryEffect]:

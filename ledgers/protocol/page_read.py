@@ -52,7 +52,7 @@ PageEffect = ReadReplica | PageDone | PageFailed
 class PageRead:
     """Reads one page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow.
 
-    Positions in `never` are not asked: the caller wants the page from the others.
+    Positions in `never` are not asked: the caller needs the page from other replicas.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class PageRead:
         return self._ask_cover() or self._next_step()
 
     def answered(self, position: int, reply: ReadReply) -> list[PageEffect]:
-        """A bookie answered with a page."""
+        """Handles a page from a bookie."""
         if reply.status is not Status.OK:
             if reply.status is Status.NO_SUCH_LEDGER:
                 self._lacking.add(position)
@@ -108,12 +108,13 @@ class PageRead:
         return self._settled(position)
 
     def failed(self, position: int, why: str) -> list[PageEffect]:
-        """A bookie did not answer, or refused."""
+        """Handles a bookie that did not answer, or refused."""
         self._answers[self._names[position]] = why
         return self._settled(position)
 
     def overdue(self) -> list[PageEffect]:
-        """The bookies asked were silent for too long: asks others too, and no longer waits for the silent ones."""
+        """Asks other bookies too, because those asked were silent for too long, and no longer waits for the silent
+        ones."""
         if self._done:
             return []
         self._late |= self._outstanding
@@ -122,7 +123,7 @@ class PageRead:
     # --- choosing bookies ------------------------------------------------------------------------
 
     def _residues(self) -> set[int]:
-        """The write sets of the range's entries, as ids modulo ensemble size."""
+        """Returns the write sets of the range's entries, as ids modulo ensemble size."""
         size = len(self._names)
         return {
             entry_id % size for entry_id in range(self._first, min(self._last, self._first + size - 1) + 1)
@@ -172,7 +173,7 @@ class PageRead:
     # --- answers -----------------------------------------------------------------------------------
 
     def _verified(self, position: int, columns: Columns) -> Columns:
-        """The entries with good digests. Digests of another width are wrong, and cannot be merged."""
+        """Returns the entries with good digests. Digests of another width are wrong, and cannot be merged."""
         if not len(columns):
             return columns
         if columns.digest_width != self._digester.width_bytes:
@@ -212,7 +213,7 @@ class PageRead:
         return [] if self._awaits((self._first,)) else self._ask_next_replica()
 
     def _awaits(self, residues: Collection[int]) -> bool:
-        """Whether an answer about one of these residues is due from a bookie that is not late."""
+        """Returns whether an answer about one of these residues is due from a bookie that is not late."""
         return any(self._held(position, residues) for position in self._outstanding - self._late)
 
     def _run(self) -> Columns:

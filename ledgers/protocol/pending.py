@@ -36,20 +36,21 @@ class PendingEntries:
             self._dropped_length += size
 
     def confirmed_length(self) -> int:
-        """Payload bytes of all entries of the ledger through the last confirmed one."""
+        """Returns the payload bytes of all entries of the ledger through the last confirmed one."""
         if not self._batches or self._batches[0].first_entry > self._confirmed:
             return self._dropped_length
         batch = self._batches[0]
         return self._dropped_length + sum(batch.sizes[: self._confirmed - batch.first_entry + 1])
 
     def unconfirmed(self) -> Iterator[Columns]:
-        """The entries after the last confirmed one, in order."""
+        """Yields the entries after the last confirmed one, in order."""
         for batch in self._batches:
             yield batch.between(self._confirmed + 1, batch.last_entry)
 
 
 def batch_end(payloads: list[bytes], start: int, head_bytes: int = 0) -> int:
-    """The end of a batch from `start` on: a full frame, or the last payload. Each entry has `head_bytes` more."""
+    """Returns the end of a batch from `start` on: a full frame, or the last payload. Each entry has an additional
+    `head_bytes`."""
     size = 0
     for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
         size += head_bytes + len(payloads[stop])

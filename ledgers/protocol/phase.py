@@ -21,12 +21,12 @@ class Phase(Enum):
 
 
 def is_closed_at(last_entry: int, found: LedgerRecord) -> bool:
-    """Whether the ledger is closed at exactly this entry; if so, an attempt to close it there has succeeded."""
+    """Returns whether the ledger is closed at exactly this entry; if so, an attempt to close it there has succeeded."""
     return found.is_closed and found.last_entry == last_entry
 
 
 def taken_over(found: LedgerRecord) -> LedgerFenced:
-    """The error of a writer whose ledger other clients are recovering, or have closed at another entry."""
+    """Returns the error of a writer whose ledger other clients are recovering, or have closed at another entry."""
     how = f"recovered and closed at entry {found.last_entry}" if found.is_closed else "in recovery"
     return LedgerFenced(found.ledger_id, how)
 
@@ -34,7 +34,8 @@ def taken_over(found: LedgerRecord) -> LedgerFenced:
 def without_quorum(
     record: LedgerRecord, failures: Mapping[str, str], rejected: Mapping[str, str]
 ) -> NotEnoughBookies:
-    """The error of a writer without an ack quorum: the failures of its ensemble's bookies, and why others are not used.
+    """Returns the error of a writer without an ack quorum: the failures of its ensemble's bookies, and why others are
+    not used.
 
     `rejected` is the result of the last search: a bookie that was healthy then may be among the `failures` now.
     """
@@ -44,14 +45,15 @@ def without_quorum(
 
 
 def is_as_left(found: LedgerRecord, mine: LedgerRecord) -> bool:
-    """Whether the stored record has the last fragment that the writer left; earlier ones may have been healed."""
+    """Returns whether the stored record has the last fragment that the writer left; earlier ones may have been
+    healed."""
     last, left = found.fragments[-1], mine.fragments[-1]
     return (last.first_entry, last.ensemble) == (left.first_entry, left.ensemble)
 
 
 def changed_by_another(found: LedgerRecord) -> LedgerFenced:
-    """Why a writer ends that finds another last fragment than its own: entries would be confirmed, or the ledger
-    closed, without the bookies that have the entries (rule W4)."""
+    """Returns the error of a writer that finds a last fragment other than its own: entries would be confirmed, or the
+    ledger closed, without the bookies that have the entries (rule W4)."""
     return LedgerFenced(
         found.ledger_id,
         "its last ensemble was changed by another client, or the metadata went back to an older copy of itself",

@@ -17,11 +17,12 @@ WAS_ABSENT = "was absent when the ledger was created"
 
 @dataclass(slots=True)
 class Position:
-    """`lane` is None while its bookie is failed. `behind`: why it is being replaced though it makes progress (rule W6).
+    """`lane` is None while its bookie is failed. `behind`: why it is being replaced although it makes progress (rule
+    W6).
 
     Entries through `acked_through` are on its disk, through `written_through` at least in its log. `failure` is the
-    reason why its bookie failed, until it answers again. `on_trial`: taken back after a failure, without an answer so
-    far.
+    reason why its bookie failed, until it answers again. `on_trial`: taken back after a failure, without an answer
+    since.
     """
 
     bookie: BookieRef
@@ -54,7 +55,7 @@ class Position:
         self.lane, self.failure, self.behind = None, why, ""
 
     def withdraw(self, through: int) -> None:
-        """Withdraws all acknowledgements beyond this entry (F8)."""
+        """Withdraws all acknowledgements after this entry (F8)."""
         self.acked_through = self.written_through = through
         self.behind = ""
 
@@ -100,7 +101,7 @@ class Positions:
         return tuple(position.bookie for position in self._positions)
 
     def on(self, lane: int) -> Position | None:
-        """The position that the lane serves; None if it no longer serves one."""
+        """Returns the position that the lane serves; None if it no longer serves one."""
         for position in self._positions:
             if position.lane == lane:
                 return position
@@ -115,19 +116,19 @@ class Positions:
         return [position.lane for position in self._positions if position.lane is not None]
 
     def acked(self) -> dict[int, int]:
-        """For each position, the entry through which it has all its entries on disk."""
+        """Returns, for each position, the entry through which it has all its entries on disk."""
         return {n: position.acked_through for n, position in enumerate(self._positions)}
 
     def confirmed_through(self, last_pushed: int) -> int:
-        """The last entry that an ack quorum has on disk, with all entries before it."""
+        """Returns the last entry that an ack quorum has on disk, with all entries before it."""
         return self._striping.confirmed_through(list(map(_ACKED, self._positions)), last_pushed)
 
     def accepted_through(self, last_pushed: int) -> int:
-        """The last entry that an ack quorum has in its logs, with all entries before it."""
+        """Returns the last entry that an ack quorum has in its logs, with all entries before it."""
         return self._striping.confirmed_through(list(map(_WRITTEN, self._positions)), last_pushed)
 
     def failed(self) -> dict[int, str]:
-        """The positions without a lane, and why."""
+        """Returns the positions without a lane, and why."""
         return {n: p.failure for n, p in enumerate(self._positions) if p.lane is None}
 
     def failures(self) -> dict[str, str]:
@@ -135,19 +136,19 @@ class Positions:
         return {str(position.bookie): position.failure for position in self._positions if position.failure}
 
     def wanting(self) -> dict[int, str]:
-        """Positions to be replaced, failed or behind, and why."""
+        """Returns the positions to be replaced, failed or behind, and why."""
         return {n: p.wanting for n, p in enumerate(self._positions) if p.lane is None or p.behind}
 
     def would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:
-        """Whether some entry could never be confirmed without the failed ones of these positions."""
+        """Returns whether some entry could never be confirmed without those of these positions that have failed."""
         dead = [n for n in not_replaced if self._positions[n].lane is None]
         return bool(dead) and any(
             quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums
         )
 
     def are_awaited(self, through: int) -> bool:
-        """Whether copies of entries through this one are still in flight. A lane that makes no progress fails on its
-        own."""
+        """Returns whether copies of entries through this one are still in flight. A lane that makes no progress fails
+        on its own."""
         return any(
             position.lane is not None
             and self._striping.held_between(n, position.acked_through + 1, through) is not None

@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class Outcome(Enum):
-    """LOST beats PENDING beats WON when several quorums must all be won."""
+    """If several quorums must all be won, LOST takes precedence over PENDING, and PENDING over WON."""
 
     PENDING = "pending"
     WON = "won"
@@ -17,7 +17,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """`needed` of these voters must say yes."""
+    """`needed` of these voters must agree."""
 
     voters: tuple[int, ...]
     needed: int
@@ -26,14 +26,15 @@ class Quorum:
         assert 1 <= self.needed <= len(set(self.voters)) == len(self.voters)
 
     def outcome(self, yes: Collection[int], no: Collection[int] = ()) -> Outcome:
-        """WON with `needed` of the voters in `yes`; LOST when too many of them are in `no` for that."""
+        """Returns WON if `needed` of the voters are in `yes`; LOST if too many of them are in `no` for that; else
+        PENDING."""
         if sum(voter in yes for voter in self.voters) >= self.needed:
             return Outcome.WON
         can_still = sum(voter not in no for voter in self.voters)
         return Outcome.PENDING if can_still >= self.needed else Outcome.LOST
 
     def mark(self, marks: Mapping[int, int] | Sequence[int]) -> int:
-        """The highest mark that `needed` voters have reached, given each voter's mark."""
+        """Returns the highest mark that `needed` voters have reached, given each voter's mark."""
         return sorted(map(marks.__getitem__, self.voters))[-self.needed]
 
 
@@ -48,7 +49,7 @@ class EveryQuorum:
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """LOST if any is, else PENDING if any is, else WON."""
+    """Returns LOST if any outcome is, else PENDING if any is, else WON."""
     found = set(outcomes)
     if Outcome.LOST in found:
         return Outcome.LOST
@@ -56,5 +57,5 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def majority(voters: tuple[int, ...]) -> Quorum:
-    """More than half of the voters."""
+    """Returns a quorum of more than half of the voters."""
     return Quorum(voters, len(voters) // 2 + 1)

@@ -16,8 +16,8 @@ from .striping import Striping
 
 
 def in_doubt(record: LedgerRecord, first_entry: int, last_entry: int) -> LedgerRecord:
-    """The record, changed to state that each copy of these entries of the last fragment may be lacking: it is unknown
-    which bookies have them."""
+    """Returns the record, changed to state that each copy of these entries of the last fragment may be lacking: it is
+    unknown which bookies have them."""
     striping = Striping(record.shape)
     for n in range(record.shape.ensemble_size):
         if (held := striping.held_between(n, first_entry, last_entry)) is not None:
@@ -44,7 +44,8 @@ class Shortfall:
         self._hoped: list[_Gap] = []  # gaps that are in the record, and may have been filled since
 
     def withdrawn(self, position: int, acked_through: int, confirmed_through: int) -> None:
-        """The position restarts after the LAC: confirmed entries that it never acknowledged are not resent."""
+        """Notes that the position restarts after the LAC: confirmed entries that it never acknowledged are not
+        resent."""
         hoped = [one for one in self._hoped if one.position == position and one.last_entry > acked_through]
         self._hoped = [one for one in self._hoped if one not in hoped]
         gap = self._gap(position, acked_through, confirmed_through)
@@ -69,7 +70,7 @@ class Shortfall:
         return record
 
     def record_stored(self) -> None:
-        """The record last returned by `update_record` is stored."""
+        """Notes that the record last returned by `update_record` is stored."""
         self._lost, self._hoped, self._absent = [], self._recorded_in_flight, frozenset()
 
     def _gap(self, position: int, acked_through: int, confirmed_through: int) -> _Gap | None:

@@ -34,11 +34,11 @@ class Striping:
         return self.shape.ensemble_size > self.shape.write_quorum
 
     def holds(self, position: int, entry_id: int) -> bool:
-        """Whether the entry belongs at this position."""
+        """Returns whether the entry belongs at this position."""
         return (position - entry_id) % self.shape.ensemble_size < self.shape.write_quorum
 
     def held_between(self, position: int, first_entry: int, last_entry: int) -> tuple[int, int] | None:
-        """The first and last entry of this range that belong at the position; None if none does."""
+        """Returns the first and last entry of this range that belong at the position; None if none does."""
         size = self.shape.ensemble_size
         first = next(
             (i for i in range(first_entry, first_entry + size) if self.holds(position, i)), last_entry + 1
@@ -47,7 +47,7 @@ class Striping:
         return (first, last) if first <= last else None
 
     def held_by_none_but(self, positions: Collection[int], first_entry: int, last_entry: int) -> int:
-        """The number of entries of this range that belong at these positions and at no other."""
+        """Returns the number of entries of this range that belong at these positions and at no other."""
         size, count = self.shape.ensemble_size, max(0, last_entry - first_entry + 1)
         residues = [n for n, members in enumerate(self.write_sets) if set(members) <= set(positions)]
         return sum((count - (n - first_entry) % size + size - 1) // size for n in residues)
@@ -65,11 +65,11 @@ class Striping:
 
     @cached_property
     def coverage(self) -> EveryQuorum:
-        """Fenced: in every write set, so many bookies have answered that no ack quorum is left (rule R2)."""
+        """Fenced: in every write set, enough bookies have answered that no ack quorum is left (rule R2)."""
         return EveryQuorum(self.absent_quorums)
 
     def confirmed_through(self, acked_through: Mapping[int, int] | Sequence[int], last_pushed: int) -> int:
-        """The last entry that has an ack quorum, as do all entries before it.
+        """Returns the last entry that has an ack quorum, as do all entries before it.
 
         `acked_through[position]`: that position has acknowledged every entry it holds up to this one.
         """

@@ -30,7 +30,7 @@ async def read_batch(
     last_entry: int,
     bytes_max: int,
 ) -> list[Entry]:
-    """Reads the entries first_entry … last_entry, up to `bytes_max` together; at least the first. `opened` decrypts.
+    """Reads the entries first_entry … last_entry, up to `bytes_max` in total; at least the first. `opened` decrypts.
 
     Ends before an unreadable one; raises as `PageFetcher.fetch` does if that is the first.
     """

@@ -29,7 +29,7 @@ class _Answer:
 async def ask_one(view: LedgerView) -> int:
     """Returns the LAC from one statement, which may lag behind the writer. Raises LedgerError if no bookie answers.
 
-    A bookie without a statement may have joined after all entries were written; in that case it waits for the others.
+    A bookie without a statement may have joined after all entries were written; in that case this waits for the others.
     """
     view.cluster.check_process()
     return await _ask(view, every_write_set=False)
@@ -53,7 +53,7 @@ async def wait_for_news(view: LedgerView) -> None:
         async for _ in answers:
             if view.last_add_confirmed > before:
                 return
-    # No bookie knows more; if they failed at once, avoid a tight loop.
+    # No bookie has a later LAC; if they failed at once, avoid a tight loop.
     await asyncio.sleep(max(0.0, began + view.cluster.config.retry_replacement_seconds - clock()))
 
 

@@ -22,7 +22,7 @@ from ..record_change import check_not_older, lost_record_error
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 10.0
-"""How often a watched record is read as well, because a watch does not report that a store went back."""
+"""How often a watched record is also read, because a watch does not report that a store went back."""
 
 Prove = Callable[[str], Credential]
 """Proves to the bookie of an incarnation that its caller may read the ledger."""
@@ -62,16 +62,17 @@ class LedgerView:
         return self.record.is_closed
 
     def last_entry_of_fragment(self, entry_id: int) -> int | None:
-        """The last entry of this entry's fragment; None for the last fragment, whose end is unknown."""
+        """Returns the last entry of this entry's fragment; None for the last fragment, whose end is unknown."""
         later = [f.first_entry for f in self.record.fragments if f.first_entry > entry_id]
         return min(later) - 1 if later else None
 
     def in_object_store(self) -> ColdReader:
-        """A reader of the ledger's copy in the object store."""
+        """Returns a reader of the ledger's copy in the object store."""
         return ColdReader(self.cluster.cold, self.record, self.digester)
 
     def credential(self, bookie: BookieRef) -> Credential:
-        """The credential for asking this bookie about the ledger; made once for each, blank without a password."""
+        """Returns the credential for asking this bookie about the ledger; made once for each, blank without a
+        password."""
         if self._prove is None or not self.record.verifier:
             return NO_CREDENTIAL
         made = self._credentials.get(bookie.incarnation)
@@ -143,7 +144,7 @@ class LedgerView:
         if found is None or found.identity != self.identity:
             raise NoSuchLedger(self.ledger_id)
         if found.version < self._version:
-            return  # a watch lags behind records read meanwhile
+            return  # a watch lags behind records read in the meantime
         self.record, self._version = found.record, found.version
         proven = found.record.confirmed_through
         self.last_add_confirmed = proven if self.is_closed else max(self.last_add_confirmed, proven)

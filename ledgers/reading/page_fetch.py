@@ -154,6 +154,6 @@ class PageFetcher:
         return self._view.cluster.why_failed(error)
 
     def _to_avoid(self, fragment: Fragment) -> list[int]:
-        """Positions of bookies that failed or were slow lately."""
+        """Returns the positions of bookies that failed or were slow lately."""
         avoided = self._view.cluster.slow_or_failed_lately()
         return [position for position, bookie in enumerate(fragment.ensemble) if bookie in avoided]

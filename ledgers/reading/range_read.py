@@ -28,11 +28,11 @@ FIRST_WINDOW_ENTRIES = 256
 """Number of entries in a window while their size is unknown."""
 
 WINDOWS_TOO_WIDE = 2
-"""If the remainder of a window is wider than this number of windows for entries of the size now seen, windows are cut
+"""If the remainder of a window is wider than this number of windows for entries of the size seen since, windows are cut
 again."""
 
 ENTRY_COLUMN_BYTES = 16
-"""Minimum bytes of an entry besides its payload: id, length and digest."""
+"""Minimum bytes of an entry in addition to its payload: id, length and digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +131,15 @@ class RangeRead:
         return min(WINDOW_ENTRIES_MAX, -(-self._page_bytes // self._entry_bytes))
 
     def _window_end(self, first_entry: int) -> int:
-        """The end of a window: about one page, inside one fragment."""
+        """Returns the end of a window: about one page, inside one fragment."""
         last = first_entry + self._window_entries() - 1
         last_there = self._view.last_entry_of_fragment(first_entry)
         return last if last_there is None else min(last, last_there)
 
 
 def _windows_max(view: LedgerView) -> int:
-    """Number of windows whose pages fit `read_ahead_bytes_max` even if each page is as large as bookies make them."""
+    """Returns the number of windows whose pages fit `read_ahead_bytes_max` even if each page is as large as bookies
+    make them."""
     config, shape = view.cluster.config, view.striping.shape
     bookies_asked = -(-shape.ensemble_size // shape.write_quorum)
     affordable = config.read_ahead_bytes_max // (bookies_asked * ENTRY_BYTES_MAX)
@@ -146,7 +147,7 @@ def _windows_max(view: LedgerView) -> int:
 
 
 def _average_entry_bytes(view: LedgerView) -> int:
-    """Known for a closed ledger; 0 for an open one."""
+    """Returns the average bytes of an entry of a closed ledger; 0 for an open one, because they are not known."""
     last, length = view.record.last_entry, view.record.length_bytes
     if last is None or length is None or last < 0:
         return 0

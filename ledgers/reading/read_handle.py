@@ -29,16 +29,16 @@ from .page_fetch import PageFetcher
 from .range_read import RangeRead
 
 WAIT_SECONDS_MAX = 3600.0
-"""Longest single wait; longer ones are repeated. Event loops differ in the longest timeout they support."""
+"""Longest single wait; longer waits are split. Event loops differ in the longest timeout they support."""
 
 
 class ReadHandle:
     """A ledger opened for reading. Created by `LedgerClient.open_ledger`; belongs to its event loop.
 
     Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
-    `read_unconfirmed`, nothing past the last entry known to be confirmed. A bookie that is slow or down costs only time
-    while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources are
-    freed.
+    `read_unconfirmed`, nothing after the last entry known to be confirmed. A bookie that is slow or down costs only
+    time while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources
+    are freed.
     """
 
     def __init__(
@@ -74,7 +74,8 @@ class ReadHandle:
 
     @property
     def closed_at(self) -> datetime | None:
-        """When it was closed, in UTC, likewise; None also while it is open, as far as this reader has seen."""
+        """When the ledger was closed, in UTC, by its closer's clock; None if that is not recorded, and while it is
+        open, as far as this reader has seen."""
         return self.record.closed_at
 
     @property
@@ -134,9 +135,9 @@ class ReadHandle:
     async def read_batch(self, first_entry: int, *, entries_max: int, bytes_max: int) -> list[Entry]:
         """Reads confirmed entries from `first_entry` on without a gap, as many as both bounds allow, and at least one.
 
-        `bytes_max` counts payloads; a larger entry is returned alone. The batch is shorter if the last confirmed entry,
-        or an unreadable one, ends the run. Raises ValueError for a bound below 1, and as `read` does if the first entry
-        is unreadable.
+        `bytes_max` counts payloads; a larger entry is returned by itself. The batch is shorter if the last confirmed
+        entry, or an unreadable one, ends the run. Raises ValueError for a bound below 1, and as `read` does if the
+        first entry is unreadable.
         """
         if entries_max < 1 or bytes_max < 1:
             raise ValueError(f"a batch needs at least 1 entry and 1 byte, not {entries_max} and {bytes_max}")
@@ -145,11 +146,11 @@ class ReadHandle:
         return await read_batch(self._pages, self._opened, first_entry, last, bytes_max)
 
     async def read_unconfirmed(self, first_entry: int, last_entry: int) -> AsyncGenerator[Entry, None]:
-        """Yields entries as bookies hold them, including those past the last confirmed one. Never fences.
+        """Yields entries as bookies hold them, including those after the last confirmed one. Never fences.
 
-        Entries past `last_add_confirmed` may not be in the final ledger: their append may still fail, and recovery may
+        Entries after `last_add_confirmed` may not be in the final ledger: their append may still fail, and recovery may
         end the ledger before them, even if this reader has seen them. Raises NoSuchEntry for the first such entry that
-        every replica denies having, also past the end of a closed ledger; otherwise raises as `read` does.
+        every replica denies having, even after the end of a closed ledger; otherwise raises as `read` does.
         """
         async with aclosing(self.read_unconfirmed_pages(first_entry, last_entry)) as pages:
             async for columns in pages:
@@ -226,8 +227,8 @@ class ReadHandle:
         """Yields entries from `first_entry` on as they are confirmed, across ensemble changes, to the ledger's close.
 
         Also ends once no entry was confirmed for `timeout` seconds; check `is_closed` to distinguish the two. A
-        `timeout` of 0 asks once, and does not wait. Never fences. Raises NoSuchLedger if the ledger is deleted
-        meanwhile, NoSuchEntry if it was closed before it reached `first_entry`, MetadataUnavailable when it can no
+        `timeout` of 0 asks once, and does not wait. Never fences. Raises NoSuchLedger if the ledger is deleted in the
+        meantime, NoSuchEntry if it was closed before it reached `first_entry`, MetadataUnavailable when it can no
         longer be followed, and as `read` does. In each case everything before has been yielded, and a new `tail` may
         resume there.
         """
@@ -269,9 +270,10 @@ class ReadHandle:
         return await self.read_batch(first_entry, entries_max=entries_max, bytes_max=bytes_max)
 
     def _follow(self) -> tuple[asyncio.Task[None], ...]:
-        """Starts the tasks that watch the record; their caller ends them.
+        """Starts the tasks that watch the record; the caller ends them.
 
-        This is no context manager: an event loop that ends closes all async generators at once, and nested ones twice.
+        This is not a context manager: an event loop that ends closes all async generators at once, and nested ones
+        twice.
         """
         self._view.cluster.check_process()
         return asyncio.create_task(self._view.follow()), asyncio.create_task(self._view.look())
@@ -311,7 +313,7 @@ class ReadHandle:
             await end_tasks([changed, asking])
 
     async def close(self) -> None:
-        """Nothing to release: connections belong to the client."""
+        """Does nothing, because connections belong to the client."""
 
     async def __aenter__(self) -> Self:
         return self

@@ -1,8 +1,8 @@
 """Scans a range from one bookie that has all of it and streams page after page.
 
 A scan only makes reading faster and decides nothing. Its pages are verified, and must be the very next entries without
-a gap. At anything else, a failure or a silence it ends, and the range is read on from another bookie, or page by page
-(`range_read`), which asks every replica before it reports an entry as unreadable.
+a gap. At a page that is not, a failure or a silence the scan ends, and the rest of the range is read from another
+bookie, or page by page (`range_read`), which asks every replica before it reports an entry as unreadable.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Scanner:
         return None
 
     def unscanned_through(self, first_entry: int, last_entry: int, page_entries: int) -> int:
-        """How far to read page by page after `scan_from` returned None, until the next attempt."""
+        """Returns how far to read page by page after `scan_from` returned None, until the next attempt."""
         if not self.may_scan:
             return last_entry
         through = first_entry - 1
@@ -134,7 +134,7 @@ class Scanner:
     async def _comes(self, coming: asyncio.Future[ReadReply | None], bookie: BookieRef) -> bool:
         """Waits for the page; False if its bookie is too slow.
 
-        If the bookie sends something else meanwhile, it is busy with other pages, or this process is: it gets more
+        If the bookie sends other data in the meantime, it is busy with other pages, or this process is: it gets more
         time.
         """
         loop, patience = asyncio.get_running_loop(), self._patience_seconds
@@ -149,7 +149,7 @@ class Scanner:
         return False
 
     def _verified(self, reply: ReadReply, first_entry: int, last_entry: int) -> Columns | None:
-        """The verified entries without a gap from the first one; None if there are none."""
+        """Returns the verified entries without a gap from the first one; None if there are none."""
         if reply.status is not Status.OK:
             return None
         columns = reply.columns.between(first_entry, last_entry).run_from(first_entry)

@@ -29,7 +29,8 @@ class SizeStep(NamedTuple):
 def measured_entries(
     record: LedgerRecord, first_entry: int, last_entry: int | None, step_bytes: int
 ) -> tuple[int, int]:
-    """The first and the last of the entries to measure; by default through the ledger's last. Raises ValueError."""
+    """Returns the first and the last of the entries to measure; by default through the ledger's last. Raises
+    ValueError."""
     if not record.is_closed or record.last_entry is None:
         raise ValueError(
             f"ledger {record.ledger_id} is {record.state.value}: only closed ledgers can be measured"
@@ -52,7 +53,7 @@ class SizeSteps:
         self._step_bytes = step_bytes
 
     async def of(self, first_entry: int, last_entry: int) -> list[SizeStep]:
-        """Rising steps, from 0 at the first entry to all bytes after the last one."""
+        """Returns rising steps, from 0 at the first entry to all bytes after the last one."""
         steps = [SizeStep(first_entry, 0)]
         if self._record.is_on_no_bookie and first_entry <= last_entry:
             return steps + await self._of_blocks(first_entry, last_entry)
@@ -69,8 +70,8 @@ class SizeSteps:
         return steps
 
     async def _of_blocks(self, first: int, last: int) -> list[SizeStep]:
-        """The steps of a ledger in an object store, from its blocks, assuming equal compression; otherwise spread
-        evenly."""
+        """Returns the steps of a ledger in an object store, from its blocks, assuming equal compression; otherwise
+        spread evenly."""
         record, nobody = self._record, digester(self._record.digest_type, self._record.ledger_id, b"")
         assert record.length_bytes is not None and record.last_entry is not None, "only closed ledgers"
         try:
@@ -90,7 +91,7 @@ class SizeSteps:
         return steps_of(within, first, last + 1)
 
     def _fragments(self) -> Iterable[tuple[Fragment, int, int]]:
-        """Each fragment, the entry after it, and its payload bytes."""
+        """Yields each fragment, the entry after it, and its payload bytes."""
         record = self._record
         fragments = record.fragments
         assert record.last_entry is not None and record.length_bytes is not None, "only closed ledgers"
@@ -102,7 +103,7 @@ class SizeSteps:
     async def _of_fragment(
         self, fragment: Fragment, first: int, last: int, size_bytes: int | None
     ) -> list[SizeStep]:
-        """Steps after `first`, ending with `size_bytes` if known; empty if no bookie answers."""
+        """Returns steps after `first`, ending with `size_bytes` if known; empty if no bookie answers."""
         answers = await self._ask(fragment.ensemble, first, last)
         found = steps_of([run for runs in answers for run in runs], first, last + 1)
         if not found or not found[-1].bytes_before:
@@ -113,7 +114,8 @@ class SizeSteps:
         return [SizeStep(step.entry_id, round(step.bytes_before * scale)) for step in found]
 
     async def _ask(self, ensemble: Sequence[BookieRef], first: int, last: int) -> list[list[Holding]]:
-        """The holdings of each bookie that answers; of only the first one, if each has every entry."""
+        """Returns the holdings of each bookie that answers; if each bookie has every entry, only those of the first
+        one."""
         avoided = self._cluster.failed_lately()
         ensemble = [bookie for bookie in ensemble if bookie not in avoided]
         if self._record.shape.write_quorum < self._record.shape.ensemble_size:
@@ -146,13 +148,14 @@ class SizeSteps:
 
 
 def _share(run: Holding, first: int, last: int) -> float:
-    """The share of the run's entries within `first` … `last`."""
+    """Returns the share of the run's entries within `first` … `last`."""
     within = min(last, run.last_entry) - max(first, run.first_entry) + 1
     return within / (run.last_entry - run.first_entry + 1)
 
 
 def steps_of(runs: Iterable[Holding], first: int, end: int) -> list[SizeStep]:
-    """Steps after `first`, to `end`, of the bytes of all runs together, each spread evenly over its entries. Pure."""
+    """Returns steps after `first`, to `end`, for the bytes of all runs in total, each spread evenly over its entries.
+    Pure."""
     changes: dict[int, float] = {first: 0.0, end: 0.0}
     for run in runs:
         low, high = max(first, run.first_entry), min(end, run.last_entry + 1)

@@ -1,4 +1,5 @@
-"""Whether the metadata may be acted on: not while it is an older copy that no operator has accepted (rule W8)."""
+"""Checks whether the metadata may be acted on: not while it is an older copy that no operator has accepted (rule
+W8)."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ async def until_vouched_for(
     """Returns the last answer of a fenced bookie, once it or another vouches for the metadata, or it takes too long.
     `vouched` is set when another bookie does.
 
-    Raises BookieUnavailable, LedgerRecoveryFailed if it was noticed meanwhile that the metadata went back, and
+    Raises BookieUnavailable, LedgerRecoveryFailed if it was noticed in the meantime that the metadata went back, and
     MetadataError.
     """
     now = asyncio.get_running_loop().time

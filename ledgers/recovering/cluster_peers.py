@@ -40,13 +40,13 @@ from ..reading.range_read import RangeRead
 from .recovery_run import recover
 
 READ_AHEAD_PAGES = 1
-"""Pages fetched while one is being processed: mending is never in a hurry, and the bookies serve clients too."""
+"""Pages fetched while one is being processed: repair is not urgent, and the bookies serve clients too."""
 
 PATIENCE_SECONDS_MIN = 2.0
-"""Minimum silence of a bookie before another is burdened with the same page."""
+"""How long a bookie must be silent, at least, before another is asked for the same page."""
 
 REACHED_SECONDS_MAX = 5.0
-"""Time limit for a bookie's answer that it can be reached."""
+"""Time limit for an answer which shows that a bookie can be reached."""
 
 ANY_VERSION = 0
 """Version of a record that another program read: any version read later is newer."""
@@ -74,7 +74,7 @@ class ClusterPeers:
     async def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
     ) -> AsyncGenerator[Columns, None]:
-        """The entries from every replica but `without`; see `bookie.upkeep.repair_client.Peers.entries`.
+        """Yields the entries from every replica but `without`; see `bookie.upkeep.repair_client.Peers.entries`.
 
         Reads ahead by `READ_AHEAD_PAGES`. Use with `aclosing` if it may be left half-way.
         """
@@ -89,7 +89,8 @@ class ClusterPeers:
                     yield page
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """The ledger's closed record, None if it is deleted; see `bookie.upkeep.repair_client.Peers.recover`."""
+        """Returns the ledger's closed record, None if it is deleted; see
+        `bookie.upkeep.repair_client.Peers.recover`."""
         with _failures(ledger_id):
             found = await self._cluster.ledgers.read(ledger_id)
             if found is None or found.record.is_closed:
@@ -100,10 +101,10 @@ class ClusterPeers:
             try:
                 return (await recover(self._cluster, found, checker, LedgerKey(ledger_id, b""))).record
             except NoSuchLedger:
-                return None  # deleted meanwhile
+                return None  # deleted in the meantime
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Why the bookie does not answer; see `bookie.upkeep.repair_client.Peers.why_unreachable`."""
+        """Returns why the bookie does not answer; see `bookie.upkeep.repair_client.Peers.why_unreachable`."""
         try:
             async with asyncio.timeout(REACHED_SECONDS_MAX):
                 await self._cluster.bookies.info(bookie)
@@ -121,7 +122,7 @@ class ClusterPeers:
 
 
 class _KeylessHmac(HmacDigester):
-    """Accepts every digest of the right width, because the ledger's key is not known here."""
+    """Accepts every digest of the right width, because the ledger's key is not available here."""
 
     def bad_entries(self, _: Columns) -> list[int]:
         return []
@@ -134,7 +135,7 @@ def _keyless_digester(record: LedgerRecord) -> Digester:
 
 
 def _gentle(config: ClientConfig) -> ClientConfig:
-    """Settings for reading in the background."""
+    """Returns the settings for reading in the background."""
     patience = config.speculative_read_seconds and max(config.speculative_read_seconds, PATIENCE_SECONDS_MIN)
     return replace(config, read_ahead_pages=READ_AHEAD_PAGES, speculative_read_seconds=patience)
 
@@ -160,7 +161,7 @@ def _needs_password(ledger_id: int) -> PeersFailed:
 
 @contextmanager
 def _failures(ledger_id: int) -> Iterator[None]:
-    """Converts a client's errors to a bookie's; the only place that does."""
+    """Converts a client's errors to a bookie's; the only code that does."""
     try:
         yield
     except (LedgerError, MetadataError) as error:

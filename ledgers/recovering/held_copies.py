@@ -2,7 +2,7 @@
 
 It proceeds through the ids in order. Bookies are asked one after the other, from the wanted entry on, until one returns
 a verified copy. If none does, the entries up to the next one that any bookie has are a gap, which lists the bookies
-whose copy cannot be read, and those that have none.
+whose copy cannot be read, and those that have no copy.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Gap:
     lacking: tuple[str, ...] = ()
 
     def followed_by(self, other: Gap) -> Gap | None:
-        """Both gaps in one, if they meet and list the same bookies."""
+        """Returns both gaps in one, if they meet and list the same bookies; else None."""
         if self.last_entry + 1 != other.first_entry:
             return None
         if (self.unreadable, self.lacking) != (other.unreadable, other.lacking):
@@ -60,7 +60,8 @@ class HeldCopies:
         self._through = through
 
     def step(self) -> Replica | Columns | Gap | None:
-        """The next step: a bookie to be asked for a page, a run of verified entries, or a gap; None at the end."""
+        """Returns the next step: a bookie to be asked for a page, a run of verified entries, or a gap; None at the
+        end."""
         if self._next > self.last_entry:
             return None
         for replica in self._living():
@@ -75,7 +76,7 @@ class HeldCopies:
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that do not know where their entries end: entries may be lost, or unreadable, to the last id."""
+        """Bookies that cannot find where their entries end: entries up to the last id may be lost, or unreadable."""
         return [
             one.name for one in self._living() if any(d.last_entry >= ENTRY_ID_MAX for d in one.unreadable)
         ]
@@ -84,7 +85,7 @@ class HeldCopies:
         return (replica for replica in self._replicas if not replica.failure)
 
     def _gap(self) -> Gap | None:
-        """The next gap, given that every bookie has answered about the next entry, and none has it."""
+        """Returns the next gap, given that every bookie has answered about the next entry, and none has it."""
         later = [n for one in self._living() if (n := self._next_of(one)) is not None]
         end = min(later) - 1 if later else self._last_missing()
         if end < self._next:
@@ -94,19 +95,19 @@ class HeldCopies:
         return gap
 
     def _next_of(self, replica: Replica) -> int | None:
-        """The next entry that the bookie has, or may have after its page; None if it has no further entries."""
+        """Returns the next entry that the bookie has, or may have after its page; None if it has no further entries."""
         later = replica.good.between(self._next + 1, self.last_entry)
         if len(later):
             return later.first_entry
         return replica.covered_through + 1 if replica.covered_through < self.last_entry else None
 
     def _last_missing(self) -> int:
-        """If no bookie has further entries: the last entry that existed, or should exist."""
+        """Returns the last entry that existed, or should exist, if no bookie has further entries."""
         ends = [d.last_entry for one in self._living() for d in one.unreadable if d.last_entry < ENTRY_ID_MAX]
         return min(self.last_entry, max([self._through, *ends]))
 
     def _same_of(self, end: int) -> Gap:
-        """The gap from the next entry on, as far as the answer of each bookie stays the same."""
+        """Returns the gap from the next entry on, up to the entry where the answer of a bookie changes."""
         first = self._next
         unreadable, lacking = list[str](), list[str]()
         for replica in self._living():

@@ -33,7 +33,7 @@ Reply = TypeVar("Reply")
 
 class LedgerCalls:
     """Calls with the ledger's identity and the credential that it requires. Each raises BookieUnavailable, from the
-    last of `recovery_tries_max` tries. With `fence`, a bookie refuses the ledger's writer from its answer on."""
+    last of `recovery_tries_max` tries. With `fence`, a bookie that has answered refuses the ledger's writer."""
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, key: LedgerKey, *, fence: bool) -> None:
         self._cluster = cluster
@@ -50,7 +50,7 @@ class LedgerCalls:
         return await self._with_tries(lambda: self._cluster.fence(bookie, request))
 
     async def page(self, bookie: BookieRef, first_entry: int, last_entry: int) -> ReadReply:
-        """The first page of these entries."""
+        """Returns the first page of these entries."""
         request = ReadRequest(
             bookie.incarnation,
             self._record.ledger_id,
@@ -82,8 +82,8 @@ class LedgerCalls:
 class Holders:
     """Bookies that are asked for their copies of a ledger, whatever a quorum can prove.
 
-    `silent`: those that did not answer, or no longer from some entry on, with the reason. `proven_through`: the last
-    entry that the record, or one of them, proves to be confirmed.
+    `silent`: bookies that did not answer, or stopped answering at some entry, with the reason. `proven_through`: the
+    last entry that the record, or one of the bookies, proves to be confirmed.
     """
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
@@ -121,13 +121,13 @@ class Holders:
         self.silent[bookie.bookie_id] = why
 
     def _unless_silent(self, replicas: list[Replica]) -> list[Replica]:
-        """The replicas, with those that are silent already marked as failed."""
+        """Returns the replicas, with those that are silent already marked as failed."""
         for one in replicas:
             one.failure = self.silent.get(one.name, "")
         return replicas
 
     async def _walk(self, copies: HeldCopies) -> AsyncGenerator[Columns | Gap, None]:
-        """Yields all that the bookies have, in order, once: verified entries, and the gaps between them."""
+        """Yields everything that the bookies have, in order, once: verified entries, and the gaps between them."""
         while (step := copies.step()) is not None:
             if isinstance(step, Replica):
                 await self._read(step, copies.last_entry)

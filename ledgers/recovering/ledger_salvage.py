@@ -1,6 +1,6 @@
 """Salvages a ledger: reads all available entries from any live bookie, without fencing or changing anything.
 
-It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries past the last one
+It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries after the last one
 that the record or a bookie's last-add-confirmed proves are included, and may not be part of the ledger. Entries that no
 bookie has, or that cannot be read, are reported as gaps, and bookies that could not be asked in `silent`.
 """
@@ -32,14 +32,14 @@ ASKED_AT_ONCE_MAX = 64
 """Limit of bookies asked at a time how far the ledger is confirmed."""
 
 UNDECIPHERED = ("decryption",)
-"""Named instead of bookies if an entry's digest is right, but it was not encrypted with the ledger's key."""
+"""Named instead of the bookies if an entry's digest is right, but the entry was not encrypted with the ledger's key."""
 
 
 class Salvage(Holders):
     """The available entries of a ledger at live bookies.
 
     Created by `LedgerClient.salvage_ledger`; belongs to its event loop. Each entry is verified by its digest. Entries
-    past `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of the
+    after `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of the
     ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
     `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
     with the reason.
@@ -62,7 +62,7 @@ class Salvage(Holders):
 
     @property
     def unsure(self) -> list[str]:
-        """Once all parts were yielded: bookies that answered and do not know whether there were further entries."""
+        """Bookies that answered, but cannot rule out further entries; complete once all parts were yielded."""
         return [] if self._copies is None else self._copies.unsure
 
     async def find_holders(self, bookies: Collection[str]) -> None:
@@ -109,7 +109,7 @@ class Salvage(Holders):
     # --- decryption -----------------------------------------------------------------------------
 
     def _opened(self, columns: Columns) -> list[Part]:
-        """The entries as they were appended. An entry that the ledger's key does not decrypt is a gap."""
+        """Returns the entries as they were appended. An entry that the ledger's key does not decrypt is a gap."""
         if self._cipher is None:
             return [columns]
         parts: list[Part] = []

@@ -5,11 +5,11 @@
 2. `accept_loss` marks the ledger IN_RECOVERY (rule R2), fences the bookies that answer, walks again, and closes by one
    compare-and-swap. It refuses if more would be lost than was reported.
 
-The record permanently names the operator who ordered it, and the bookies of the last ensemble that did not answer. One
-that comes back fences the ledger (`healing/replication_worker`), so that its old writer gets no ack quorum from
-those that were away. Its entries after the end are no part of the ledger: the record states the end, as for every
-closed ledger. Nothing is written back, because there may be no bookie to take it. The record states of every copy of
-the last fragment that it may lack entries, and healing completes them.
+The record permanently names the operator who ordered it, and the bookies of the last ensemble that did not answer. A
+bookie that comes back fences the ledger (`healing/replication_worker`), so that its old writer gets no ack quorum from
+the bookies that were away. Its entries after the end are not part of the ledger: the record states the end, as for
+every closed ledger. Nothing is written back, because there may be no bookie to take it. The record states of every copy
+of the last fragment that it may lack entries, and healing completes them.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class LossAssessment:
 
     `proven_through`: the last entry that is proven to be confirmed. `last_entry`: the entry at which the ledger would
     end. `missing`: the bookies of its last ensemble that do not answer, and whether each is lost, or only away.
-    `unreadable`: number of entries before that end of which only the missing have copies; they stay in the ledger, and
-    can be read once one of these bookies is back. `behind`: the bookies' answers about the first entry that is neither
-    proven nor present.
+    `unreadable`: number of entries before that end of which only the missing bookies have copies; they stay in the
+    ledger, and can be read once one of these bookies is back. `behind`: the bookies' answers about the first entry that
+    is neither proven nor present.
     """
 
     ledger_id: int
@@ -60,13 +60,14 @@ class LossAssessment:
 
     @property
     def confirmed_and_lost(self) -> int:
-        """Number of entries at the end that are proven to be confirmed, and that no survivor has."""
+        """Number of entries at the end that are proven to be confirmed, but that no survivor has."""
         return max(0, self.proven_through - self.last_entry)
 
 
 async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAssessment:
-    """Fences nothing and changes nothing. Raises LedgerClosed for a closed ledger, NoSuchLedger, Unauthorized,
-    LedgerError if no loss need be accepted, and LedgerRecoveryFailed while the metadata is an older copy."""
+    """Assesses the loss; fences nothing and changes nothing. Raises LedgerClosed for a closed ledger, NoSuchLedger,
+    Unauthorized, LedgerError if no loss need be accepted, and LedgerRecoveryFailed while the metadata is an older copy.
+    """
     found, keys = await _opened(cluster, ledger_id, password)
     if found.record.is_closed:
         raise LedgerClosed(ledger_id, "its end is final, and there is no loss to accept")
@@ -77,8 +78,8 @@ async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAsses
 
 
 async def accept_loss(cluster: Cluster, assessment: LossAssessment, password: bytes) -> LedgerRecord:
-    """Closes the ledger at the end of its survivors; returns its closed record, even if another client has closed it
-    meanwhile.
+    """Closes the ledger at the end of its survivors; returns its closed record, even if another client has closed it in
+    the meantime.
 
     Raises as `assess` does, and LedgerRecoveryFailed if more would be lost now than in `assessment`.
     """
@@ -180,7 +181,7 @@ def _audit_loss(cluster: Cluster, record: LedgerRecord, loss: AcceptedLoss) -> N
 
 
 def _who(cluster: Cluster) -> str:
-    """The certificate's identity; without a certificate, the user and host of this program."""
+    """Returns the certificate's identity; without a certificate, the user and host of this program."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # this host has no name for the user

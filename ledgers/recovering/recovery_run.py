@@ -43,8 +43,8 @@ RESTART_PAUSE_SECONDS_MAX = 2.0
 SLOW_COPIES_FACTOR = 4
 SLOW_COPIES_SECONDS_MIN = 0.01
 """The time for writing entries back at a slow bookie, as a multiple of the time at an ack quorum, and at least this
-long. After that, recovery does not wait for it: a bookie that does not answer would cost every recovery seconds, and
-the record names the entries that its copies may lack (rule W6)."""
+long. After that, recovery does not wait for it: a bookie that does not answer would delay every recovery by seconds,
+and the record names the entries that its copies may lack (rule W6)."""
 
 
 async def recover(
@@ -55,7 +55,7 @@ async def recover(
     A closed ledger is returned unchanged, and no bookie is contacted. Recoverers may race: all return the same end.
     Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost), NoSuchLedger,
     MetadataUnavailable. LedgerRecoveryFailed is also raised if the metadata went back to an older copy that no operator
-    has accepted, or if no bookie can vouch that it did not: a ledger of which it knows an older ensemble could be
+    has accepted, or if no bookie can vouch that it did not: with an older ensemble in the record, the ledger could be
     closed too early.
     """
     if found.record.is_closed:
@@ -101,7 +101,7 @@ async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord
 
 
 async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> VersionedRecord:
-    """OPEN → IN_RECOVERY, unless another client has done so already (R2). Raises LedgerRecoveryFailed while the
+    """Changes OPEN → IN_RECOVERY, unless another client has done so already (R2). Raises LedgerRecoveryFailed while the
     metadata is an older copy (W8)."""
     for _ in range(cluster.config.recovery_attempts_max):
         if found.record.is_closed:

@@ -32,10 +32,10 @@ GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
 
 class Survivors(Holders):
     """One inspection of the survivors: it asks every bookie of the last ensemble, and those that hold more than the
-    record knows. With `fence`, each refuses the ledger's writer before it answers.
+    record lists. With `fence`, each refuses the ledger's writer before it answers.
 
     `last_entry` and `length_bytes`: the end of the survivors. `silent`: bookies that did not answer, and why; `gone`:
-    those of them in whose place another one answers, or which hold another ledger of this id. `unreadable`: number of
+    silent bookies in whose place another one answers, or which hold another ledger of this id. `unreadable`: number of
     entries of the last fragment up to that end of which only the silent ones have copies. `behind`: each bookie's
     answer about the entry at which the walk ended. `is_provable`: a recovery with the same answers would close the
     ledger, and lose nothing.
@@ -50,8 +50,8 @@ class Survivors(Holders):
         self._fencing = Fencing(record, self._digester)
 
     async def find_end(self) -> None:
-        """Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and refuses the request, and
-        LedgerRecoveryFailed if a fenced bookie knows a later state of the ledger."""
+        """Finds the end of the survivors. Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and
+        refuses the request, and LedgerRecoveryFailed if a fenced bookie reports a later state of the ledger."""
         await asyncio.gather(
             *(self._ask_lac(one) for one in (*self._fragment.ensemble, *self.record.also_at))
         )
@@ -107,8 +107,8 @@ class Survivors(Holders):
         return last, size, reads
 
     async def _before(self, proven: int, length_bytes: int) -> tuple[int, int]:
-        """The end if no survivor has an entry past the proven ones: the last proven one, or an earlier one if they lack
-        it."""
+        """Returns the end if no survivor has an entry after the proven ones: the last proven one, or an earlier one if
+        they lack it."""
         first = self._fragment.first_entry
         if proven < first or (await self._walked(proven, proven))[0] == proven:
             return proven, length_bytes

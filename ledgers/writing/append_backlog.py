@@ -29,7 +29,7 @@ class AppendBacklog:
     def room_bytes(self) -> int:
         """Bytes that may be added before there are enough for a frame, including ENTRY_OVERHEAD_BYTES for each entry.
 
-        No more entries are gathered than that: bookies write the first thousands of entries while the client prepares
+        No more entries than these are gathered: bookies write the first thousands of entries while the client prepares
         the next ones. Otherwise each side would wait for the other.
         """
         return FRAME_BYTES_MAX - self.size_bytes - ENTRY_OVERHEAD_BYTES * len(self.payloads)
@@ -57,7 +57,7 @@ class AppendBacklog:
         self._leaving = len(payloads)
         while start < len(payloads):
             if left_bytes <= FRAME_BYTES_MAX and len(payloads) - start <= FRAME_ENTRIES_MAX:
-                batch, size = payloads[start:] if start else payloads, left_bytes  # as nearly always
+                batch, size = payloads[start:] if start else payloads, left_bytes  # the usual case
             else:
                 batch = payloads[start : batch_end(payloads, start, len(head))]
                 size = len(head) * len(batch) + sum(map(len, batch))

@@ -44,7 +44,7 @@ class _FutureRun:
 
 
 class AppendFutures:
-    """The futures of one writer. A cancelled future keeps its place, unseen."""
+    """The futures of one writer. A cancelled future keeps its place."""
 
     def __init__(self, first: int = 0) -> None:
         """`first`: the id of the first entry that will be taken in."""
@@ -100,7 +100,7 @@ class AppendFutures:
             self.last_run = []
 
     def flush(self, future: AppendFuture, through: int | None = None) -> None:
-        """Adds a future that completes when all appends so far, or those through an entry, have; there must be one."""
+        """Adds a future that completes with all appends so far, or those through an entry; there must be one."""
         insort(
             self._flushes,
             (self._taken_through if through is None else through, future),
@@ -129,7 +129,7 @@ class AppendFutures:
         answered, runs = [], self._runs
         if (
             self.last_run and not runs and through == self._taken_through
-        ):  # all there are, as after a single append
+        ):  # all of them, as after a single append
             answered, self.last_run = [(self._counted_through + 1, self.last_run)], []
             self._counted_through = through
             return answered

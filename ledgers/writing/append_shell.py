@@ -167,8 +167,8 @@ class PipelineShell(Writer):
     def submit_each(
         self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture], head: bytes = b""
     ) -> None:
-        """Takes checked entries in as `submit` does, each with `head` before it, and each with its own future or all
-        without."""
+        """Takes checked entries in as `submit` does, each preceded by `head`, and either each with its own future or
+        all without."""
         self._take_in(payloads, size_bytes, head)
         self._answers.append_each(len(payloads), futures)
         self._send_full_frames()
@@ -202,8 +202,8 @@ class PipelineShell(Writer):
         self._count_room()
 
     def _count_room(self) -> None:
-        """Counts the room for appends: none after a close or the end, so that each later append is checked, and
-        refused."""
+        """Counts the room for appends. After a close or the end there is none, so that each later append is checked,
+        and refused."""
         is_over = self._closing or self._finished.done()
         free = self.pending_bytes_max - self.pending_bytes
         self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)

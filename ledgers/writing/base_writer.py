@@ -112,7 +112,7 @@ class Writer(ABC):
 async def close_writers(writers: Iterable[Writer]) -> None:
     """Closes writers in order: appends are flushed, and readers see the end.
 
-    A writer that cannot be closed in time is abandoned, with a warning; bookies that answer know its
+    A writer that cannot be closed in time is abandoned, with a warning; bookies that answer have received its
     last-add-confirmed.
     """
     left = list(writers)

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def checked(payload: Payload, entry_bytes_max: int) -> bytes:
-    """The bytes of an entry. Raises as `as_bytes`, and EntryTooLarge."""
+    """Returns the bytes of an entry. Raises as `as_bytes` does, and EntryTooLarge."""
     payload = as_bytes(payload)
     if (size := len(payload)) > entry_bytes_max:
         raise EntryTooLarge(size, entry_bytes_max)
@@ -21,7 +21,8 @@ def checked(payload: Payload, entry_bytes_max: int) -> bytes:
 
 
 def listed(batch: Sequence[T]) -> list[T]:
-    """The payloads or records of a batch. Raises TypeError for a single one: its bytes would be a batch of numbers."""
+    """Returns the payloads or records of a batch. Raises TypeError for a single one: its bytes would be a batch of
+    numbers."""
     if isinstance(batch, Payload | str):
         raise TypeError(
             f"a batch is a list of payloads, not {type(batch).__name__}: `append` takes a single one"
@@ -30,8 +31,8 @@ def listed(batch: Sequence[T]) -> list[T]:
 
 
 class CheckedBatch:
-    """A validated batch. Raises TypeError for a value that is not a payload, and EntryTooLarge; in these cases none of
-    it is appended."""
+    """A validated batch. Raises TypeError for a value that is not a payload, and EntryTooLarge; in these cases no
+    payload is appended."""
 
     def __init__(self, payloads: Sequence[Payload], entry_bytes_max: int) -> None:
         given = listed(payloads)

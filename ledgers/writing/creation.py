@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 async def create_record(
     cluster: Cluster, new: NewLedger, *, reserved: bool, encryption_key: bytes | None
 ) -> VersionedRecord:
-    """Creates a record, owned by the client's owner; with a key, that of an encrypted ledger.
+    """Creates a record, owned by the client's owner; with a key, the record of an encrypted ledger.
 
     Raises NotAllowed for a role that does not write, LedgerExists, NotEnoughBookies, ValueError for reserved custom
     metadata, MetadataError; the latter is MetadataRestored for a backup that is not accepted.
@@ -69,8 +69,8 @@ async def create_record(
 
 
 def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | None) -> dict[str, bytes]:
-    """The application's custom metadata, with the additions for owners and encryption. Raises ValueError for reserved
-    names."""
+    """Returns the application's custom metadata, with the additions for owners and encryption. Raises ValueError for
+    reserved names."""
     custom_metadata = dict(new.custom_metadata)
     if ENCRYPTION in custom_metadata:
         raise ValueError(f"custom metadata {ENCRYPTION!r} belongs to another ledger: leave it out")
@@ -84,7 +84,8 @@ def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | N
 
 
 async def _ensemble(cluster: Cluster, shape: Shape) -> Fragment:
-    """Chooses bookies. If some are missing, not registered again since the store went back, raises MetadataRestored."""
+    """Chooses bookies. Raises MetadataRestored if some are missing because they have not registered again since the
+    store went back."""
     try:
         chosen = await first_fragment(cluster, shape)
     except NotEnoughBookies:

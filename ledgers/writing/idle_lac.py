@@ -1,4 +1,4 @@
-"""Sends the last-add-confirmed of an idle writer to the bookies, because no frame of entries carries it to them."""
+"""Sends the last-add-confirmed of an idle writer to the bookies, because no frame of entries contains it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ..shared_timer import SharedTimer
 
 
 class IdleLac:
-    """Sends it once, if nothing was confirmed or appended between two checks: within two intervals.
+    """Sends the LAC once, if nothing was confirmed or appended between two checks: within two intervals.
 
-    Sends it again when a bookie joins, which gets no frame of confirmed entries.
+    Sends it again when a bookie joins, because that bookie gets no frame of confirmed entries.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class IdleLac:
             self._wait()
 
     def has_joined(self) -> None:
-        """Called when a bookie joined that may not know the LAC."""
+        """Called when a bookie joined that may not have the LAC."""
         self._sent_through = -1
         self.confirmed()
 

@@ -53,6 +53,6 @@ class QuorumWatch:
 
 
 def why_writing_waits(ledger_id: int, failures: Mapping[str, str], seconds_max: float) -> str:
-    """The warning of a writer that has lost its ack quorum."""
+    """Returns the warning about a writer that has lost its ack quorum."""
     said = "; ".join(f"{name}: {failure}" for name, failure in sorted(failures.items()))
     return f"ledger {ledger_id} waits for an ack quorum of live bookies, at most {seconds_max:g} s: {said}"

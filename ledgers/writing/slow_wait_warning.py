@@ -17,7 +17,8 @@ _is_within_one: ContextVar[bool] = ContextVar("is_within_one", default=False)
 
 @contextmanager
 def warn_when_slow(what: Callable[[], str]) -> Iterator[None]:
-    """Logs once the reason why the block waits, if it takes longer than WARN_AFTER_SECONDS. Within an event loop.
+    """Logs once the reason why the block waits, if it takes longer than WARN_AFTER_SECONDS. For use within an event
+    loop.
 
     Inside another such block it logs nothing: the outer block's text uses the caller's words.
     """
@@ -34,7 +35,7 @@ def warn_when_slow(what: Callable[[], str]) -> Iterator[None]:
 
 
 def why_closing_waits(ledger_id: int, unconfirmed: int, seconds_max: float) -> str:
-    """The warning of a slow `close`."""
+    """Returns the warning about a slow `close`."""
     entries = f"{unconfirmed} entries to be confirmed, at most {seconds_max:g} s"
     waited_for = entries if unconfirmed else "its end to be written to the metadata"
     return f"closing ledger {ledger_id} waits for {waited_for}; interrupt it (again) to leave the ledger open"

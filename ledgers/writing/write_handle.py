@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 async def closed_by_others(
     ledgers: LedgerStore, record: LedgerRecord, last_entry: int
 ) -> LedgerRecord | None:
-    """The ledger's record if it is closed at exactly this entry; None if not, or if that is unknown."""
+    """Returns the ledger's record if it is closed at exactly this entry; None if not, or if that is unknown."""
     try:
         found = await ledgers.read_again(record)
     except MetadataError as unknown:
@@ -191,7 +191,7 @@ class WriteHandle(PipelineShell):
         return why_closing_waits(self.ledger_id, unconfirmed, self._config.append_quorum_seconds_max)
 
     async def _was_closed_by_others(self, error: LedgerError) -> bool:
-        """Whether an idle writer was fenced by a recovery that closed the ledger at its LAC (rule C1)."""
+        """Returns whether an idle writer was fenced by a recovery that closed the ledger at its LAC (rule C1)."""
         if not isinstance(error, LedgerFenced) or self._machine.last_add_pushed > self.last_add_confirmed:
             return False
         closed = await closed_by_others(self._cluster.ledgers, self.record, self.last_add_confirmed)

@@ -1,5 +1,5 @@
-"""Restores a backup into an empty store. Writes the key that makes it a cluster last, so that a restore can be
-repeated."""
+"""Restores a backup into an empty store. The key that makes the store a cluster is written last, so that a failed
+restore can be repeated."""
 
 from __future__ import annotations
 
@@ -59,14 +59,15 @@ async def restore(
 
 
 async def check_may_be_rebuilt(store: MetadataStore) -> None:
-    """Raises BackupUnusable if there is a cluster, half a backup, or any other key that no bookie has written."""
+    """Raises BackupUnusable if there is a cluster, a partly restored backup, or any other key that was not written by a
+    bookie."""
     if await store.get(keys.LAYOUT) is not None:
         raise BackupUnusable(
             "there is a cluster here; only lost metadata is rebuilt, in an empty prefix or file"
         )
     begun = await hold.read(store)
     if begun is not None and begun.is_rebuilt:
-        return  # it was begun before
+        return  # an earlier rebuild was begun
     if begun is not None and begun.backup_ms:
         raise BackupUnusable(begun.why_no_cluster)
     async for item in list_all(store, ""):
@@ -96,7 +97,7 @@ async def put_rebuilt(
 
 
 async def _put_all(store: MetadataStore, file: IO[bytes], on_key: Callable[[int], None]) -> None:
-    """Writes all keys of a file, and last the one that makes them a cluster."""
+    """Writes all keys of a file; the key that makes the store a cluster is written last."""
     last: list[Item] = []
     batch: list[Item] = []
     for item in read_items(file):
@@ -111,7 +112,7 @@ async def _put_all(store: MetadataStore, file: IO[bytes], on_key: Callable[[int]
 
 
 async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
-    """Sets the hold in a store that is empty, or has only notes of bookies, or in which a restore was begun before."""
+    """Sets the hold in a store that is empty, contains only notes of bookies, or has an unfinished restore."""
     begun = await hold.read(store)
     if begun is not None and begun.backup_ms == backup_ms:
         return await _check_nobody_runs(store)

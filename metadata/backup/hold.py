@@ -1,8 +1,8 @@
 """Hold on restored metadata: until an operator accepts it, nothing is created, recovered, re-replicated or collected.
 
 A backup is older than the bookies' data. It lacks ledgers that were created since. For other ledgers it names bookies
-that have since been replaced, and so would have the copies of their replacements collected. So each bookie reports here
-which of its entries do not match.
+that have since been replaced, so the copies on their replacements would be collected. Each bookie therefore reports
+here which of its entries do not match.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ LEDGERS_NAMED_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """How a bookie noticed that the metadata went back. `compared`: the value that it compared, in words. It `found`
-    one number and `expected` at least the other. Both are 0 if the words need no numbers."""
+    """How a bookie noticed that the metadata went back. `compared`: the value that it compared, in words; `found`: the
+    number that it found; `expected`: the least number that it expected. Both numbers are 0 if the words need none."""
 
     bookie_id: str
     compared: str
@@ -76,7 +76,7 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class HoldKind:
-    """Number of ledgers with one kind of mismatch, and the first of them."""
+    """Number of ledgers with one kind of mismatch, and the ids of the first ones."""
 
     ledgers: int = 0
     first: tuple[int, ...] = ()
@@ -91,12 +91,12 @@ class Misfits:
     """Mismatches between one bookie's entries and the restored metadata.
 
     `unknown`: ledgers newer than the backup; they are kept, and cannot be read. `open_elsewhere`: ledgers that are not
-    closed and of which the bookie holds entries that are placed elsewhere; a recovery could miss these.
+    closed and of which the bookie holds entries that are placed elsewhere; a recovery could miss these entries.
     `closed_elsewhere`: the same for closed ledgers; another bookie should hold the entries, or did before it was
-    replaced. `lacking`: ledgers that lack entries on the bookie that are placed there; the records of closed ones list
-    these entries as lacking, too. An open one has no entries here at all: it may be empty, or it was deleted after the
-    backup and would come back as empty. `cut_short`: ledgers that were closed before entries that the bookie proves to
-    be confirmed; it keeps its entries of them.
+    replaced. `lacking`: ledgers that the metadata places on this bookie although it lacks entries of them; the records
+    of closed ones list these entries as lacking, too. The bookie has no entries at all of an open one: the ledger may
+    be empty, or it was deleted after the backup and would come back as empty. `cut_short`: ledgers that were closed
+    before entries that the bookie can prove to be confirmed; it keeps its entries of them.
     """
 
     bookie: BookieRef
@@ -114,7 +114,8 @@ class Misfits:
 
 
 async def read(store: MetadataStore) -> Restored | None:
-    """Reads the hold; None if there is none. Raises MetadataError, and BadRecord for a hold of a newer program."""
+    """Reads the hold; None if there is none. Raises MetadataError, and BadRecord for a hold that a newer program
+    wrote."""
     found = await store.get(keys.RESTORED)
     return None if found is None else _decoded(found)
 
@@ -149,7 +150,7 @@ async def check_accepted(store: MetadataStore) -> None:
             if await store.get(keys.LAYOUT)
             else MetadataRestored(_decoded(found).why_no_cluster)
         )
-    except BadRecord as error:  # a newer program holds it back
+    except BadRecord as error:  # a newer program's hold
         raise MetadataRestored from error
 
 
@@ -203,7 +204,7 @@ class Accepted:
     heard: frozenset[BookieRef]
 
     def is_without(self, bookie: BookieRef) -> bool:
-        """Whether this bookie was away."""
+        """Returns whether this bookie was away."""
         return bool(self.heard) and bookie not in self.heard
 
     @property
@@ -213,8 +214,8 @@ class Accepted:
 
 
 async def accepted(store: MetadataStore) -> Accepted | None:
-    """Reads the last acceptance; None if there is none. Raises MetadataError, and BadRecord for an acceptance by a
-    newer program."""
+    """Reads the last acceptance; None if there is none. Raises MetadataError, and BadRecord for an acceptance that a
+    newer program wrote."""
     found = await store.get(keys.ACCEPTED)
     if found is None:
         return None
@@ -225,8 +226,8 @@ async def accepted(store: MetadataStore) -> Accepted | None:
 
 
 async def waiting(store: MetadataStore) -> list[BookieRef]:
-    """Bookies that were away at the last acceptance, are back, and have not been heard since: they keep copies that are
-    placed elsewhere. Raises MetadataError."""
+    """Returns the bookies that were away at the last acceptance, are back, and have not reported since: they keep
+    copies that the metadata places elsewhere. Raises MetadataError."""
     if (one := await accepted(store)) is None:
         return []
     return [it for it in await directory_generations.returned(store, one.number) if one.is_without(it)]
@@ -263,7 +264,7 @@ def _with_heard(value: bytes, heard: Collection[BookieRef]) -> bytes:
 
 
 async def may_be_older(store: MetadataStore) -> bool:
-    """Whether the metadata may be older than a bookie: there is a hold, or an earlier one was accepted. Raises
+    """Returns whether the metadata may be older than a bookie: there is a hold, or an earlier one was accepted. Raises
     MetadataError."""
     for key in (keys.RESTORED, keys.ACCEPTED):
         if await store.get(key) is not None:

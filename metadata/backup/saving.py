@@ -1,8 +1,8 @@
 """Reads all of a cluster's metadata for a consistent backup, while the cluster is in use.
 
-Ledger records are independent, so each may be of another moment. The records of journals and logs name their ledgers:
-they are read before the ledgers and once more after them. If any of them has changed in between, everything is read
-again. The id counter is read last, so that it is beyond every ledger.
+Ledger records are independent, so each may be from a different moment. The records of journals and logs name their
+ledgers, so they are read before the ledgers and again after them. If any of them has changed in between, everything is
+read again. The id counter is read last, so that it is above the id of every ledger.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ KEPT = (
     keys.LOG_SETS,
     keys.COLD_REMOVALS,
 )
-"""Prefixes that are saved besides ledgers and the records that name them. Elections are read after logs, so that no log
-knows a later term."""
+"""Prefixes that are saved in addition to ledgers and the records that name them. Elections are read after logs, so that
+no log has a later term than its election."""
 
 NOT_KEPT = (
     keys.BOOKIES,
@@ -64,8 +64,8 @@ TRIES_MAX = 10
 async def save(
     store: MetadataStore, file: BackupWriter, on_key: Callable[[int], object] = lambda _: None
 ) -> bool:
-    """Writes all keys that a cluster needs; False if journals or logs changed in between: try again. `on_key` gets the
-    number of keys written.
+    """Writes all keys that a cluster needs. Returns False if journals or logs changed in between: try again. `on_key`
+    gets the number of keys written.
 
     Raises MetadataError.
     """

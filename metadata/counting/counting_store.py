@@ -33,19 +33,20 @@ class Counts:
             self._seconds[call] = self._seconds.get(call, 0.0) + seconds
 
     def calls(self) -> dict[tuple[str, str], int]:
-        """Calls by name and outcome: DONE or the name of the error. A lost race (VersionConflict, KeyExists) is an
-        answer like any other, and no fault."""
+        """Returns the number of calls by name and outcome: DONE or the name of the error. A lost race (VersionConflict,
+        KeyExists) is an ordinary answer, not a fault."""
         with self._lock:
             return dict(self._calls)
 
     def seconds(self) -> dict[str, float]:
-        """Total seconds by the call's name. A watch is counted when it begins, and takes no time."""
+        """Returns the total seconds of calls, by the call's name. A watch is counted when it begins, and takes no
+        time."""
         with self._lock:
             return dict(self._seconds)
 
 
 def _name_of(error: MetadataError) -> str:
-    """The error's name among those that all stores share, because alerts look for it."""
+    """Returns the name of the error's class that all stores share, because alerts look for it."""
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == MetadataError.__module__)
 
 
@@ -98,7 +99,8 @@ class CountingStore:
         await self._counted("revoke_lease", self._store.revoke_lease(lease))
 
     async def health(self) -> StoreHealth:
-        """Neither begins nor ends an outage, because etcd's status is returned even if no member answers."""
+        """Checks the store's status. Neither begins nor ends an outage, because etcd's status is returned even if no
+        member answers."""
         try:
             self.health_seen = await self._timed("health", self._store.health())
         except MetadataError:
@@ -108,7 +110,7 @@ class CountingStore:
         return self.health_seen
 
     def finding(self) -> Finding:
-        """Whether the store takes changes, as of the last call of `health`."""
+        """Returns the finding about whether the store takes changes, as of the last call of `health`."""
         return of_store(self.health_seen, age_seconds=time.monotonic() - self._health_at)
 
     async def close(self) -> None:

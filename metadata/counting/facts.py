@@ -14,8 +14,7 @@ from ..store import StoreHealth
 
 
 class Verdict(StrEnum):
-    """Result of a check. UNKNOWN is neither of the others: the fact has not been measured, or cannot be at the
-    moment."""
+    """Result of a check. UNKNOWN: the fact has not been measured, or cannot be measured at the moment."""
 
     WELL = "well"
     AMISS = "amiss"
@@ -45,7 +44,7 @@ class Fact:
     alerts: tuple[str, ...] = ()
 
     def found(self, why: str, *, age_seconds: float = 0.0, of: str = "") -> Finding:
-        """AMISS if `why` is not empty, else WELL."""
+        """Returns a finding with the verdict AMISS if `why` is not empty, else WELL."""
         return Finding(self, Verdict.AMISS if why else Verdict.WELL, why, age_seconds, of)
 
     def unknown(self, why: str, *, of: str = "") -> Finding:
@@ -75,7 +74,8 @@ class Finding:
 
 
 def of_store(seen: StoreHealth | None, *, age_seconds: float = 0.0) -> Finding:
-    """The metadata store's finding, from its last reported health; None if it did not answer."""
+    """Returns the finding about the metadata store, from its last reported health; `seen` is None if the store did not
+    answer."""
     if seen is None:
         return METADATA.unknown("the metadata has not reported its health")
     if not seen.is_reported:
@@ -84,14 +84,14 @@ def of_store(seen: StoreHealth | None, *, age_seconds: float = 0.0) -> Finding:
 
 
 def why_not_ready(findings: Iterable[Finding]) -> str:
-    """Why clients should not use a daemon; "" if they should."""
+    """Returns why clients should not use a daemon; "" if they should."""
     return "; ".join(
         f"{one.of}: {one.why}" if one.of else one.why for one in findings if one.keeps_from_ready
     )
 
 
 def whole(findings: Iterable[Finding]) -> Verdict:
-    """The verdict on a whole cluster: AMISS takes precedence over UNKNOWN."""
+    """Returns the verdict on a whole cluster: AMISS takes precedence over UNKNOWN."""
     verdicts = {one.verdict for one in findings if one.keeps_from_whole}
     return next((one for one in (Verdict.AMISS, Verdict.UNKNOWN) if one in verdicts), Verdict.WELL)
 
@@ -152,7 +152,7 @@ CERTIFICATE_TWO_WEEKS = Fact(
     alerts=("CertificateRunsOut",),
 )
 CERTIFICATE_DAYS = {CERTIFICATE: 0, CERTIFICATE_TWO_DAYS: 2, CERTIFICATE_TWO_WEEKS: 14}
-"""For each of these facts, the days for which a certificate is valid at least while the fact is well."""
+"""For each of these facts, the least number of days for which a certificate is still valid while the fact is well."""
 METADATA = Fact(
     "metadata",
     "The metadata takes changes.",

@@ -64,20 +64,21 @@ class Declaration:
     # --- metrics that are looked up when Prometheus asks ---------------------------------------
 
     def family(self) -> Family:
-        """An empty metric; the caller adds a sample for each combination of labels."""
+        """Returns an empty metric; the caller adds a sample for each combination of labels."""
         assert self.kind in (MetricKind.COUNTER, MetricKind.GAUGE)
         kind = CounterMetricFamily if self.kind is MetricKind.COUNTER else GaugeMetricFamily
         return kind(self.base, self.description, labels=self.labels, unit=self.unit)
 
     def of(self, value: float) -> Family:
-        """The only sample of a metric without labels."""
+        """Returns the only sample of a metric without labels."""
         assert not self.labels
         family = self.family()
         family.add_metric((), value)
         return family
 
     def of_counts(self, counts: Sequence[int], total: float) -> HistogramMetricFamily:
-        """A histogram's only sample: the count in each bucket, then the count above the last bucket, and the sum."""
+        """Returns a histogram's only sample: the count in each bucket, then the count above the last bucket, and the
+        sum."""
         assert self.kind is MetricKind.HISTOGRAM
         names = [*map(floatToGoString, self.buckets), "+Inf"]
         buckets = list(zip(names, accumulate(counts), strict=True))
@@ -86,7 +87,7 @@ class Declaration:
         )
 
     def about(self, facts: Mapping[str, str]) -> InfoMetricFamily:
-        """An info's only sample."""
+        """Returns an info's only sample."""
         assert self.kind is MetricKind.INFO
         return InfoMetricFamily(self.base, self.description, value=dict(facts))
 
@@ -138,7 +139,7 @@ class MetricTable:
         )
 
     def info(self, description: str, *labels: str) -> Declaration:
-        """An info metric, named after the part."""
+        """Returns an info metric, named after the part."""
         return self._add(Declaration(self._prefix, MetricKind.INFO, description, labels))
 
     def _named(self, name: str) -> str:

@@ -1,6 +1,6 @@
-"""Logs outages of the metadata store in one place: at the beginning, rarely while they last, and at the end.
+"""Logs outages of the metadata store in one place: at the beginning, once a minute while they last, and at the end.
 
-Every loop of a process meets the same outage at a different time: otherwise they would log ten similar lines a minute.
+The loops of a process notice the same outage at different times, and would otherwise log ten similar lines a minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ log = logging.getLogger(__name__)
 
 
 def weight(error: Exception) -> int:
-    """Log level for a caller's own line about an error: DEBUG in an outage, which is logged here; else WARNING."""
+    """Returns the log level for a caller's own line about an error: DEBUG in an outage, which is logged here; else
+    WARNING."""
     return logging.DEBUG if _is_outage(error) else logging.WARNING
 
 
@@ -37,8 +38,9 @@ class Outage:
         self._answered_at = -math.inf
 
     def failed(self, error: MetadataError, asked_at: float = math.inf) -> None:
-        """Counts a failed call, made at `asked_at` by the monotonic clock. Errors other than an outage's are answers. A
-        call from before the store's last answer does not count, because it shows nothing about the present."""
+        """Counts a failed call, made at `asked_at` by the monotonic clock. Errors that do not mean an outage are
+        answers. A call made before the store's last answer does not count, because it shows nothing about the present.
+        """
         if not _is_outage(error):
             self.answered()
             return

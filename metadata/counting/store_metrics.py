@@ -20,7 +20,7 @@ SECONDS = METRICS.counter("call_seconds", SECONDS_DESCRIPTION, "call")
 
 
 def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration = SECONDS) -> Iterator[Metric]:
-    """Calls and their outcomes. A client exports the same metrics under its own names."""
+    """Yields the metrics of calls and their outcomes. A client exports the same metrics under its own names."""
     how_often, how_long = calls.family(), seconds.family()
     for (call, outcome), count in counts.calls().items():
         how_often.add_metric((call, outcome), count)
@@ -30,7 +30,7 @@ def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration =
 
 
 class MetadataMetrics(Collector):
-    """Metrics of a process that calls the metadata and has nothing else that is counted here."""
+    """Exports the metrics of metadata calls, for a process that counts nothing else."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts

@@ -1,6 +1,6 @@
 """Authentication with etcd: our user's token, and the password for it, which may change at any time.
 
-The password's file is read again for every new token. A file that changes before etcd knows the new password does no
+The password's file is read again for every new token. A file that changes before etcd has the new password does no
 harm, because the password that etcd accepted last is tried, too. If etcd has already changed to another password, calls
 wait for the file as they wait for an unreachable etcd, so that watches and leases resume without a restart.
 """
@@ -58,7 +58,7 @@ class Authentication:
             self._token = None
 
     def read_again(self) -> None:
-        """Has the next call read the file, and ask for a new token."""
+        """Makes the next call read the file, and request a new token."""
         self._token = self._refusal = None
 
     async def _new_token(self, ask: Ask, endpoint: str) -> str:

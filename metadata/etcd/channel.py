@@ -49,7 +49,8 @@ class Credentials:
         self._newest = config.read_credentials()
 
     def newest(self) -> grpc.ChannelCredentials | None:
-        """The latest credentials; None for plain text. A failed reload (half-renewed files) keeps the former ones."""
+        """Returns the latest credentials; None for plain text. A failed reload (half-renewed files) keeps the former
+        ones."""
         seen = self._look()
         if seen != self._seen:
             self._seen = seen
@@ -62,7 +63,7 @@ class Credentials:
         return self._newest
 
     def _look(self) -> list[tuple[int, int, int] | None]:
-        """Fingerprint of the files."""
+        """Returns a fingerprint of the files."""
         return [_mark(Path(one)) for one in self._config.tls_files]
 
 
@@ -103,7 +104,7 @@ class EtcdRequest(Protocol):
 
 
 def unary(method: str, request: EtcdRequest, parse: Callable[[bytes], T]) -> Attempt[T]:
-    """An attempt at one unary call. `method` is its path."""
+    """Returns an attempt at one unary call. `method` is its path."""
 
     async def attempt(channel: grpc.aio.Channel, metadata: Metadata, seconds: float) -> T:
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, T] = channel.unary_unary(
@@ -136,7 +137,7 @@ class EtcdChannels:
         self.check_open()
         try:
             return await _RetriedCall(self, effect, self._config.timeout).run(attempt)
-        except grpc.aio.UsageError:  # gRPC's error for a channel that was closed meanwhile
+        except grpc.aio.UsageError:  # gRPC's error for a channel that was closed in the meantime
             self.check_open()
             raise
         except asyncio.CancelledError:
@@ -201,7 +202,8 @@ class EtcdChannels:
     async def credentials(
         self, endpoint: str, channel: grpc.aio.Channel, seconds: float
     ) -> tuple[Metadata, str | None]:
-        """The metadata of a call, and the token in it if a user is configured. Raises as `Authentication.token`."""
+        """Returns the metadata of a call, and the token in it if a user is configured. Raises as `Authentication.token`
+        does."""
         if self._config.user is None:
             return REQUIRE_LEADER, None
 
@@ -219,7 +221,7 @@ class EtcdChannels:
         return (*REQUIRE_LEADER, ("token", token)), token
 
     def forget_token(self, token: str | None) -> None:
-        """Has the next call authenticate again, unless another call has done so."""
+        """Makes the next call authenticate again, unless another call has done so."""
         self._authentication.forget(token)
 
     def _channel(self, endpoint: str) -> grpc.aio.Channel:
@@ -281,12 +283,13 @@ class _RetriedCall:
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))
                 self._channels.turn_from(endpoint)
-            if refusals == self._channels.endpoint_count:  # no member takes such a call
+            if refusals == self._channels.endpoint_count:  # no member accepts such a call
                 raise StoreRefused(f"no member of etcd takes this call: {self._failed()}")
             await asyncio.sleep(min(ROUND_PAUSE_SECONDS, max(self._left(), 0)))
 
     async def _try(self, endpoint: str, attempt: Attempt[T], seconds: float) -> T:
-        """One try within `seconds`. If it must not be repeated, its answer may take all the remaining time."""
+        """Tries the call once within `seconds`. If it must not be repeated, its answer may take all the remaining
+        time."""
         until = asyncio.get_running_loop().time() + seconds
         channel = await self._channels.connected(endpoint, seconds)
         token: str | None = None

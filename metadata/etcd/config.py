@@ -27,7 +27,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Retries are decided here, not by gRPC.
     ("grpc.enable_retries", 0),
-    # Stores share neither connections nor each other's back-off, and http_proxy is not for etcd.
+    # Stores share neither connections nor back-off, and http_proxy does not apply to etcd.
     ("grpc.use_local_subchannel_pool", 1),
     ("grpc.enable_http_proxy", 0),
 )
@@ -37,9 +37,9 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
 class EtcdConfig:
     """Endpoints, prefix, user with the file of its password, and TLS files (paths of PEM files).
 
-    Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, for one operation over all endpoints together. TLS
-    is used with `tls` or `ca_cert`; without `ca_cert`, gRPC's own roots. Raises ValueError for options that contradict
-    each other.
+    Keys are stored as `prefix` + "/" + key. `timeout` is in seconds, and covers one operation over all endpoints. TLS
+    is used if `tls` or `ca_cert` is set; without `ca_cert`, with gRPC's own root certificates. Raises ValueError for
+    options that contradict each other.
     """
 
     endpoints: tuple[str, ...]

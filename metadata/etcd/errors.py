@@ -81,11 +81,11 @@ _NO_LEADER = "etcdserver: no leader"
 
 _OVER_QUOTA = "database space exceeded"
 
-# Errors before anything is changed. Some releases, 3.5.1 among them, give the last one the code UNKNOWN.
+# Errors before anything is changed. Some releases, such as 3.5.1, give the last one the code UNKNOWN.
 _STALE_TOKEN = ("invalid auth token", "revision of auth store is old", "auth: revision in header is old")
 
 # etcd checks these before it proposes the request, or while it applies it and before it changes
-# anything. RESOURCE_EXHAUSTED is not among them: the write that crosses the space quota is applied
+# anything. RESOURCE_EXHAUSTED is not one of them: the write that crosses the space quota is applied
 # and answered "database space exceeded", and an answer too large to receive was an answer.
 _REFUSALS = frozenset(
     {
@@ -120,7 +120,7 @@ def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> FailureVerdict:
 
 
 def is_too_large(error: StoreUnavailable) -> bool:
-    """Whether a read failed because its answer is over MESSAGE_BYTES_MAX."""
+    """Returns whether a read failed because its answer is over MESSAGE_BYTES_MAX."""
     return (
         isinstance(error, EtcdRefused)
         and error.code is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -1,8 +1,8 @@
 """Joins the changes, or the reads, of one turn of the event loop into one call, which costs etcd one sync.
 
-The joined transaction has all conditions and all operations. If a condition does not hold, which is rare, nothing was
-done, and each transaction is sent alone. None of them reads a key that another one changes, so each ends as it would
-alone, in any order. All their changes have one revision.
+The joined transaction has all conditions and all operations. If a condition does not hold, which is rare, nothing is
+done, and each transaction is sent separately. No transaction reads a key that another one changes, so each has the same
+outcome as if it were sent separately, in any order. All their changes have one revision.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ CONDITIONS_MAX = 100
 """etcd accepts 128 conditions, and as many operations, by default."""
 
 JOINED_BYTES_MAX = 512 * 1024
-"""etcd accepts requests of 1.5 MiB by default. A larger transaction is sent alone."""
+"""etcd accepts requests of 1.5 MiB by default. A larger transaction is sent separately."""
 
 
 @dataclass(slots=True)
 class _Txn:
-    """A transaction that changes one key or none, and its outcome."""
+    """A transaction that changes at most one key, and its outcome."""
 
     request: pb.TxnRequest
     changes: bytes | None
@@ -71,7 +71,7 @@ class JoinedTxns:
         call.add_done_callback(self._calls.discard)
 
     async def _made(self, txns: list[_Txn]) -> None:
-        """Makes the call for these transactions; sends each alone if nothing was done."""
+        """Makes the call for these transactions; sends each separately if nothing was done."""
         try:
             replies = await self._together(txns) if len(txns) > 1 else [await self._send(txns[0].request)]
         except BaseException as error:
@@ -87,8 +87,8 @@ class JoinedTxns:
             _end(txn, reply)
 
     async def _together(self, txns: list[_Txn]) -> list[pb.TxnResponse] | None:
-        """The replies; None if nothing was done because a condition does not hold or etcd refuses: one of them may lack
-        a right, or the answer may be too large."""
+        """Returns the replies; None if nothing was done because a condition does not hold or etcd refuses: one
+        transaction may lack a right, or the answer may be too large."""
         request = pb.TxnRequest()
         for txn in txns:
             request.compare.extend(txn.request.compare)
@@ -105,7 +105,7 @@ class JoinedTxns:
 
 @dataclass(slots=True)
 class _Joined:
-    """Transactions that are sent together."""
+    """Transactions that are sent in one call."""
 
     txns: list[_Txn] = field(default_factory=list)
     _size_bytes: int = 0

@@ -18,9 +18,9 @@ VERSION_MIN = (3, 4)
 """Older versions lack lease checkpoints and the hasleader check of single calls."""
 
 UNSAFE = (((3, 4), (3, 4, 22)), ((3, 5), (3, 5, 6)))
-"""Version ranges, the end excluded, that may lose confirmed writes according to etcd: in 3.5.0 to 3.5.2 any member that
-is killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 a single one (#14370), before 3.5.6 one that is killed while it
-defragments (#14685), in 3.4.20, 3.4.21 and 3.5.5 one that joins a cluster with authentication."""
+"""Version ranges, the end excluded, that may lose confirmed writes according to etcd: 3.5.0 to 3.5.2 if any member is
+killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 if the only member is killed (#14370), before 3.5.6 if a member is
+killed while it defragments (#14685), and 3.4.20, 3.4.21 and 3.5.5 if a member joins a cluster with authentication."""
 
 _ALARM = re.compile(r"\balarm:(\w+)")
 _ALARMS = {
@@ -38,7 +38,7 @@ _REFUSES = (
 
 
 async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds: float) -> StoreHealth:
-    """Queries every endpoint. Raises StoreTooOld. A member that does not answer is reported, and is no error."""
+    """Queries every endpoint. Raises StoreTooOld. A member that does not answer is reported, and is not an error."""
     replies = await asyncio.gather(*(_asked(channels, one, seconds) for one in endpoints))
     members, versions, size = {}, set(), 0
     alarms: set[str] = set()
@@ -78,7 +78,7 @@ def _describe_member(reply: pb.StatusResponse) -> str:
 
 
 def why_unsafe(version: str) -> str:
-    """Why this version of etcd must not be used, and the remedy; "" if it has no known defect."""
+    """Returns why this version of etcd must not be used, and the remedy; "" if it has no known defect."""
     number = _number(version)
     if number is None:
         return ""  # a custom build

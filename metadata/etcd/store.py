@@ -56,7 +56,7 @@ PREFIXES_MAX = 1000
 
 IDS_EACH = 2.0
 WIDENED = 8.0
-"""Factor by which the next range is wider if a range held less than a page."""
+"""Factor by which the next range is widened if a range held less than a page."""
 
 _NUMBERED = re.compile(rb"(.*/)([0-7][0-9a-f]{15})", re.DOTALL)
 _NUMBER_MAX = 2**63 - 1
@@ -70,11 +70,11 @@ class Paging:
     ids_each: float = IDS_EACH
 
     def limit(self, most: int) -> int:
-        """Number of keys to request for one page, at most `most`."""
+        """Returns the number of keys to request for one page, at most `most`."""
         return max(1, min(most, int(PAGE_BYTES / self.bytes_each)))
 
     def end(self, after: bytes, limit: int) -> bytes | None:
-        """The last key of the range that most likely holds a page after this key; None for all later keys."""
+        """Returns the last key of the range that most likely holds a page after this key; None for all later keys."""
         numbered = _NUMBERED.fullmatch(after)
         if numbered is None:
             return None
@@ -172,7 +172,7 @@ class EtcdStore:
         return self._page(found, None)
 
     async def _range_of(self, first: bytes, end: bytes, limit: int) -> pb.RangeResponse:
-        """The first keys in the range from `first` to before `end`: as many as fit an answer."""
+        """Returns the first keys in the range from `first` to before `end`: as many as fit an answer."""
         request = pb.RangeRequest(key=first, range_end=end, limit=limit)
         while True:
             try:
@@ -183,7 +183,8 @@ class EtcdStore:
                 request.limit //= 2
 
     def _page(self, found: pb.RangeResponse, looked_through: bytes | None) -> Page:
-        """The page of a range that was read up to this key, if `found` has all of the range; None for all keys."""
+        """Returns the page with the keys in `found`. If these are all keys of the range, `looked_through` is the last
+        key of the range; None if the range has no end."""
         items = tuple(self._versioned(kv) for kv in found.kvs)
         following = None if looked_through is None else self._from_etcd(looked_through)
         return Page(items, items[-1].key if found.more else following, found.header.revision)
@@ -200,7 +201,7 @@ class EtcdStore:
                 yield WatchEvent(kind, self._from_etcd(event.kv.key), event.kv.value, event.kv.mod_revision)
 
     async def grant_lease(self, ttl_seconds: float) -> Lease:
-        """See `MetadataStore.grant_lease`. etcd grants whole seconds, and not less than it can keep."""
+        """See `MetadataStore.grant_lease`. etcd grants whole seconds, and no less than its own minimum."""
         assert ttl_seconds > 0
         request = pb.LeaseGrantRequest(TTL=math.ceil(ttl_seconds))
         attempt = unary("/etcdserverpb.Lease/LeaseGrant", request, pb.LeaseGrantResponse.FromString)
@@ -274,7 +275,7 @@ class EtcdStore:
         return await self._channels.run(attempt, Effect.READS)
 
     async def _read(self, request: pb.TxnRequest) -> pb.TxnResponse:
-        """Reads keys together. A single key is read without a transaction, which costs less."""
+        """Reads keys in one call. A single key is read without a transaction, which costs less."""
         if len(request.success) > 1:
             return await self._txn(request, Effect.READS)
         found = await self._range(request.success[0].request_range)
@@ -287,7 +288,7 @@ class EtcdStore:
         return await self._channels.run(attempt, effect)
 
     async def _revision(self) -> int:
-        """The cluster's current revision; a watch on one member might start from an older one."""
+        """Returns the cluster's current revision; a watch on one member might start from an older one."""
         return (await self._range(pb.RangeRequest(key=self._prefix))).header.revision
 
     def _to_etcd(self, key: str) -> bytes:
@@ -328,8 +329,8 @@ def _absent(key: bytes) -> pb.Compare:
 
 
 def _beginning(key: bytes, begins: bytes) -> list[pb.Compare]:
-    """Conditions that the key's value begins with `begins` and has more bytes: it is between `begins` and the next
-    value that does not begin with it."""
+    """Returns conditions which ensure that the key's value begins with `begins` and has more bytes: it is between
+    `begins` and the next value that does not begin with it."""
     if not begins:
         return []
     bounds = ((pb.Compare.GREATER, begins), (pb.Compare.LESS, prefix_end(begins)))

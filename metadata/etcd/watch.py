@@ -1,6 +1,6 @@
 """A watch on a range of etcd's keys that resumes after the loss of its stream, without gap or repeat.
 
-A new stream always names the revision from which it wants events. etcd sends the events of one revision in one
+A new stream always names the revision from which it requests events. etcd sends the events of one revision in one
 response, so after a response, or a progress notice, the watch has seen everything up to its revision, and a new stream
 on any member starts at the next.
 """
@@ -83,13 +83,13 @@ async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: i
             return await channels.run(attempt, Effect.READS)
         except EtcdRefused:
             raise
-        except StoreUnavailable:  # retry: etcd may come back, and the watch goes on where it was
+        except StoreUnavailable:  # retry: etcd may come back, and the watch then resumes where it was
             channels.check_open()
             await asyncio.sleep(RESUME_PAUSE_SECONDS)
 
 
 async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
-    """Sends the request and waits until etcd confirms the watch; returns its revision then."""
+    """Sends the request and waits until etcd confirms the watch; returns the store's revision at that time."""
     try:
         await call.write(request.SerializeToString())
     except asyncio.InvalidStateError:  # the call is over; reading gives the reason
@@ -153,7 +153,7 @@ def _check_not_cancelled(response: pb.WatchResponse, after: int) -> None:
 
 
 def _seen_up_to(response: pb.WatchResponse) -> int:
-    """The revision up to which the watch has seen everything after this response.
+    """Returns the revision up to which the watch has seen everything after this response.
 
     With events it is the last event's: the header may be ahead of a watch that is catching up. A response without
     events is a progress notice, sent only to a watch that has caught up.

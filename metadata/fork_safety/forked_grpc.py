@@ -22,7 +22,8 @@ _renewing = threading.Lock()
 
 
 def own_grpc(holder: object) -> None:
-    """Call this before `holder` makes its first channel. In a forked child the first call takes some 50 ms.
+    """Gives a forked child its own copy of gRPC. Call this before `holder` makes its first channel. In a forked child
+    the first call takes some 50 ms.
 
     Raises ImportError if the copy cannot be loaded; use multiprocessing's `spawn` or `forkserver` in that case.
     """

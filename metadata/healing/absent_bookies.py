@@ -13,7 +13,7 @@ from ..store import MetadataStore, list_all
 FORMAT_VERSION = 1
 
 RESTART_MS = 30_000
-"""A bookie that restarts is back within this."""
+"""Time within which a restarting bookie is back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Absence:
 
 
 async def list_absences(store: MetadataStore) -> list[Absence]:
-    """All absences that can be decoded, by name. Raises MetadataError."""
+    """Returns all absences that can be decoded, by name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.ABSENT):
         try:
@@ -42,7 +42,7 @@ async def list_absences(store: MetadataStore) -> list[Absence]:
 
 
 async def note(store: MetadataStore, absence: Absence) -> None:
-    """Records that the bookie is absent, unless it is recorded. Raises MetadataError."""
+    """Records that the bookie is absent, unless that is already recorded. Raises MetadataError."""
     await settled_writes.create_unless_there(store, keys.absent(absence.bookie_id), _encode(absence))
 
 

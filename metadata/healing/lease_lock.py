@@ -25,13 +25,13 @@ class Unreachable:
     why: str
 
     def is_at(self, address: str) -> bool:
-        """Whether this applies to a bookie that is at this address now."""
+        """Returns whether this applies to a bookie that is at this address now."""
         return self.address in ("", address)
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseLock:
-    """The holder of a lease lock, since when it has held it, and how much it has copied so far.
+    """The holder of a lease lock, when it took the lock, and how much it has copied so far.
 
     `unreachable`: live bookies that the auditor cannot reach, by name. `silent_cursors`: cursors, as LOG/CURSOR, that
     no longer count for their log's retention. `counts`: the auditor's counts of all ledgers; `counted_ms`: when they

@@ -52,7 +52,7 @@ class Marks:
         return None if found is None else _decode(found.key, found.value)
 
     async def list(self) -> AsyncIterator[Mark]:
-        """All marks that can be decoded, by ledger."""
+        """Yields all marks that can be decoded, by ledger."""
         async for item in list_all(self._store, keys.UNDERREPLICATED):
             try:
                 mark = _decode(item.key, item.value)
@@ -67,7 +67,7 @@ class Marks:
         await self._change(ledger_id, lambda mark: replace(mark or Mark(ledger_id, now_ms), reasons=wanted))
 
     async def failed(self, ledger_id: int, why: str) -> None:
-        """Counts a failed try. A ledger without a mark stays without."""
+        """Counts a failed try. Does nothing for a ledger without a mark."""
         reason = why[:TEXT_CHARACTERS_MAX]
         await self._change(
             ledger_id, lambda mark: mark and replace(mark, tries=mark.tries + 1, why_not=reason)
@@ -108,7 +108,7 @@ async def mark_if_underreplicated(marks: Marks, record: LedgerRecord) -> None:
     """Marks a ledger under-replicated if its record states that copies lack entries (rule W6), or that a bookie has to
     fence it.
 
-    A failed mark is no loss: the next audit finds the record.
+    A failed mark does no harm: the next audit finds the record.
     """
     reasons = [
         f"{fragment.ensemble[lack.position]} lacks {lack}"

@@ -17,8 +17,8 @@ FORMAT_VERSION = 1
 
 
 class OrderKind(StrEnum):
-    """DRAIN: the bookie gets no new entries, and its copies move to others. MAINTENANCE: it is away on purpose, and
-    nothing is copied. GIVEN_UP: it is lost for good, and its copies are made on other bookies at once."""
+    """DRAIN: the bookie gets no new entries, and its copies are moved to others. MAINTENANCE: it is away on purpose,
+    and nothing is copied. GIVEN_UP: it is lost for good, and its copies are re-created on other bookies at once."""
 
     DRAIN = "drain"
     MAINTENANCE = "maintenance"
@@ -39,7 +39,7 @@ class Order:
 
 
 async def list_orders(store: MetadataStore) -> list[Order]:
-    """All requests that can be decoded, by name. Raises MetadataError."""
+    """Returns all requests that can be decoded, by name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.ORDERS):
         try:

@@ -1,7 +1,7 @@
-"""Whether a bookie lives, is away, or is lost: one that is away may come back, a lost one will not.
+"""Determines whether a bookie is alive, away or lost: one that is away may come back, a lost one will not.
 
-Decided from the metadata alone. A bookie is lost only if an operator or another disk of its name shows that; one that
-is absent for long is away.
+The decision uses only the metadata. A bookie is lost only if an operator or another disk of its name shows that; a
+bookie that has been absent for long still counts as away.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Presence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Presence of a bookie. `why` is for people, and empty for a living bookie."""
+    """Presence of a bookie. `why` is for people, and empty for a live bookie."""
 
     bookie: BookieRef
     presence: Presence
@@ -52,7 +52,7 @@ class Expected:
 
 
 async def expected_bookies(store: MetadataStore) -> list[Expected]:
-    """Every formatted bookie that is neither drained nor marked as given up, by name, registered or not. Raises
+    """Returns every formatted bookie that is neither drained nor marked as given up, by name, registered or not. Raises
     MetadataError."""
     cookies = await cluster.list_cookies(store)
     orders = {
@@ -68,8 +68,8 @@ async def expected_bookies(store: MetadataStore) -> list[Expected]:
 
 
 async def absent_for_long(store: MetadataStore) -> frozenset[BookieRef]:
-    """Bookies that have been away, according to auditors, for longer than a restart takes. Time during which the
-    metadata is away does not count. Raises MetadataError."""
+    """Returns the bookies that have been away, according to auditors, for longer than a restart takes. Time during
+    which the metadata is unavailable does not count. Raises MetadataError."""
     absences = await _if_allowed(absent_bookies.list_absences(store)) or ()
     return frozenset(
         BookieRef(one.bookie_id, one.incarnation)
@@ -79,7 +79,7 @@ async def absent_for_long(store: MetadataStore) -> frozenset[BookieRef]:
 
 
 async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
-    """Presence of this incarnation of a bookie. Raises MetadataError."""
+    """Returns the presence of this incarnation of a bookie. Raises MetadataError."""
     registered = await find_bookie(store, bookie.bookie_id)
     if registered is not None and registered.bookie == bookie:
         return Whereabouts(bookie, Presence.LIVING)
@@ -108,7 +108,8 @@ async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabout
 
 
 async def _if_allowed(asked: Awaitable[T]) -> T | None:
-    """None also if etcd's role of a client may not read it: such a client assumes that there is no order."""
+    """Returns None also if etcd's role of a client may not read the key: such a client assumes that there is no
+    order."""
     try:
         return await asked
     except StoreRefused:

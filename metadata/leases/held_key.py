@@ -1,9 +1,9 @@
 """A key held under a lease (rule M2): the holder takes it, keeps it, checks after each renewal that it still exists,
 logs its loss, and releases it.
 
-The key is ours if its value is one that we wrote, or tried to write, under the present lease. A nonce that is made with
-the lease keeps all other values from being equal. So a creation whose answer was lost is found to be ours. A key that
-another client deleted is not ours, nor is one that a store which went back has from an older lease.
+The key is ours if its value is one that we wrote, or tried to write, under the present lease. A nonce made with the
+lease ensures that no other value is equal. So a creation whose answer was lost is found to be ours. A key that another
+client deleted is not ours, nor is the key of an older lease in a store that went back.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ RUN_OUT = "its lease has run out"
 GONE = "its key was deleted or changed, or the metadata went back"
 
 Value = Callable[[bytes], bytes]
-"""Makes the present value. The nonce that it gets has to be in the value, or another one in the key."""
+"""Makes the present value, given a nonce. The value has to contain this nonce, or the key another one."""
 
 
 class HeldKey:
     """`take`, then `keep` or `renew` until the key is lost, when it may be taken again; `give_up` at the end.
 
-    `stands`: the key as last seen or written, while it is held. `changed`: set it to have `keep` publish another value
+    `stands`: the key as last seen or written, while it is held. `changed`: set it to make `keep` publish another value
     at once.
     """
 
@@ -72,7 +72,7 @@ class HeldKey:
         return lease_clock.now() - self._renewed_at
 
     def is_ours(self, found: Versioned) -> bool:
-        """Whether we wrote this value, or tried to, under the present lease."""
+        """Returns whether we wrote this value, or tried to, under the present lease."""
         return found.value in self._written
 
     async def take(self) -> bool:
@@ -115,7 +115,8 @@ class HeldKey:
     async def publish(self) -> None:
         """Writes the value if it has changed; the lease stays attached.
 
-        Raises StoreUnavailable. The next renewal finds the outcome of that, and a key that belongs to another holder.
+        Raises StoreUnavailable. In that case the next renewal finds out the outcome. It also detects a key that belongs
+        to another holder.
         """
         value = self._value(self._nonce)
         if self.stands is None or value == self.stands.value:
@@ -129,7 +130,7 @@ class HeldKey:
             self.stands, self._written = Versioned(self._key, value, version), {value}
 
     async def keep(self) -> None:
-        """Renews until the key is lost, and returns then: at the latest when the lease may have run out."""
+        """Renews the lease. Returns when the key is lost, at the latest when the lease may have run out."""
         has_failed = False
         while (left := self._seconds_left) > 0:
             try:
@@ -143,7 +144,7 @@ class HeldKey:
             except TimeoutError:
                 break
         if self.stands is not None:
-            self._lost(NOT_IN_TIME)  # the lease may live: `take` tries to renew it
+            self._lost(NOT_IN_TIME)  # the lease may be alive: `take` tries to renew it
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[bool]:
@@ -179,7 +180,7 @@ class HeldKey:
         return self._lease.ttl_seconds - self.age_seconds
 
     async def _living_lease(self) -> Lease:
-        """The present lease, renewed, or a new one."""
+        """Returns the present lease, renewed, or a new one."""
         asked_at = lease_clock.now()
         if self._lease is not None:
             try:

@@ -24,7 +24,7 @@ class HeldName(ABC):
     """`take` once, `keep` until cancelled, then `give_up`."""
 
     leases_to_wait_again = LEASES_TO_WAIT
-    """LEASES_TO_WAIT of a process that has lost the name."""
+    """LEASES_TO_WAIT for a process that has lost the name."""
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, owner: bytes, what: str) -> None:
         """`owner`: bytes that no other living process has, by which the process recognizes a key of its own from an
@@ -37,8 +37,8 @@ class HeldName(ABC):
         self.held = HeldKey(store, key, lease_seconds, lambda nonce: self._value(owner + nonce), what)
 
     async def take(self) -> None:
-        """Returns when the name is held. Raises `_taken` while another living process has it; StoreUnavailable and
-        LeaseLost, after which it may be called again."""
+        """Takes the name; returns when it is held. Raises `_taken` if another living process has it; StoreUnavailable
+        and LeaseLost, after which it may be called again."""
         await self._take(LEASES_TO_WAIT)
 
     async def keep(self) -> None:
@@ -71,7 +71,7 @@ class HeldName(ABC):
             await asyncio.sleep(renewal_seconds(self._lease_seconds))
 
     async def _is_taken(self) -> bool:
-        """Takes the key, also if the present one is our own from an older lease."""
+        """Takes the key, even if the present one is our own from an older lease; False if another process has it."""
         if await self.held.take():
             return True
         found = await self._store.get(self._key)
@@ -84,19 +84,19 @@ class HeldName(ABC):
     def _is_our_past(self, found: Versioned) -> bool:
         try:
             session = self._session_of(found)
-        except BadRecord as error:  # another's: it ends with its lease
+        except BadRecord as error:  # another process's: it ends with its lease
             log.warning("%s", error)
             return False
         return bool(self._owner) and session[: -settled_writes.NONCE_BYTES] == self._owner
 
     @abstractmethod
     def _value(self, session: bytes) -> bytes:
-        """The present value, which contains this session."""
+        """Returns the present value, which contains this session."""
 
     @abstractmethod
     def _session_of(self, found: Versioned) -> bytes:
-        """The session in a value. Raises BadRecord."""
+        """Returns the session in a value. Raises BadRecord."""
 
     @abstractmethod
     def _taken(self) -> Exception:
-        """The error if another process has the name."""
+        """Returns the error if another process has the name."""

@@ -1,4 +1,5 @@
-"""The clock by which the holder of a lease judges it. It runs on while the machine is suspended, as the store may."""
+"""The clock by which the holder of a lease judges it. It runs on while the machine is suspended, as the store's clock
+may."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import time
 
 
 def now() -> float:
-    """Seconds by the running loop's clock, which a simulation sets, plus the time for which the machine was
+    """Returns the seconds by the running loop's clock, which a simulation sets, plus the time for which the machine was
     suspended."""
     suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
     return asyncio.get_running_loop().time() + round(suspended, 3)  # the rest passed between the two readings

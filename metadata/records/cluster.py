@@ -24,7 +24,7 @@ backup was made."""
 class Cookie:
     """A bookie's identity, kept in its data directory and in the metadata; both must agree (rule W7).
 
-    `predecessors`: the incarnations that had the name before, the last one last. Metadata that names one of them is
+    `predecessors`: the earlier incarnations of this name, the latest of them last. Metadata that names one of them is
     older than the directory.
     """
 
@@ -91,7 +91,7 @@ async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
 
 
 async def list_cookies(store: MetadataStore) -> list[Cookie]:
-    """The cookies of all formatted bookies that can be decoded, by name. Raises MetadataError."""
+    """Returns the cookies of all formatted bookies that can be decoded, by name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.COOKIES):
         try:
@@ -102,7 +102,7 @@ async def list_cookies(store: MetadataStore) -> list[Cookie]:
 
 
 async def list_bookies(store: MetadataStore) -> list[Registration]:
-    """Every live bookie whose registration can be decoded, by name; read-only ones too."""
+    """Returns every live bookie whose registration can be decoded, by name, including read-only ones."""
     found: list[Registration] = []
     async for item in list_all(store, keys.BOOKIES):
         try:
@@ -113,12 +113,12 @@ async def list_bookies(store: MetadataStore) -> list[Registration]:
 
 
 async def revision_of(store: MetadataStore) -> int:
-    """The store's present revision: every later read shows every earlier change."""
+    """Returns the store's present revision: every later read shows every earlier change."""
     return (await store.list_page(keys.BOOKIES, limit=1)).revision
 
 
 async def find_bookie(store: MetadataStore, bookie_id: str) -> Registration | None:
-    """The live registration under this name, writable or not. Raises BadRecord for an unreadable one."""
+    """Returns the live registration under this name, writable or not. Raises BadRecord for an unreadable one."""
     key = keys.bookie(bookie_id)
     found = await store.get(key)
     return None if found is None else registration.decode(key, found.value)

@@ -66,7 +66,8 @@ async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:
 
 
 async def line_of(store: MetadataStore, bookie_id: str) -> tuple[str, ...]:
-    """The incarnations that had this name and were decommissioned, with their predecessors. Raises MetadataError."""
+    """Returns the incarnations that had this name and were decommissioned, with their predecessors. Raises
+    MetadataError."""
     listed = [_decode(item) async for item in list_all(store, keys.DECOMMISSIONED)]
     found = sorted(
         (one for one in listed if one.bookie_id == bookie_id), key=lambda one: len(one.predecessors)

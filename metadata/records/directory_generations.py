@@ -21,9 +21,10 @@ FORMAT_VERSION = 1
 class Life:
     """The number of a bookie's last start, and its log's durable position some time after it.
 
-    `renewals` rises with every write of the record: a record behind the number that its bookie remembers is an older
-    copy. `last`: its registration then, and `at_ms`: its own clock; None and 0 from a restored cookie until its next
-    start. `returned`: the acceptance of older metadata (`Accepted.number`) after which it came back, 0 for none.
+    `renewals` rises with every write of the record: a record with a lower number than its bookie remembers is an older
+    copy. `last`: the bookie's registration at that time, and `at_ms`: its own clock; None and 0 for a restored cookie
+    until the bookie's next start. `returned`: the acceptance of older metadata (`Accepted.number`) after which it came
+    back, 0 for none.
     """
 
     number: int = 0
@@ -65,7 +66,7 @@ async def write(
 
 
 async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple[Life, int | None]:
-    """(generation, version). The generation of another incarnation does not count."""
+    """Returns (generation, version). The generation of another incarnation does not count."""
     key = keys.life(bookie_id)
     found = await store.get(key)
     if found is None:
@@ -74,7 +75,8 @@ async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple
 
 
 def life_in(found: Versioned, incarnation: str) -> Life:
-    """This incarnation's generation under the key; Life() for another's. Raises BadRecord."""
+    """Returns this incarnation's generation from the key's value; Life() if it is another incarnation's. Raises
+    BadRecord."""
     message = parse_record(pb.Life, found.key, found.value, FORMAT_VERSION)
     if message.incarnation != incarnation:
         return Life()
@@ -93,7 +95,7 @@ def _last_of(message: pb.Life) -> Registration | None:
 
 
 async def _lives(store: MetadataStore) -> AsyncIterator[tuple[BookieRef, pb.Life, int]]:
-    """The records of all bookies, and the version of each key. Raises MetadataError."""
+    """Yields the records of all bookies, and the version of each key. Raises MetadataError."""
     async for item in list_all(store, keys.LIVES):
         try:
             message = parse_record(pb.Life, item.key, item.value, FORMAT_VERSION)
@@ -104,26 +106,27 @@ async def _lives(store: MetadataStore) -> AsyncIterator[tuple[BookieRef, pb.Life
 
 
 async def last_registrations(store: MetadataStore) -> dict[BookieRef, Registration]:
-    """The last registration of each bookie, including absent ones. Raises MetadataError."""
+    """Returns the last registration of each bookie, including absent ones. Raises MetadataError."""
     found = [_last_of(message) async for _, message, _ in _lives(store)]
     return {last.bookie: last for last in found if last is not None}
 
 
 async def last_renewed(store: MetadataStore) -> dict[str, int]:
-    """The version of each bookie's key, by name; without keys of programs that do not renew them."""
+    """Returns the version of each bookie's key, by name; omits keys of programs that do not renew them."""
     return {one.bookie_id: at async for one, message, at in _lives(store) if message.renewals}
 
 
 async def returned(store: MetadataStore, acceptance: int) -> list[BookieRef]:
-    """Bookies that came back after this acceptance of older metadata (`Accepted.number`). Raises MetadataError."""
+    """Returns the bookies that came back after this acceptance of older metadata (`Accepted.number`). Raises
+    MetadataError."""
     return sorted([one async for one, message, _ in _lives(store) if message.returned == acceptance])
 
 
 async def time_ms(store: MetadataStore) -> int:
-    """A time that half of the living bookies' clocks have passed, so that a few fast clocks do not move it.
+    """Returns a time that half of the living bookies' clocks have passed, so that a few fast clocks do not move it.
 
-    It is the median of the times at which they last renewed their keys, so it lags by some seconds. 0 if too
-    few of them report their time, or if no bookie is alive. Raises MetadataError.
+    It is the median of the times at which they last renewed their keys, so it lags by some seconds. 0 if too few of
+    them report their time, or if no bookie is alive. Raises MetadataError.
     """
     alive = {one.bookie for one in await list_bookies(store)}
     times = [message.at_ms async for one, message, _ in _lives(store) if one in alive]

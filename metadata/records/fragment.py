@@ -26,9 +26,9 @@ Ensemble = tuple[BookieRef, ...]
 class Lacking:
     """The copy at this position of an ensemble may lack entries from `first_entry` through `last_entry`.
 
-    Recorded by a writer for entries that were never acknowledged there, and by a recovery for entries of which it knows
-    nothing better. Other entries are there, as far as the writer knows. A bookie that was absent when the ledger was
-    created lacks everything, until the writer or a recovery knows better (rule W9).
+    Recorded by a writer for entries that were never acknowledged there, and by a recovery for entries about which it
+    has no better information. As far as the writer knows, all other entries are there. A bookie that was absent when
+    the ledger was created counts as lacking everything until the writer or a recovery finds otherwise (rule W9).
     """
 
     position: int
@@ -68,7 +68,7 @@ class Fragment:
     number: int = 0
 
     def admits(self, new: BookieRef, *, in_place_of: BookieRef) -> bool:
-        """Whether `in_place_of` is in the ensemble, and no other incarnation of the new bookie is."""
+        """Returns whether `in_place_of` is in the ensemble, and no other incarnation of the new bookie is."""
         others = {bookie.bookie_id for bookie in self.ensemble if bookie != in_place_of}
         return in_place_of in self.ensemble and new.bookie_id not in others
 
@@ -78,7 +78,7 @@ class Fragment:
         return replace(self.whole_at(self.ensemble.index(old)), ensemble=ensemble)
 
     def lacking_at(self, position: int) -> Lacking | None:
-        """The range that the copy at this position may lack, if any."""
+        """Returns the range that the copy at this position may lack, if any."""
         return next((lack for lack in self.lacking if lack.position == position), None)
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> Fragment:
@@ -104,7 +104,8 @@ class Fragment:
 
 
 def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, ...]:
-    """Fragments after an ensemble change: the new one appended, or in place of one that begins there."""
+    """Returns the fragments after an ensemble change: the new one is appended, or replaces one that begins at the same
+    entry."""
     last = fragments[-1]
     assert new.first_entry >= last.first_entry, "an ensemble change never rewrites an earlier fragment"
     kept = fragments[:-1] if new.first_entry == last.first_entry else fragments

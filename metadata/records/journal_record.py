@@ -122,7 +122,8 @@ class JournalState:
         return max(self.last_promised_epoch, self.epochs_above)
 
     def shows(self, segment: FinalizedSegment) -> bool:
-        """Whether a finalized segment belongs to the journal: not purged, and not dropped with its generation."""
+        """Returns whether a finalized segment belongs to the journal: not purged, and not dropped with its
+        generation."""
         return segment.end_txid >= self.purged_below and not any(
             d.generation_min <= segment.generation <= d.generation_max
             and segment.start_txid >= d.start_txid_min
@@ -130,7 +131,8 @@ class JournalState:
         )
 
     def finalized(self, records: Iterable[FinalizedSegment]) -> dict[int, FinalizedSegment]:
-        """The journal's finalized segments by first txid, in order: those of `records` and those without one yet."""
+        """Returns the journal's finalized segments by first txid, in order: those of `records` and those without one
+        yet."""
         found = {record.start_txid: record for record in records if self.shows(record)}
         for segment in self.segments:
             if segment.finalized:
@@ -138,7 +140,7 @@ class JournalState:
         return dict(sorted(found.items()))
 
     def needs(self, segment: FinalizedSegment) -> bool:
-        """Whether the segment is visible in this state, or in the one that a rollback would restore."""
+        """Returns whether the segment is visible in this state, or in the one that a rollback would restore."""
         before = self.previous
         is_before = before is not None and segment.generation <= before.generation and before.shows(segment)
         return is_before or self.shows(segment)
@@ -150,7 +152,7 @@ def encode_state(state: JournalState) -> bytes:
 
 
 def decode_state(key: str, value: bytes) -> JournalState:
-    """Decodes it. Raises BadRecord if it cannot be trusted."""
+    """Decodes an acceptor's state. Raises BadRecord if it cannot be trusted."""
     try:
         return _state(pb.Journal.FromString(value))
     except (DecodeError, ValueError) as error:
@@ -172,7 +174,7 @@ def encode_finalized(segment: FinalizedSegment, nonce: bytes) -> bytes:
 
 
 def decode_finalized(key: str, value: bytes) -> FinalizedSegment:
-    """Decodes it. Raises BadRecord if it cannot be trusted."""
+    """Decodes a finalized segment. Raises BadRecord if it cannot be trusted."""
     try:
         message = pb.FinalizedSegment.FromString(value)
         _check_version(message.format_version)

@@ -55,7 +55,7 @@ class JournalStore:
     async def swap_state(
         self, state: JournalState, version: int | None, *, seconds_max: float = SETTLE_SECONDS_MAX
     ) -> VersionedState | None:
-        """Compare-and-swap of the state at `version` (None: there is none yet); returns None on a conflict."""
+        """Replaces the state at `version` (None: there is none yet) by compare-and-swap; returns None on a conflict."""
         mine = replace(state, nonce=settled_writes.new_nonce())
         key, value = self._state_key, encode_state(mine)
         try:
@@ -84,12 +84,12 @@ class JournalStore:
         return True
 
     async def delete_segment(self, found: VersionedSegment) -> None:
-        """Deletes the found record. A record that was deleted or changed since is left alone."""
+        """Deletes the found record. A record that has been deleted or changed since stays as it is."""
         key = self._key(found.segment.start_txid)
         await settled_writes.delete_unless_changed(self._store, key, found.version)
 
     async def list_segments(self) -> AsyncIterator[VersionedSegment]:
-        """All records in the order of txids. A listing that fails part-way raises; it never just ends."""
+        """Yields all records in the order of txids. A listing that fails part-way raises; it never just ends."""
         async for item in list_all(self._store, self._segments_prefix):
             yield VersionedSegment(decode_finalized(item.key, item.value), item.version)
 

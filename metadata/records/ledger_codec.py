@@ -42,7 +42,7 @@ def encode(record: LedgerRecord) -> bytes:
 
 
 def beginning(identity: bytes) -> bytes:
-    """The first bytes of all values of records with this identity."""
+    """Returns the first bytes of all values of records with this identity."""
     return pb.Ledger(identity=identity).SerializeToString()
 
 
@@ -102,15 +102,15 @@ def _loss_to(loss: AcceptedLoss, message: pb.AcceptedLoss) -> None:
 
 
 def encode_tombstone(nonce: bytes, identity: bytes = b"", *, is_of_log: bool = False) -> bytes:
-    """Encodes a tombstone. It prevents a deleted ledger's id from being given again, or created again by a late
-    request."""
+    """Encodes a tombstone. It prevents a deleted ledger's id from being assigned again, and the ledger from being
+    created again by a late request."""
     message = pb.Ledger(format_version=FORMAT_VERSION, state=pb.DELETED, nonce=nonce, identity=identity)
     message.of_log = is_of_log
     return message.SerializeToString(deterministic=True)
 
 
 def state_of(value: bytes) -> LedgerState | None:
-    """Only the state of a record, in a twentieth of the time that `decode` takes. None for a tombstone or a
+    """Returns only the state of a record, in a twentieth of the time that `decode` takes; None for a tombstone or a
     value that cannot be parsed."""
     try:
         return _STATE_FROM_PB.get(pb.Ledger.FromString(value).state)

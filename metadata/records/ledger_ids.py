@@ -13,10 +13,10 @@ FIRST_LEDGER_ID = 1
 
 
 async def take_ledger_ids(store: MetadataStore, count: int) -> range:
-    """Takes `count` ids that no other caller gets; fewer at the very end. A crash only skips them.
+    """Takes `count` ids that no other caller gets; fewer at the very end of the ids. A crash only leaves them unused.
 
-    Raises MetadataRestored, and takes none, until an operator accepts metadata that went back: the counter may be
-    behind the bookies' ledgers.
+    Raises MetadataRestored, and takes none, until an operator accepts metadata that went back: the counter may be lower
+    than the ids of the bookies' ledgers.
     """
     assert count >= 1
 
@@ -36,17 +36,18 @@ async def next_ledger_id(store: MetadataStore) -> int:
 
 
 async def count_beyond(store: MetadataStore, ledger_id: int, key: str = keys.NEXT_LEDGER_ID) -> None:
-    """Raises the counter above this id. It never goes back."""
+    """Raises the counter above this id. Never lowers it."""
     await settled_writes.change(store, key, lambda next_id: max(next_id or 0, ledger_id + 1), _decode, encode)
 
 
 async def counted_end(store: MetadataStore) -> int:
-    """The next id of the counter. Used ids from there on were chosen by callers."""
+    """Returns the counter's next id. Ids from there on that are in use were chosen by callers."""
     return await _end(store, keys.NEXT_LEDGER_ID)
 
 
 async def retired_end(store: MetadataStore) -> int:
-    """The end of retired ids. An id below it that has no key belonged to a deleted ledger, or was never used."""
+    """Returns the end of retired ids. An id below it that has no key belonged to a deleted ledger, or was never
+    used."""
     return await _end(store, keys.RETIRED_IDS)
 
 

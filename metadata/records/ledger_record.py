@@ -39,7 +39,7 @@ rebuilt from these ledgers."""
 
 
 def is_of(its: bytes | None, owner: str) -> bool:
-    """Whether a ledger with this owner (None: there is no ledger) belongs to `owner`; "" owns all ledgers that
+    """Returns whether a ledger with this owner (None: there is no ledger) belongs to `owner`; "" owns all ledgers that
     exist."""
     wanted = owner.encode()
     return its is not None and (not wanted or its == wanted or its.startswith(wanted + b"/"))
@@ -86,8 +86,8 @@ class AcceptedLoss:
 
     `at_ms`: when, by the clock of the process that did it; `by`: the operator. `proven_through`: the last entry that
     was proven to be confirmed; the ledger ends after it if survivors had more, and before it if they had less.
-    `missing`: the bookies of the last ensemble that did not answer; their entries past the end are abandoned.
-    `to_fence`: those of them that have not fenced the ledger since.
+    `missing`: the bookies of the last ensemble that did not answer; their entries after the end are abandoned.
+    `to_fence`: those bookies of `missing` that have not fenced the ledger since.
     """
 
     at_ms: int
@@ -110,13 +110,13 @@ class LedgerRecord:
     `password_salt` is the salt with which the password is stretched. `created_ms` and `closed_ms` are by the clocks of
     its creator and closer; 0 if unknown, as in a rebuilt record. `reserved`: created for a future writer; exactly one
     can claim it, by compare-and-swap. `identity`: random, made with the ledger. A store that went back to an older copy
-    of itself gives an id once more, and the identity distinguishes the two ledgers (rule W8). `accepted_loss`: how it
-    was closed without proof of its end; None for all others, and it stays for ever. `also_at`: bookies outside the last
-    ensemble that reported, after the store had gone back, that they hold more than this record lists: only an operator
-    who accepts a loss closes the ledger by this record. Empty in a closed one. `written_at`: the version at which the
-    ledger's writer left it, if another process has changed it since; 0 if none has, or if it is not known. `cold`: its
-    copy in an object store, or one that is being uploaded. Once it is stored the ensembles may be empty: then no bookie
-    has the ledger (rule O2).
+    of itself assigns an id once more, and the identity distinguishes the two ledgers (rule W8). `accepted_loss`: how
+    the ledger was closed without proof of its end; None for any other ledger; never removed. `also_at`: bookies outside
+    the last ensemble that reported, after the store had gone back, that they hold more than this record lists: only an
+    operator who accepts a loss closes the ledger by this record. Empty in a closed one. `written_at`: the record's
+    version when the ledger's writer last changed it, if another process has changed it since; 0 if none has, or if it
+    is not known. `cold`: its copy in an object store, or one that is being uploaded. Once it is stored the ensembles
+    may be empty: then no bookie has the ledger (rule O2).
     """
 
     ledger_id: int
@@ -161,12 +161,12 @@ class LedgerRecord:
 
     @property
     def closed_at(self) -> datetime | None:
-        """Closing time, likewise; None also while it is open."""
+        """Closing time in UTC, by the closer's clock; None if not recorded, and while the ledger is open."""
         return _time(self.closed_ms)
 
     @property
     def is_in_object_store(self) -> bool:
-        """Whether the ledger has a complete copy there."""
+        """Whether an object store has a complete copy of the ledger."""
         return self.cold is not None and self.cold.is_stored
 
     @property
@@ -185,26 +185,27 @@ class LedgerRecord:
         return replace(self, cold=copy)
 
     def without_copies(self) -> LedgerRecord:
-        """The record without bookies' copies: the object store has the ledger."""
+        """Returns the record without bookies' copies: the object store has the ledger."""
         assert self.is_in_object_store
         nowhere = (replace(one, ensemble=(), lacking=()) for one in self.fragments)
         return replace(self, fragments=tuple(nowhere))
 
     def recalled(self, ensemble: Ensemble) -> LedgerRecord:
-        """The record with these bookies, which still have to copy the ledger from the object store."""
+        """Returns the record with these bookies, which still have to copy the ledger from the object store."""
         record = replace(self, fragments=tuple(replace(one, ensemble=ensemble) for one in self.fragments))
         for position in range(self.shape.ensemble_size):
             record = record.with_lacking(position, 0, self.confirmed_through)
         return record
 
     def names_bookie(self, bookie_id: str) -> bool:
-        """Whether a bookie of this name, in any incarnation, holds entries of the ledger."""
+        """Returns whether a bookie of this name, in any incarnation, holds entries of the ledger."""
         return any(bookie.bookie_id == bookie_id for one in self.fragments for bookie in one.ensemble)
 
     def may_hold(self, since: datetime | None, until: datetime | None) -> bool:
-        """Whether, by its record, the ledger may have entries that were appended within these times, both included.
+        """Returns whether, by its record, the ledger may have entries that were appended within these times, both
+        included.
 
-        Depends on the clocks of writers and recoverers: leave room for their skew.
+        Depends on the clocks of writers and recoverers: allow for their skew.
         """
         was_closed_before = since is not None and self.closed_at is not None and self.closed_at < since
         was_made_after = until is not None and self.created_at is not None and self.created_at > until
@@ -225,7 +226,7 @@ class LedgerRecord:
         return self.fragments[-1].first_entry - 1 if self.last_entry is None else self.last_entry
 
     def fragment_of(self, entry_id: int) -> Fragment:
-        """The fragment that holds `entry_id`."""
+        """Returns the fragment that holds `entry_id`."""
         assert entry_id >= self.fragments[0].first_entry
         return next(f for f in reversed(self.fragments) if f.first_entry <= entry_id)
 
@@ -237,29 +238,29 @@ class LedgerRecord:
 
     @property
     def absent_positions(self) -> frozenset[int]:
-        """Positions of the last ensemble whose bookies were absent when the ledger was created, and have taken no entry
-        since as far as the record knows (rule W9)."""
+        """Positions of the last ensemble whose bookies were absent when the ledger was created, and according to the
+        record have taken no entry since (rule W9)."""
         return frozenset(lack.position for lack in self.fragments[-1].lacking if lack.is_everything)
 
     def claimed(self) -> LedgerRecord:
-        """The record after a writer has claimed the reserved ledger."""
+        """Returns the record after a writer has claimed the reserved ledger."""
         assert self.state is LedgerState.OPEN and self.reserved
         return replace(self, reserved=False)
 
     def in_recovery(self, version: int = 0) -> LedgerRecord:
-        """OPEN → IN_RECOVERY (rule R2), from a record at this version; 0 if the version is not known."""
+        """Changes OPEN → IN_RECOVERY (rule R2), from a record at this version; 0 if the version is not known."""
         assert self.state is LedgerState.OPEN
         return replace(self.left_by_writer(version), state=LedgerState.IN_RECOVERY)
 
     def left_by_writer(self, version: int) -> LedgerRecord:
-        """Before a change by another process than the writer: notes this version as the writer's last, unless one is
+        """Notes this version as the writer's last, before a process other than the writer makes a change, unless one is
         noted."""
         if self.state is not LedgerState.OPEN:
             return self
         return replace(self, written_at=self.written_at or version)
 
     def closed(self, last_entry: int, length_bytes: int) -> LedgerRecord:
-        """→ CLOSED with this last entry; fragments that begin after it hold nothing and are dropped."""
+        """Changes to CLOSED with this last entry; drops fragments that begin after it, because they hold nothing."""
         assert self.state is not LedgerState.CLOSED
         *over, last = tuple(f for f in self.fragments if f.first_entry <= last_entry) or self.fragments[:1]
         kept = (*over, last.lacking_through(last_entry))
@@ -287,12 +288,12 @@ class LedgerRecord:
         return replace(self, accepted_loss=replace(loss, to_fence=left))
 
     def spans(self) -> Iterator[tuple[Fragment, int | None]]:
-        """Each fragment with its last entry; None for the last fragment of a ledger that is not closed."""
+        """Returns each fragment with its last entry; None for the last fragment of a ledger that is not closed."""
         ends = [following.first_entry - 1 for following in self.fragments[1:]]
         return zip(self.fragments, [*ends, self.last_entry], strict=True)
 
     def copy_bytes(self) -> Iterator[tuple[Fragment, int]]:
-        """Each fragment, with the estimated payload bytes of one copy of it; 0 while it is being written."""
+        """Yields each fragment, with the estimated payload bytes of one copy of it; 0 while it is being written."""
         starts = [one.length_before for one in self.fragments]
         ends = [*starts[1:], starts[-1] if self.length_bytes is None else self.length_bytes]
         for fragment, start, end in zip(self.fragments, starts, ends, strict=True):
@@ -326,10 +327,10 @@ class LedgerRecord:
         return replace(self, fragments=tuple(fragments))
 
     def closed_part(self) -> LedgerRecord | None:
-        """The part that has no writer, as a closed ledger; None if there is none.
+        """Returns the part that has no writer, as a closed ledger; None if there is none.
 
-        For a closed ledger that is all of it, for another one all but the last fragment, because those entries are
-        confirmed.
+        For a closed ledger this is the whole ledger; for any other, all but the last fragment, because those entries
+        are confirmed.
         """
         if self.is_closed:
             return self
@@ -364,7 +365,7 @@ class LedgerRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """Remains of a deleted ledger, so that its id is never given again."""
+    """Remains of a deleted ledger, so that its id is never assigned again."""
 
     ledger_id: int
     identity: bytes = b""

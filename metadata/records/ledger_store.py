@@ -93,8 +93,8 @@ class LedgerStore:
     async def _replace(
         self, record: LedgerRecord, version: int, value: bytes, unless: str | None = None
     ) -> int:
-        """Replaces the ledger's record at `version`, and no other ledger's: a store that went back also gives versions
-        twice (rule W8). So the identity is compared with the version, in one step."""
+        """Replaces the record at `version` if it is this ledger's. A store that went back assigns versions twice (rule
+        W8), so the identity and the version are compared in one step."""
         key, begins = keys.ledger(record.ledger_id), ledger_codec.beginning(record.identity)
         return await settled_writes.replace(self.store, key, value, version, unless=unless, begins=begins)
 
@@ -108,9 +108,9 @@ class LedgerStore:
     async def list(
         self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord]:
-        """Every ledger from `first_ledger` on, by id. A listing that fails part-way raises; it never just ends.
+        """Yields every ledger from `first_ledger` on, by id. A listing that fails part-way raises; it never just ends.
 
-        Calls `on_unreadable`, which may raise, for each record that cannot be decoded, and goes on with the next.
+        Calls `on_unreadable`, which may raise, for each record that cannot be decoded, and continues with the next.
         """
         async for found in self.list_with_deleted(first_ledger, on_unreadable=on_unreadable):
             if isinstance(found, VersionedRecord):
@@ -119,9 +119,9 @@ class LedgerStore:
     async def look_up(
         self, ledger_ids: Sequence[int], *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
-        """The records and tombstones of these ledgers, ascending, as the ids are.
+        """Yields the records and tombstones of these ledgers, in ascending order, as the given ids must be.
 
-        If they are many of the ids in their range, the range is listed; otherwise each is read.
+        If the ids are many of those in their range, lists the range; otherwise reads each.
         """
         for first in range(0, len(ledger_ids), PAGE_KEYS_MAX):
             some = ledger_ids[first : first + PAGE_KEYS_MAX]
@@ -143,7 +143,7 @@ class LedgerStore:
     async def list_with_deleted(
         self, first_ledger: int = 0, *, limit: int = PAGE_KEYS_MAX, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
-        """Every ledger and tombstone, by id. A listing that fails part-way raises, too."""
+        """Yields every ledger and tombstone, by id. A listing that fails part-way raises."""
         if first_ledger > keys.LEDGER_ID_MAX:
             return
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None
@@ -158,7 +158,7 @@ class LedgerStore:
     async def watch(
         self, ledger_id: int, *, after_revision: int
     ) -> AsyncGenerator[VersionedRecord | None, None]:
-        """Every later version of one ledger's record; None when it is deleted."""
+        """Yields every later version of one ledger's record; None when it is deleted."""
         key = keys.ledger(ledger_id)
         async with aclosing(self.store.watch(key, after_revision=after_revision)) as events:
             async for event in events:
@@ -169,7 +169,7 @@ class LedgerStore:
 
 
 def decoded(key: str, value: bytes, version: int) -> VersionedRecord | Tombstone:
-    """The record or tombstone under a ledger's key. Raises BadRecord."""
+    """Returns the record or tombstone under a ledger's key. Raises BadRecord."""
     found = ledger_codec.decode(key, value)
     if isinstance(found, Tombstone):
         return replace(found, version=version)

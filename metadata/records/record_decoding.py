@@ -39,7 +39,7 @@ _named: set[str] = set()
 
 
 def parse_record(kind: type[M], key: str, value: bytes, version: int, what: str = "format") -> M:
-    """Parses the record under a key; this program knows one version of it. Raises BadRecord."""
+    """Parses the record under a key; this program supports one version of it. Raises BadRecord."""
     try:
         message = kind.FromString(value)
     except DecodeError as error:

@@ -19,8 +19,8 @@ FORMAT_VERSION = 1
 class Registration:
     """A live bookie: its identity, its address, and its fault domain, which other bookies may share.
 
-    With `heals` off it copies nothing, and other bookies do. Disk sizes are updated when they have changed by much. 0
-    and "" come from programs that did not report them.
+    With `heals` off the bookie does not re-replicate ledgers, and other bookies do. Disk sizes are updated when they
+    have changed by much. 0 and "" come from programs that did not report them.
 
     `reading_key`: the public key that authenticates it as a bookie when it copies ledgers with a password. `problems`:
     problems that only it can measure, by the name of the fact (`metadata/counting/facts`).

@@ -37,8 +37,8 @@ def from_environment(kind: type, table: str) -> dict[str, Any]:
 
 
 def _value(name: str, one: Tunable, text: str) -> Any:
-    """Converts the text to the setting's type. Text that is no flag or choice is left as it is, and `convert_value`
-    refuses it."""
+    """Converts the text to the setting's type. Text that is not a flag or a choice is left as it is, and
+    `convert_value` refuses it."""
     if one.kind is bool:
         return _flag(text)
     if issubclass(one.kind, Enum | str):

@@ -25,7 +25,7 @@ from .environment import BadVariable, from_environment
 from .tunable import Tunable, convert_value, elsewhere_of, tunables_of
 
 STATEMENT_LINES_MAX = 1000
-"""Maximum number of lines of a value; the lines of keys after a longer one are not known."""
+"""Maximum number of lines of a value; the lines of keys after a longer value are not known."""
 
 Keys = tuple[str, ...]
 """A key with the tables around it: ("bookie", "run", "port")."""
@@ -60,7 +60,7 @@ def _note(found: dict[Keys, int], places: Iterator[tuple[Keys, int]]) -> None:
 
 
 def _deepest(parsed: Any) -> Keys:
-    """The path that a table's header opens, also the header of a list of tables."""
+    """Returns the path that a table's header opens, also the header of a list of tables."""
     if isinstance(parsed, list):
         return _deepest(parsed[0])
     for key, inner in parsed.items():
@@ -139,7 +139,7 @@ class SettingsFile:
         return lines_of(self.text)
 
     def at(self, *keys: str) -> str:
-        """Returns `FILE:LINE` of a key or a table; the file alone if its line is not known."""
+        """Returns `FILE:LINE` of a key or a table; only `FILE` if its line is not known."""
         line = self.lines.get(keys)
         return self.path if line is None else f"{self.path}:{line}"
 
@@ -244,7 +244,7 @@ def in_environment(kind: type, name: str) -> dict[str, Any]:
 
 
 def metadata_uri_of(path: str | Path) -> str:
-    """The metadata URI from a settings file; BOOKLEDGER_METADATA in the environment overrides it.
+    """Returns the metadata URI from a settings file; BOOKLEDGER_METADATA in the environment overrides it.
 
     Raises BadSettings if neither has it.
     """
@@ -259,7 +259,7 @@ def metadata_uri_of(path: str | Path) -> str:
 
 
 def common(path: str | Path, name: str) -> str | None:
-    """A setting at the top of the file, unless the environment overrides it. Raises BadSettings."""
+    """Returns a setting at the top of the file, unless the environment overrides it. Raises BadSettings."""
     value = os.environ.get(COMMON[name]) or read(path).content.get(name)
     assert value is None or isinstance(value, str)
     return value

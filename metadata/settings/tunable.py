@@ -37,38 +37,38 @@ class Tunable:
 def tunable(
     default: Any, description: str, least: float = 0, most: float = COUNT_MAX, *, kind: type | None = None
 ) -> Any:
-    """A dataclass field that can be set. `kind`: its type, if the default, such as None, does not imply it."""
+    """Returns a dataclass field that can be set. `kind`: its type, if the default, such as None, does not imply it."""
     one = Tunable(description, kind or type(default), least, most)
     return field(default=default, metadata={_TUNABLE: one})
 
 
 def set_by_option(default: Any, where: str) -> Any:
-    """A field that a command's option sets; `where` names the option, as in a settings file."""
+    """Returns a field that a command's option sets; `where` names the option, as in a settings file."""
     return field(default=default, metadata={_ELSEWHERE: where})
 
 
 def tunables_of(kind: type) -> dict[str, Tunable]:
-    """Settings by name, in the order of the fields."""
+    """Returns the settings by name, in the order of the fields."""
     return {one.name: one.metadata[_TUNABLE] for one in fields(kind) if _TUNABLE in one.metadata}
 
 
 def elsewhere_of(kind: type) -> dict[str, str]:
-    """Fields that are set by an option, with the option's name."""
+    """Returns the fields that are set by an option, with the option's name."""
     return {one.name: one.metadata[_ELSEWHERE] for one in fields(kind) if _ELSEWHERE in one.metadata}
 
 
 def defaults_of(kind: type) -> dict[str, Any]:
-    """Defaults of all settings."""
+    """Returns the defaults of all settings."""
     return {one.name: one.default for one in fields(kind) if _TUNABLE in one.metadata}
 
 
 def required_of(kind: type) -> list[str]:
-    """Fields without a default."""
+    """Returns the fields without a default."""
     return [one.name for one in fields(kind) if one.default is MISSING and one.default_factory is MISSING]
 
 
 def unit_of(name: str, one: Tunable) -> str:
-    """Unit of a setting's value, for people."""
+    """Returns the unit of a setting's value, for people."""
     if one.kind is bool:
         return "true or false"
     if issubclass(one.kind, Enum):
@@ -98,13 +98,13 @@ def convert_value(name: str, one: Tunable, value: Any) -> Any:
 
 
 def format_range(name: str, one: Tunable) -> str:
-    """The range, for people."""
+    """Returns the range, for people."""
     format_value = _format_bytes if "bytes" in name else _format_number
     return f"{format_value(one.least)} to {format_value(one.most)}"
 
 
 def to_toml(value: Any) -> Any:
-    """A value in the form that a settings file has."""
+    """Returns a value in the form that a settings file has."""
     return value.value if isinstance(value, Enum) else value
 
 

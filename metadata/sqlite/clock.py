@@ -21,7 +21,7 @@ class LeaseClock:
         self.name = f"{_boot_id()} {_time_namespace()}"
 
     def now(self) -> float:
-        """Seconds since a moment that only clocks of this name share."""
+        """Returns the seconds since a moment that only clocks of this name share."""
         return time.monotonic()
 
 

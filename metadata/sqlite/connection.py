@@ -53,7 +53,7 @@ class ForkGate:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Hold this while a thread calls SQLite, from the begin of a transaction to its end."""
+        """Shares the lock while a thread calls SQLite, from the beginning of a transaction to its end."""
         with self._changed:
             self._inside += 1
         try:
@@ -101,7 +101,7 @@ log = logging.getLogger(__name__)
 class SqliteConnection:
     """One connection, used by one thread. Opens itself at the first use and after an error.
 
-    `schema`: the statements that fill a new file, among them a table `store` with a column `format_version`; a file of
+    `schema`: the statements that fill a new file, including a table `store` with a column `format_version`; a file of
     any other version is refused. With `create` a missing or empty file is filled, at the first opening only: a file
     that disappears later is not replaced by an empty one.
     """
@@ -126,7 +126,7 @@ class SqliteConnection:
 
     def open(self) -> None:
         """Opens the file, or creates it. Raises BadMetadataUri if that can never work, StoreUnavailable if a file that
-        was opened before is no longer one of ours: a file that is being put back may be complete in a moment."""
+        was opened before is no longer one of ours: a file that is being restored may be complete in a moment."""
         try:
             self._open()
         except BadMetadataUri as error:
@@ -176,7 +176,7 @@ class SqliteConnection:
                 db.rollback()
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `work` alone among all processes; durable when this returns, undone if it raises."""
+        """Runs `work` as the only writer of all processes; durable when this returns, undone if it raises."""
         self.open()
         self._check_in_place()
         with self._flocked(), self._in_sqlite():
@@ -251,7 +251,7 @@ class SqliteConnection:
             raise self._bad(f"cannot write {self._path}.lock: {error.strerror}") from error
 
     def _make_file(self) -> None:
-        """Makes a missing file, readable by its owner alone, and its directory entry durable."""
+        """Makes a missing file, readable only by its owner, and makes its directory entry durable."""
         try:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         except FileExistsError:  # the usual case: not the first start
@@ -302,7 +302,7 @@ class SqliteConnection:
         db.execute("COMMIT")
 
     def _check_is_new_or_ours(self, db: sqlite3.Connection) -> bool:
-        """Whether the file is still empty. Raises BadMetadataUri for another program's file."""
+        """Returns whether the file is still empty. Raises BadMetadataUri for another program's file."""
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             if not self._create:
                 raise self._bad(f"the file is empty; {WHO_MAKES_IT}")
@@ -324,7 +324,7 @@ class SqliteConnection:
             sqlite3.SQLITE_CANTOPEN: "name a file in a directory you may write",
             sqlite3.SQLITE_READONLY: "give this user the right to write it",
         }
-        # The low byte is the primary code, the rest says more about it. Some errors carry none.
+        # The low byte is the primary code, the other bytes give details. Some errors have no code.
         primary_code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary_code in advice:
             return self._bad(f"{error}; {advice[primary_code]}")
@@ -335,7 +335,7 @@ class SqliteConnection:
 
 
 def _identity_of(path: str) -> tuple[int, int] | None:
-    """Device and inode that the path names; None if there is no file."""
+    """Returns the device and inode that the path names; None if there is no file."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -71,7 +71,7 @@ class FileLock:
 
 
 class _Waiter:
-    """A thread that waits for the lock. If no call wants it when it comes, the thread releases it."""
+    """A thread that waits for the lock. If no call is waiting when the thread gets it, the thread releases it."""
 
     def __init__(self, fd: int) -> None:
         self._fd = os.dup(fd)  # the same lock, whichever descriptor is closed first
@@ -83,7 +83,8 @@ class _Waiter:
         threading.Thread(target=self._run, name="metadata-lock", daemon=True).start()
 
     def wait(self, seconds_max: float) -> bool | None:
-        """True: the lock is held now; False: it came when no call wanted it; None: it has not come. Raises OSError."""
+        """Waits for the lock. Returns True if it is held now, False if the thread got it when no call was waiting, None
+        if the thread has not got it yet. Raises OSError."""
         with self._changed:
             self._is_wanted = True
             self._changed.wait_for(lambda: self._got is not None, seconds_max)
@@ -111,7 +112,7 @@ class _Waiter:
 
 
 def holder(fd: int) -> str:
-    """The process that holds the lock, and the remedy."""
+    """Returns the process that holds the lock, and the remedy."""
     inode = f":{os.fstat(fd).st_ino}"
     for line in Path("/proc/locks").read_text().splitlines():
         _, kind, *_, pid, file, _, _ = line.split()

@@ -35,7 +35,7 @@ SCHEMA = (
     """CREATE INDEX keys_by_lease ON keys (lease_id) WHERE lease_id IS NOT NULL""",
     """CREATE TABLE events (
         revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL)""",
-    # AUTOINCREMENT: the id of a dead lease must never name a living one.
+    # AUTOINCREMENT: the id of a dead lease must never name a live one.
     """CREATE TABLE leases (
         lease_id INTEGER PRIMARY KEY AUTOINCREMENT, ttl_seconds REAL NOT NULL)""",
     """CREATE TABLE lease_ends (
@@ -78,11 +78,11 @@ class SqliteFile:
         self._connection.close()
 
     def revision(self) -> int:
-        """The revision of the latest change, expired leases included."""
+        """Returns the revision of the latest change, expired leases included."""
         return self._read(_revision)
 
     def size_bytes(self) -> int:
-        """Size of the file, without its WAL."""
+        """Returns the size of the file, without its WAL."""
         (pages,), (page_bytes,) = self._read(
             lambda db: (db.execute("PRAGMA page_count").fetchone(), db.execute("PRAGMA page_size").fetchone())
         )
@@ -139,7 +139,7 @@ class SqliteFile:
         return self._read(work)
 
     def events_after(self, prefix: str, after: int) -> tuple[list[WatchEvent], int]:
-        """Events under `prefix` with a revision > `after`, and the last revision that they cover."""
+        """Returns the events under `prefix` with a revision > `after`, and the last revision that they cover."""
 
         def work(db: sqlite3.Connection) -> tuple[list[WatchEvent], int]:
             revision = _revision(db)
@@ -221,7 +221,7 @@ class SqliteFile:
         return {"clock": self._clock.name, "now": self._clock.now()}
 
     def _is_any_lease_due(self, db: sqlite3.Connection) -> bool:
-        """Whether any lease has expired, or lacks an end."""
+        """Returns whether any lease has expired, or lacks an end."""
         query = f"SELECT 1 FROM {OWN_ENDS} WHERE own.expires_at <= :now OR {LACKS_END} LIMIT 1"
         return db.execute(query, self._moment()).fetchone() is not None
 
@@ -265,5 +265,5 @@ def _check_version(db: sqlite3.Connection, key: str, version: int, begins: bytes
 
 
 def _lease_lives(db: sqlite3.Connection, lease_id: int) -> bool:
-    """Whether the lease exists; expired ones were deleted when the transaction began."""
+    """Returns whether the lease exists; expired ones were deleted when the transaction began."""
     return db.execute("SELECT 1 FROM leases WHERE lease_id = ?", (lease_id,)).fetchone() is not None

@@ -9,12 +9,12 @@ SCHEME = "sqlite"
 
 
 def uri_of(path: str | os.PathLike[str]) -> str:
-    """The metadata URI of the file at `path`; '#', '?', '%', spaces and the like are written as %XX."""
+    """Returns the metadata URI of the file at `path`; '#', '?', '%', spaces and the like are written as %XX."""
     return f"{SCHEME}://{quote(os.fsencode(os.path.abspath(path)))}"
 
 
 def path_in(parts: SplitResult) -> str:
-    """The path that a split URI names. Raises ValueError with the reason if the URI is invalid."""
+    """Returns the path that a split URI names. Raises ValueError with the reason if the URI is invalid."""
     if parts.query:
         raise ValueError("an SQLite file has no options; write '?' in a path as %3F")
     if parts.netloc or not parts.path.startswith("/"):

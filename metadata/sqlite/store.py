@@ -80,7 +80,7 @@ class ChangePoll:
             self.wake()
 
     def _written(self) -> tuple[int, int]:
-        """Time of the last write and size of the file, which change with each write."""
+        """Returns the time of the last write and the size of the file, which change with each write."""
         for path in self._written_first:
             try:
                 found = os.stat(path)

@@ -44,11 +44,11 @@ class ColdCopy:
         return bool(self.part_starts)
 
     def part_of(self, entry_id: int) -> int:
-        """The number of the part that has this entry."""
+        """Returns the number of the part that has this entry."""
         return bisect_right(self.part_starts, entry_id) - 1
 
     def name_of(self, part: int) -> str:
-        """The name of a part's object within the store."""
+        """Returns the name of a part's object within the store."""
         return f"{self.key}/{part}"
 
 

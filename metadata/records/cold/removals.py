@@ -59,7 +59,7 @@ async def add(store: MetadataStore, ledger_id: int, copy: ColdCopy, *, is_over: 
 
 
 async def list_removals(store: MetadataStore) -> AsyncIterator[Removal]:
-    """All entries; skips those that cannot be decoded. Raises MetadataError."""
+    """Yields all entries; skips those that cannot be decoded. Raises MetadataError."""
     async for item in list_all(store, keys.COLD_REMOVALS):
         try:
             message = parse_record(pb.ColdRemoval, item.key, item.value, FORMAT_VERSION)

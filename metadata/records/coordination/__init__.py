@@ -1,1 +1,1 @@
-"""Agreement between programs beside ledgers and logs: who leads, and the positions of readers."""
+"""Coordination between programs, apart from ledgers and logs: leaders, and the positions of readers."""

@@ -35,7 +35,7 @@ class Queue:
     revision: int
 
     def before(self, candidate: Candidate) -> Candidate | None:
-        """The candidate for whose end this one waits; None for the first."""
+        """Returns the candidate for whose end this one waits; None for the first."""
         earlier = [one for one in self.candidates if one.version < candidate.version]
         return earlier[-1] if earlier else None
 
@@ -51,13 +51,13 @@ class CandidateStore:
         self.led = led
 
     def entry(self, name: str, since_ms: int) -> tuple[str, bytes]:
-        """A unique key and its value. A program that creates it under a lease joins the end of the queue."""
+        """Returns a unique key and its value. A program that creates it under a lease joins the end of the queue."""
         name = name[:NAME_CHARACTERS_MAX]
         value = pb.Candidate(format_version=FORMAT_VERSION, name=name, since_ms=since_ms).SerializeToString()
         return keys.candidate(self.led, settled_writes.new_nonce()), value
 
     async def queue(self) -> Queue:
-        """All candidates that lead or wait. Raises BadRecord if there are more than one page can hold."""
+        """Returns all candidates that lead or wait. Raises BadRecord if there are more than one page can hold."""
         prefix = keys.candidates(self.led)
         page = await list_some(self.store, prefix)
         if page.next_after is not None:
@@ -66,7 +66,7 @@ class CandidateStore:
         return Queue(tuple(found), page.revision)
 
     async def gone(self, candidate: Candidate, after_revision: int) -> None:
-        """Returns when the candidate leaves, or if it has left since this revision."""
+        """Waits until the candidate leaves; returns at once if it has left since this revision."""
         events = self.store.watch(candidate.key, after_revision=after_revision)
         async with aclosing(events) as events:
             async for event in events:

@@ -19,7 +19,7 @@ CONSUMER_CHARACTERS_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class CursorRecord:
-    """A cursor. `position` is that of the record that its reader wants next.
+    """A cursor. `position`: the position of the next record that its reader has to read.
 
     `generation`: raised by each seek, so that a commit from before it is recognized. `epoch`: raised by each consumer
     that takes the cursor over, for the same reason. `changed_ms`: when the cursor was last moved.
@@ -75,7 +75,7 @@ class CursorStore:
         return Standing(record, await settled_writes.replace(self.store, key, _encode(record), version))
 
     async def list(self) -> AsyncIterator[tuple[str, CursorRecord]]:
-        """All cursors with their names, in the order of the names. A listing that fails part-way raises."""
+        """Yields all cursors with their names, in the order of the names. A listing that fails part-way raises."""
         prefix = keys.cursors(self._log)
         async for item in list_all(self.store, prefix):
             yield item.key.removeprefix(prefix), _decoded(item).record

@@ -30,14 +30,14 @@ async def begin_term(store: MetadataStore, election: str, leader: Candidate, sin
     def next_term(last: TermRecord | None) -> TermRecord:
         return TermRecord(1 if last is None else last.token + 1, leader.name, since_ms, leader.key)
 
-    # A conflict is with a leader that has lost its lease and does not know it yet.
+    # A conflict means that another leader has lost its lease and has not noticed yet.
     begun = await settled_writes.change(store, keys.election(election), next_term, decode, encode)
     assert begun.after is not None
     return begun.after
 
 
 async def current_term(store: MetadataStore, election: str) -> TermRecord | None:
-    """The present leader's term; None if there is no leader. Raises MetadataError."""
+    """Returns the present leader's term; None if there is no leader. Raises MetadataError."""
     key = keys.election(election)
     found = await store.get(key)
     term = None if found is None else decode(key, found.value)

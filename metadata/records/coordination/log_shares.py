@@ -22,15 +22,16 @@ Owners = tuple[str, ...]
 
 
 class Shares(NamedTuple):
-    """The assignment of logs, and the number of logs when the group began. The group uses later logs from their
-    beginning, wherever it began with the first ones."""
+    """The assignment of logs, and the number of logs when the group began. The group reads logs that are added later
+    from their beginning, regardless of where it began in the first ones."""
 
     owners: Owners
     begun_with: int
 
 
 def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
-    """Assigns this number of logs to the members; `owners` had them before. Without members the logs have no owner."""
+    """Assigns this number of logs to the members; `owners` is the previous assignment. Without members the logs have no
+    owner."""
     if not members:
         return ("",) * logs
     held: dict[str, list[int]] = {member: [] for member in members}
@@ -61,7 +62,7 @@ class LogShares:
         self.key = keys.log_shares(log_set, group)
 
     async def share(self, members: Sequence[str], logs: int) -> Shares | None:
-        """Shares the logs among these members, unless that is done; None if another client was faster: read
+        """Shares the logs among these members, unless that is already done; None if another client was faster: read
         again."""
         found = await self._store.get(self.key)
         before = Shares((), logs) if found is None else decode(self.key, found.value)

@@ -59,7 +59,7 @@ def encode(record: LogRecord) -> bytes:
 
 
 def decode(key: str, value: bytes) -> LogRecord:
-    """Decodes it. Raises BadRecord if it cannot be trusted, or is a newer program's."""
+    """Decodes a log's record. Raises BadRecord if it cannot be trusted, or was written by a newer program."""
     try:
         message = pb.Log.FromString(value)
         _check_version(message.format_version)
@@ -75,7 +75,7 @@ def encode_page(segments: Iterable[Segment], nonce: bytes) -> bytes:
 
 
 def decode_page(key: str, value: bytes) -> tuple[Segment, ...]:
-    """Decodes it. Raises BadRecord, also for a page whose segments are not one closed chain."""
+    """Decodes a page. Raises BadRecord, also for a page whose segments are not one closed chain."""
     try:
         message = pb.LogPage.FromString(value)
         _check_version(message.format_version)
@@ -95,7 +95,7 @@ def encode_page_time(end_position: int, nonce: bytes) -> bytes:
 
 
 def decode_page_time(key: str, value: bytes) -> int:
-    """Decodes it: the end of the page. Raises BadRecord."""
+    """Decodes the end position of the page that a time leads to. Raises BadRecord."""
     try:
         message = pb.LogPageTime.FromString(value)
         _check_version(message.format_version)
@@ -113,7 +113,7 @@ def encode_name(identity: bytes, nonce: bytes) -> bytes:
 
 
 def decode_name(key: str, value: bytes) -> bytes:
-    """Decodes it: the identity of the log. Raises BadRecord."""
+    """Decodes the identity of the log that a name leads to. Raises BadRecord."""
     try:
         message = pb.LogName.FromString(value)
         _check_version(message.format_version)

@@ -33,7 +33,8 @@ class SegmentOf:
 
 
 def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
-    """The segment that a ledger is according to its metadata; None for any other ledger, or a newer program's."""
+    """Returns the segment that the ledger is according to its metadata; None for any other ledger, or if a newer
+    program wrote the metadata."""
     said = custom_metadata.get(SEGMENT, b"")
     if len(said) != _SEGMENT.size:
         return None
@@ -42,7 +43,7 @@ def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
 
 
 def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
-    """The log's record in the metadata of a segment's ledger; None if another program wrote it."""
+    """Returns the log's record in the metadata of a segment's ledger; None if another program wrote it."""
     said = custom_metadata.get(LOG)
     try:
         return None if said is None else log_codec.decode(LOG, said)
@@ -51,12 +52,12 @@ def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
 
 
 def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: Sequence[Segment]) -> bool:
-    """Whether the log that made this ledger has it as a segment, or may still get it, or a fork has it (rule L13);
-    `segments` are those of `segments_at`.
+    """Returns whether the log that made this ledger has it as a segment, or may still get it, or a fork has it (rule
+    L13); `segments` are those of `segments_at`.
 
-    The log does not need a segment that has left the chain, or one of a page without remaining records, unless it is
-    under legal hold. A deleted log needs nothing. Nor does it need a ledger that a writer made and never added, once a
-    later writer has taken over or the chain begins after it. The answer stays False until a hold begins.
+    The log does not need a segment that has left the chain, or a segment of a page without remaining records, unless it
+    is under legal hold. A deleted log needs no ledger. A ledger that a writer made and never added is not needed once a
+    later writer has taken over or the chain begins after it. Once False, the answer stays False until a hold begins.
     """
     end = None if ledger.last_entry is None else said.first_position + ledger.last_entry + 1
     mine = next((one for one in segments if one.ledger_id == ledger.ledger_id), None)
@@ -74,7 +75,7 @@ def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: S
 
 
 async def segments_at(logs: LogStore, log: LogRecord, position: int) -> Sequence[Segment]:
-    """The part of the chain that contains the segment from this position on, if there is one."""
+    """Returns the part of the chain that contains the segment from this position on, if there is one."""
     if position >= log.paged_through:
         return log.segments
     page = await logs.page_of(log.identity, position)

@@ -40,7 +40,7 @@ PRODUCER_BYTES_MAX = 128
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """How a log's segments are written. A segment ends at the first of these limits."""
+    """How a log's segments are written. A segment ends when it reaches the first of these limits."""
 
     shape: Shape = field(default_factory=lambda: Shape(3, 3, 2))
     digest_type: DigestType = DigestType.CRC32C
@@ -119,7 +119,7 @@ class LogRecord:
         return None if self.member is None else self.name.rpartition(".")[0]
 
     def is_of(self, log_set: bytes) -> bool:
-        """Whether the log belongs to the set of this identity."""
+        """Returns whether the log belongs to the set of this identity."""
         return self.member is not None and self.member.log_set == log_set
 
     @property
@@ -140,7 +140,7 @@ class LogRecord:
 
     @property
     def time_us(self) -> int:
-        """No future record is older, as far as the log's record shows."""
+        """Least time of future records, as far as the log's record shows."""
         last = self.last
         return 0 if last is None else max(last.begun_us, last.ended_us)
 
@@ -150,7 +150,8 @@ class LogRecord:
         return self.segments[0].begun_us if self.segments else POSITION_MAX
 
     def segment_of(self, position: int) -> Segment | None:
-        """The segment in this record that holds the position; None if a page has it, or if it does not exist yet."""
+        """Returns the segment in this record that holds the position; None if a page has it, or if it does not exist
+        yet."""
         return next((s for s in reversed(self.segments) if s.holds(position)), None)
 
     # --- transitions ------------------------------------------------------------------------------
@@ -160,7 +161,7 @@ class LogRecord:
         return replace(self, epoch=self.epoch + 1, writer=writer[:WRITER_CHARACTERS_MAX])
 
     def refuses(self, election: str, token: int) -> bool:
-        """Whether a leader of a later term of this election has written to the log."""
+        """Returns whether a leader of a later term of this election has written to the log."""
         return self.election == election and self.token > token
 
     def led(self, election: str, token: int) -> LogRecord:
@@ -192,8 +193,9 @@ class LogRecord:
         return replace(self, segments=(*earlier, segment))
 
     def full_page(self) -> tuple[Segment, ...]:
-        """The oldest segments, if there are enough to move some to a page; else none. One ended segment stays before
-        the last, so that `time_us` still knows its time if the last one is empty and is removed."""
+        """Returns the oldest segments, if there are enough to move some to a page; else none. One ended segment before
+        the last one stays in the record, so that `time_us` still has its time if the last one is empty and is removed.
+        """
         count = len(self.segments)
         return self.segments[: min(PAGE_SEGMENTS, count - 2)] if count >= 2 * PAGE_SEGMENTS else ()
 
@@ -207,11 +209,12 @@ class LogRecord:
         return replace(self, segments=left, paged_through=end)
 
     def truncated(self, first_position: int) -> LogRecord:
-        """Removes the records before a position, and the segments without remaining records. Never moves back.
+        """Removes the records before a position, and the segments without remaining records. Never moves the first
+        position back.
 
-        These segments leave the chain, and their ledgers become obsolete, in the same change: so a later legal hold
-        finds only segments in the chain that stay. Dead segments for which there is no room leave the chain at the next
-        truncation.
+        The segments leave the chain, and their ledgers become obsolete, in the same change, so that every segment which
+        a later legal hold finds in the chain stays. Dead segments for which there is no room leave the chain at the
+        next truncation.
         """
         log = replace(self, first_position=max(first_position, self.first_position))
         room = OBSOLETE_MAX - len(log.obsolete)
@@ -223,11 +226,11 @@ class LogRecord:
         return replace(log, segments=left, paged_through=start).with_obsolete(s.ledger_id for s in dead)
 
     def dead_segments(self) -> tuple[Segment, ...]:
-        """Segments in this record without remaining records: the first of the chain."""
+        """Returns the segments in this record without remaining records: the first of the chain."""
         return tuple(s for s in self.segments if self.gave_up(s))
 
     def gave_up(self, segment: Segment) -> bool:
-        """Whether a segment, in this record or in a page, has no remaining records."""
+        """Returns whether a segment, in this record or in a page, has no remaining records."""
         return segment.end_position is not None and segment.end_position <= self._kept
 
     @property
@@ -235,15 +238,16 @@ class LogRecord:
         return POSITION_MAX if self.deleted else self.first_position
 
     def maker_of(self, position: int) -> bytes:
-        """The identity of the log that made the ledger with this position."""
+        """Returns the identity of the log that made the ledger with this position."""
         return next((one.identity for one in self.makers if position < one.stop), self.identity)
 
     def is_forked(self, start: int, stop: int | None) -> bool:
-        """Whether a fork needs any of these positions of the log's own ledgers. No fork needs an empty ledger."""
+        """Returns whether a fork needs any of these positions of the log's own ledgers. No fork needs an empty
+        ledger."""
         return start != stop and any(one.needs(start, stop) for one in self.forks)
 
     def forked(self, identity: bytes, name: str, at: int, created_ms: int) -> LogRecord:
-        """The record of a new fork that ends before `at`, without its segments yet."""
+        """Returns the record of a new fork that ends before `at`, without its segments yet."""
         producers_from = self.producers_from
         return LogRecord(
             identity,
@@ -263,7 +267,7 @@ class LogRecord:
         return replace(self, forks=(*self.forks, fork))
 
     def released(self, identity: bytes, start: int) -> LogRecord:
-        """The fork of this identity no longer needs the positions before `start`."""
+        """Records that the fork of this identity no longer needs the positions before `start`."""
         forks = [one.released(start) if one.identity == identity else one for one in self.forks]
         return replace(self, forks=tuple(filter(None, forks)))
 
@@ -280,7 +284,7 @@ class LogRecord:
         return replace(self.named(), successor=Successor(fork, self.name), retention=NOTHING_GOES)
 
     def emptied(self) -> LogRecord:
-        """The rest of a deleted log with forks: its ledgers that they need, and nothing else."""
+        """Returns the rest of a deleted log with forks: the ledgers that the forks need, and nothing else."""
         assert self.deleted
         return replace(self, segments=(), obsolete=(), paged_through=self.first_position, makers=())
 
@@ -290,7 +294,7 @@ class LogRecord:
         return self.deleted and not self.forks and self == self.emptied()
 
     def without_makers(self) -> LogRecord:
-        """Removes makers of whose ledgers the log has none left."""
+        """Removes makers if the log has none of their ledgers left."""
         return replace(self, makers=tuple(one for one in self.makers if one.stop > self._kept))
 
     def with_obsolete(self, ledgers: Iterable[int]) -> LogRecord:
@@ -311,7 +315,7 @@ class LogRecord:
         return replace(self, name=self.next_name, next_name="")
 
     def without_segments(self) -> LogRecord:
-        """The part that does not change with each segment."""
+        """Returns the part that does not change with each segment."""
         return replace(
             self,
             next_name="",
@@ -333,7 +337,7 @@ class LogRecord:
         return replace(self, retention=retention)
 
     def as_its_set(self, model: LogRecord, member: SetMember) -> LogRecord:
-        """Takes its set's retention and hold, unless it has later ones of the set."""
+        """Adopts the set's retention and hold, unless the log already has later ones from the set."""
         assert self.member is not None
         if self.member.generation >= member.generation:
             return self

@@ -30,8 +30,8 @@ class LogSetRecord:
 
     `model`: the shape, segments, owner, retention and hold of all its logs; its identity and its name are the set's. It
     is the wanted state: a log's own record has the settings in force for it. `is_unsettled`: some log may still have to
-    be created, or to get the wanted settings. `generation` rises with each change that the logs get, so none goes back
-    to an earlier one.
+    be created, or to get the wanted settings. `generation` rises with each change that the logs get, so that no log
+    returns to earlier settings.
     """
 
     logs: int
@@ -84,7 +84,7 @@ class LogSetRecord:
         return replace(self, is_unsettled=False)
 
     def member(self, number: int) -> SetMember:
-        """The place of the log of this number in the set."""
+        """Returns the place of the log of this number in the set."""
         logs = max(self.logs, self.growing_to)
         return SetMember(self.model.identity, number, logs, self.generation)
 
@@ -93,8 +93,8 @@ class LogSetRecord:
         return replace(self, deleted=True)
 
     def before(self, log: int) -> tuple[int, int] | None:
-        """The log that earlier had this log's keys, and the end up to which it has to be used first; None if there is
-        none."""
+        """Returns the log that earlier had this log's keys, and the end up to which that log has to be used first; None
+        if there is none."""
         for ends in reversed(self.growths):
             if log >= len(ends):
                 return log % len(ends), ends[log % len(ends)]
@@ -105,7 +105,7 @@ VersionedLogSet = Standing[LogSetRecord]
 
 
 def log_name(log_set: str, number: int) -> str:
-    """The name of a set's log. Raises ValueError if it would be too long."""
+    """Returns the name of a set's log. Raises ValueError if it would be too long."""
     return keys.check_name(f"{log_set}.{number}")
 
 
@@ -138,7 +138,7 @@ class LogSetStore:
         return None if found is None else _decoded(found)
 
     async def list(self) -> AsyncIterator[tuple[str, LogSetRecord]]:
-        """All sets that are not deleted, by name. A listing that fails part-way raises."""
+        """Yields all sets that are not deleted, by name. A listing that fails part-way raises."""
         async for item in list_all(self._store, keys.LOG_SETS):
             record = _decoded(item).record
             if not record.deleted:
@@ -174,7 +174,7 @@ def encode(record: LogSetRecord) -> bytes:
 
 
 def decode(key: str, value: bytes) -> LogSetRecord:
-    """Decodes it. Raises BadRecord."""
+    """Decodes a set's record. Raises BadRecord."""
     message = parse_record(pb.LogSet, key, value, FORMAT_VERSION, "set")
     try:
         return LogSetRecord(

@@ -29,7 +29,7 @@ class LogPage:
     version: int
 
     def ending_in(self, behind: int, through: int) -> list[Segment]:
-        """Segments that end after `behind`, and at `through` or before."""
+        """Returns the segments that end after `behind`, and at `through` or before."""
         return [s for s in self.segments if behind < (s.end_position or 0) <= through]
 
 
@@ -46,12 +46,12 @@ class LogStore:
     # deleted, the name is free. So a log has one name at any time, and gets another by one change of its record.
 
     async def named(self, name: str) -> VersionedLog | None:
-        """The log of this name, which may be in deletion; None for a free name."""
+        """Returns the log of this name, which may be in deletion; None for a free name."""
         found = await self.store.get(keys.log_name(name))
         return None if found is None else await self.led_to(found)
 
     async def led_to(self, item: Versioned) -> VersionedLog | None:
-        """The log that has this key's name; None if the name is free. After a log is restored, the key may
+        """Returns the log that has this key's name; None if the name is free. After a log is restored, the key may
         still lead to the former log, whose record points to the log that now has the name (rule L14)."""
         name = item.key.removeprefix(keys.LOG_NAMES)
         log = await self.read(log_codec.decode_name(item.key, item.value))
@@ -65,11 +65,11 @@ class LogStore:
         return None
 
     async def give_name(self, name: str, identity: bytes) -> bool:
-        """Has a name lead to a log whose record already has it as its present or next name; False if it is another
+        """Makes a name lead to a log whose record already has it as its present or next name; False if it is another
         log's.
 
-        The key is written even if it leads there already, so that a client fails that found the name free a moment ago
-        and takes it now.
+        Writes the key even if it leads there already: a client that found the name free a moment ago then fails to take
+        it.
         """
         key, value = keys.log_name(name), log_codec.encode_name(identity, settled_writes.new_nonce())
 
@@ -83,15 +83,15 @@ class LogStore:
         return await settled_writes.until_changed(f"name {name!r}", await read(), attempt, read)
 
     async def _may_lead_to(self, identity: bytes, item: Versioned) -> bool:
-        """Whether no other log has the name of this key. If another log is to get it, that is cancelled: the faster one
-        has it. Raises KeyConflict."""
+        """Returns whether no other log has the name of this key. Cancels another log's rename to this name, unless that
+        was faster. Raises KeyConflict."""
         leads_to = log_codec.decode_name(item.key, item.value)
         if leads_to == identity:
             return True
         has_it = await self.led_to(item)
         if has_it is not None:
             return has_it.record.deleted or has_it.record.identity == identity
-        log = await self.read(leads_to)  # again: it may have got the name in between
+        log = await self.read(leads_to)  # read again: the log may have got the name in between
         if log is None or log.record.deleted:
             return True
         name = item.key.removeprefix(keys.LOG_NAMES)
@@ -100,7 +100,7 @@ class LogStore:
         return log.record.name != name
 
     async def take_name(self, name: str, identity: bytes) -> None:
-        """Deletes a free name's key. Keeps a key that leads to another log by now, or a name that the log gets
+        """Deletes a free name's key. Keeps the key if it leads to another log by now, or if the log gets the name
         again."""
         found = await self.store.get(keys.log_name(name))
         leads_there = found is not None and log_codec.decode_name(found.key, found.value) == identity
@@ -112,7 +112,7 @@ class LogStore:
             await settled_writes.delete_unless_changed(self.store, found.key, found.version)
 
     async def by_name(self) -> AsyncIterator[VersionedLog]:
-        """All logs that have a name and are not deleted, by name. A listing that fails part-way raises."""
+        """Yields all logs that have a name and are not deleted, by name. A listing that fails part-way raises."""
         async for item in list_all(self.store, keys.LOG_NAMES):
             found = await self.led_to(item)
             if found is not None and not found.record.deleted:
@@ -149,14 +149,14 @@ class LogStore:
         await settled_writes.delete_unless_changed(self.store, keys.log(found.record.identity), found.version)
 
     async def records(self) -> AsyncIterator[VersionedLog]:
-        """All records, also of deleted logs. A listing that fails part-way raises."""
+        """Yields all records, also of deleted logs. A listing that fails part-way raises."""
         async for item in list_all(self.store, keys.LOGS):
             yield _decoded(item)
 
     async def watch(
         self, identity: bytes, *, after_revision: int
     ) -> AsyncGenerator[VersionedLog | None, None]:
-        """Every later version of one record; None when it is deleted."""
+        """Yields every later version of one record; None when it is deleted."""
         key = keys.log(identity)
         async with aclosing(self.store.watch(key, after_revision=after_revision)) as events:
             async for event in events:
@@ -168,8 +168,8 @@ class LogStore:
     # --- pages of earlier segments ------------------------------------------------------------------
 
     async def put_page(self, identity: bytes, segments: tuple[Segment, ...]) -> None:
-        """Writes a page, and the key that finds it by time. An existing page, of a writer that has ended in between,
-        has the same segments."""
+        """Writes a page, and the key that finds it by time. A page that already exists, from a writer that has ended in
+        the meantime, has the same segments."""
         end, nonce = segments[-1].end_position, settled_writes.new_nonce()
         assert end is not None
         page = keys.log_page(identity, end), log_codec.encode_page(segments, nonce)
@@ -178,15 +178,16 @@ class LogStore:
             await settled_writes.create_unless_there(self.store, key, value)
 
     async def page_of(self, identity: bytes, position: int) -> LogPage | None:
-        """The page that holds the position, in one look-up; None if no page holds it."""
+        """Returns the page that holds the position, in one look-up; None if no page holds it."""
         prefix = keys.log_pages(identity)
         found = await self.store.list_page(prefix, after=keys.log_page(identity, position), limit=1)
         return _page(found.items[0]) if found.items else None
 
     async def page_of_time(self, identity: bytes, time_us: int) -> LogPage | None:
-        """The first page with a record of this time or later, in two look-ups; None if no page has one.
+        """Returns the first page with a record of this time or later, in two look-ups; None if no page has one.
 
-        If a page is deleted while a slow writer writes it, the key that finds it may stay: the next page counts then.
+        If a page is deleted while a slow writer writes it, the key that finds it may stay: in that case the next page
+        counts.
         """
         after = keys.log_time(identity, time_us)
         async for found in list_all(self.store, keys.log_times(identity), after=after, limit=1):
@@ -197,22 +198,22 @@ class LogStore:
         return None
 
     async def pages(self, identity: bytes, position: int = 0) -> AsyncIterator[LogPage]:
-        """All pages, in order, beginning with the one that holds the position."""
+        """Yields all pages, in order, beginning with the one that holds the position."""
         after = keys.log_page(identity, position)
         async for item in list_all(self.store, keys.log_pages(identity), after=after):
             yield _page(item)
 
     async def paged_segments(self, record: LogRecord, behind: int) -> AsyncIterator[Segment]:
-        """All segments in pages that end after a position, in order, each once: an unfinished page may have segments of
-        the next page, or of the record itself."""
+        """Yields all segments in pages that end after a position, in order, each once: an unfinished page may have
+        segments of the next page, or of the record itself."""
         async for page in self.pages(record.identity, behind):
             for segment in page.ending_in(behind, record.paged_through):
                 behind = segment.end_position or behind
                 yield segment
 
     async def segments(self, record: LogRecord, start: int = 0) -> AsyncIterator[Segment]:
-        """All segments with remaining records, in order, beginning with the one that holds `start`; the last one may be
-        open."""
+        """Yields all segments with remaining records, in order, beginning with the one that holds `start`; the last one
+        may be open."""
         behind = max(start, record.first_position)
         async for paged in self.paged_segments(record, behind):
             yield paged

@@ -19,10 +19,11 @@ PRODUCERS_MAX = 4096
 """Maximum number of producers that a log remembers."""
 
 RUNS_OF_ONE_MAX = 1024
-"""Maximum number of runs that a log remembers of one producer: the last ones."""
+"""Maximum number of runs that a log remembers of one producer; earlier ones are forgotten."""
 
 EARLIER_RUNS_MAX = 6000
-"""Maximum number of runs, besides the last of each producer, that a log remembers of all producers: the last ones.
+"""Maximum number of runs, apart from the last of each producer, that a log remembers of all producers; earlier ones are
+forgotten.
 
 With the longest names (PRODUCER_BYTES_MAX) and the most forgotten producers (FORGOTTEN_MAX), all of them fit a value of
 the metadata store.
@@ -31,12 +32,12 @@ the metadata store.
 DIGEST_BYTES = 8
 
 FORGOTTEN_MAX = 16_384
-"""Maximum number of forgotten producers that a log still knows."""
+"""Maximum number of forgotten producers that a log still recognizes."""
 
 
 class Run(NamedTuple):
-    """Records of a producer with consecutive sequences at consecutive positions: their number, and the first of
-    both."""
+    """Records of a producer with consecutive sequences at consecutive positions: their number, the first sequence and
+    the first position."""
 
     sequence: int
     position: int
@@ -47,7 +48,7 @@ class Run(NamedTuple):
         return self.sequence + self.records - 1
 
     def goes_on_in(self, other: Run) -> bool:
-        """Whether the two are one run."""
+        """Returns whether `other` continues this run, so that the two are one run."""
         return (self.sequence + self.records, self.position + self.records) == other[:2]
 
 
@@ -90,7 +91,7 @@ class ProducerStore:
         return None if found is None else decode(found.key, found.value)
 
     async def latest(self, position: int) -> tuple[int, ProducerSnapshot] | None:
-        """The last snapshot at this position or before it, and its position."""
+        """Returns the last snapshot at this position or before it, and its position."""
         last = keys.log_producers_at(self._log, position)
         found = [
             item async for item in list_all(self._store, keys.log_producers(self._log)) if item.key <= last
@@ -135,7 +136,7 @@ def encode(snapshot: ProducerSnapshot) -> bytes:
 
 
 def decode(key: str, value: bytes) -> ProducerSnapshot:
-    """Decodes it. Raises BadRecord."""
+    """Decodes a snapshot. Raises BadRecord."""
     message = parse_record(pb.Producers, key, value, FORMAT_VERSION, "producers'")
     digests = message.forgotten
     if len(digests) % DIGEST_BYTES:
@@ -149,7 +150,7 @@ def decode(key: str, value: bytes) -> ProducerSnapshot:
 
 
 def _heard(one: pb.Producer) -> Heard:
-    """Raises ValueError, also if sequences or positions do not rise."""
+    """Decodes a producer. Raises ValueError, also if sequences or positions do not rise."""
     runs = list(starmap(Run, zip(one.sequences, one.positions, one.counts, strict=True)))
     ends = [(0, 0), *((run.sequence + run.records, run.position + run.records) for run in runs)]
     rise = all(

@@ -63,7 +63,7 @@ NOTHING_GOES = Retention()
 
 
 def retention_to_dict(retention: Retention) -> dict[str, Any]:
-    """The settings as plain values, by the names of their fields."""
+    """Returns the settings as plain values, by the names of their fields."""
     return {**asdict(retention), "cursors": list(retention.cursors)}
 
 
@@ -84,7 +84,8 @@ class EndedSegment(Protocol):
 class CountedCursor:
     """A cursor that retention names: its position, and for how long it has not moved while it had unread records.
 
-    `position` is None for one that does not exist. `counts`: whether it is not silent for too long.
+    `position` is None if the cursor does not exist. `counts`: whether it counts, because it has not been silent for too
+    long.
     """
 
     name: str
@@ -147,7 +148,7 @@ def _kept(
     counting: Sequence[CountedCursor],
     now_us: int,
 ) -> tuple[str, int | None] | None:
-    """Why a segment stays, and until when; None for one that is removed."""
+    """Returns why a segment stays, and until when; None for one that is removed."""
     reader = next((one for one in counting if not one.has_read(segment)), None)
     if reader is not None:
         what = "has not read it yet" if reader.position is not None else "does not exist"

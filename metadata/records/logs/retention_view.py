@@ -19,8 +19,8 @@ HEAD_SEGMENTS_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class RetentionView:
-    """One look. `head`: the oldest segments that have ended and have remaining records; `bytes_left`: of all such
-    segments.
+    """A log's state for its retention. `head`: the oldest segments that have ended and have remaining records;
+    `bytes_left`: the size of all such segments.
 
     `cursors`: the cursors that the retention names; None for one that does not exist.
     """
@@ -43,7 +43,7 @@ class RetentionView:
         }
 
     def counted(self, silent_ms: Mapping[str, int] | None = None) -> list[CountedCursor]:
-        """The cursors with their silences, as given or else as recorded."""
+        """Returns the cursors with their silences, as given or else as recorded."""
         known = {name: self.silences.of(name, version) for name, version in self.behind.items()}
         silent = known if silent_ms is None else silent_ms
         return [self._counted(name, silent.get(name, 0) / 1000) for name in self.cursors]
@@ -54,7 +54,7 @@ class RetentionView:
         return CountedCursor(name, None if found is None else found.record.position, silent_seconds, counts)
 
     def judged(self, now_us: int, cursors: Sequence[CountedCursor] | None = None) -> Judgement:
-        """The records that retention removes now, and the next segment."""
+        """Returns the records that retention removes now, and the next segment."""
         counted = self.counted() if cursors is None else cursors
         return judge(self.record.retention, self.head, self.bytes_left, counted, now_us)
 

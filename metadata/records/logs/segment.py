@@ -11,8 +11,8 @@ POSITION_MAX = 2**63 - 1
 class Segment:
     """One ledger of a log. Times are microseconds since 1970, and never go back along a log.
 
-    `begun_us`: no record of it is older. `ended_us`: none is younger, by any writer's clock. `end_position`: the
-    position after its last record; None while its ledger may be open.
+    `begun_us`: no record in it is older. `ended_us`: no record in it is younger, by any writer's clock. `end_position`:
+    the position after its last record; None while its ledger may be open.
     """
 
     ledger_id: int
@@ -38,17 +38,17 @@ class Segment:
         return self.end_position == self.first_position
 
     def holds(self, position: int) -> bool:
-        """Whether the position is in the segment; an open one may hold any position from its start on."""
+        """Returns whether the position is in the segment; an open one may hold any position from its start on."""
         return self.first_position <= position and (self.end_position is None or position < self.end_position)
 
     def ended(self, end_position: int, ended_us: int, length_bytes: int) -> Segment:
-        """The segment once its ledger is closed."""
+        """Returns the segment once its ledger is closed."""
         return replace(
             self, end_position=end_position, ended_us=max(ended_us, self.begun_us), length_bytes=length_bytes
         )
 
     def before(self, time_us: int) -> Segment:
-        """The segment with all its records written before this time."""
+        """Caps the times of the segment at this time."""
         return replace(self, begun_us=min(self.begun_us, time_us), ended_us=min(self.ended_us, time_us))
 
 

@@ -183,8 +183,8 @@ class Cleaner:
         return False
 
     async def _delete_shared(self, found: VersionedRecord, said: SegmentOf, log: LogRecord) -> bool:
-        """Deletes a ledger of another log that this one no longer needs, unless another log needs it; True either
-        way."""
+        """Deletes a ledger of another log that this one no longer needs, unless another log needs it; returns True in
+        either case."""
         if log.legal_hold:
             return False
         maker = await self._logs.read(said.identity)
@@ -212,10 +212,11 @@ class UnneededSegments:
         self._pages: dict[bytes, Sequence[Segment]] = {}
 
     async def delete(self, found: VersionedRecord) -> bool:
-        """Deletes the ledger if its log does not need it, and never will; returns whether it has. Raises MetadataError.
+        """Deletes the ledger if its log does not need it, and never will; returns whether it was deleted. Raises
+        MetadataError.
 
-        Nothing in it was confirmed, or no record of it remains: a writer of an earlier epoch adds no segment. So it is
-        not recovered. A ledger of an unknown log stays, in case an operator restores the metadata.
+        Nothing in the ledger was confirmed, or no record of it remains, because a writer of an earlier epoch adds no
+        segment. So it is not recovered. A ledger of an unknown log stays, in case an operator restores the metadata.
         """
         said = segment_of(found.record.custom_metadata)
         if said is None:
@@ -233,8 +234,8 @@ class UnneededSegments:
         return True
 
     async def _is_needed(self, of: LogRecord, ledger: LedgerRecord, said: SegmentOf) -> bool:
-        """Whether the log needs it, or a fork that really has the ledger: no fork has one that a dead writer left
-        unadded."""
+        """Returns whether the log needs the ledger, or a fork that really has it does: no fork has a ledger that a dead
+        writer did not add."""
         segments = await self._segments_at(of, said.first_position)
         if is_needed(replace(of, forks=()), ledger, said, segments):
             return True

@@ -30,11 +30,11 @@ class Fork:
             raise ValueError(f"a fork that has positions {self.start} to {self.stop - 1}")
 
     def needs(self, start: int, stop: int | None) -> bool:
-        """Whether the fork needs any of these positions; without a `stop` all from the start on."""
+        """Returns whether the fork needs any of these positions; without a `stop`, any from `start` on."""
         return start < self.stop and (stop is None or self.start < stop)
 
     def released(self, start: int) -> Fork | None:
-        """The fork once it no longer needs the positions before `start`; None if it needs none."""
+        """Returns the fork once it no longer needs the positions before `start`; None if it needs none."""
         return replace(self, start=max(start, self.start)) if start < self.stop else None
 
 
@@ -66,7 +66,7 @@ def check_makers(makers: Sequence[Maker]) -> None:
 
 
 def makers_before(makers: Sequence[Maker], identity: bytes, start: int, stop: int) -> tuple[Maker, ...]:
-    """The makers of the ledgers of positions `start` … `stop` - 1, for a log that has these makers and this
+    """Returns the makers of the ledgers of positions `start` … `stop` - 1, for a log that has these makers and this
     identity."""
     if start >= stop:
         return ()

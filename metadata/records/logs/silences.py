@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """How long a cursor has stayed at this version of its record; at version 0 there is no cursor of this name."""
+    """How long a cursor has stayed at this version of its record; version 0 means that there is no such cursor."""
 
     cursor_version: int
     silent_ms: int
@@ -31,7 +31,7 @@ class Silences:
     version: int = 0
 
     def of(self, name: str, cursor_version: int) -> int:
-        """Milliseconds for which this version of the cursor is known not to have moved."""
+        """Returns the milliseconds for which this version of the cursor is known not to have moved."""
         found = self.by_name.get(name)
         return found.silent_ms if found is not None and found.cursor_version == cursor_version else 0
 

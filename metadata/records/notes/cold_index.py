@@ -32,7 +32,7 @@ class ColdIndex:
         return len(self.crcs)
 
     def block_of(self, entry_id: int) -> int:
-        """The number of the block with this entry."""
+        """Returns the number of the block with this entry."""
         return bisect_right(self.first_entries, entry_id) - 1
 
     def encode(self) -> bytes:

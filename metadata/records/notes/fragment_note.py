@@ -1,8 +1,9 @@
-"""A bookie's note of a ledger of which it serves a fragment, beside the entries: enough to rebuild its record.
+"""A bookie's note on a ledger of which it serves a fragment, kept with the entries: enough to rebuild the ledger's
+record.
 
-The writer sends it with the first frame down each lane, and after an ensemble change with the next frame down every
-lane. A bookie that heals a ledger takes the note from the record. The process that closes the ledger reports the end to
-its last ensemble; a recovery also reports it to the bookies of each fragment that it made.
+The writer sends it with the first frame on each lane, and after an ensemble change with the next frame on every lane. A
+bookie that heals a ledger takes the note from the record. The process that closes the ledger reports the end to its
+last ensemble; a recovery also reports it to the bookies of each fragment that it made.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class FragmentNote:
 
     @classmethod
     def of(cls, record: LedgerRecord, fragment: Fragment) -> FragmentNote:
-        """The note of a fragment that this record has."""
+        """Returns the note of a fragment that this record has."""
         whole = replace(fragment, lacking=())
         state = LedgerState.CLOSED if record.is_closed else LedgerState.OPEN
         alone = replace(
@@ -76,11 +77,11 @@ class Headline(NamedTuple):
     is_closed: bool
 
     def is_older_than(self, other: Headline) -> bool:
-        """Whether the other, of the same ledger and first entry, replaces this one; an equal one does, too."""
+        """Returns whether `other`, of the same ledger and first entry, replaces this one; an equal one does, too."""
         return self[1:] <= other[1:]
 
     def is_ahead_of(self, record: LedgerRecord) -> bool:
-        """Whether this note is from a later state of the ledger than the record."""
+        """Returns whether this note is from a later state of the ledger than the record."""
         last = record.fragments[-1]
         if (self.is_closed and not record.is_closed) or self.first_entry > last.first_entry:
             return True
@@ -88,7 +89,7 @@ class Headline(NamedTuple):
 
 
 def notes_for(record: LedgerRecord, bookie: BookieRef) -> Iterator[FragmentNote]:
-    """The notes that this bookie should keep by the record: one for each fragment that names it."""
+    """Returns the notes that this bookie should keep by the record: one for each fragment that names it."""
     return (FragmentNote.of(record, one) for one in record.fragments if bookie in one.ensemble)
 
 
@@ -102,7 +103,7 @@ def encode(note: FragmentNote) -> bytes:
 
 
 def headline(value: bytes) -> Headline:
-    """The headline of a note that was decoded once, in a tenth of the time."""
+    """Returns the headline of a note that has been decoded before, in a tenth of the time that decoding takes."""
     ledger = pb.FragmentNote.FromString(value).ledger
     (only,) = ledger.fragments
     return Headline(only.first_entry, only.number, is_closed=ledger.state == pb.CLOSED)

@@ -20,11 +20,12 @@ class NotedBy(NamedTuple):
 
 
 def reconcile(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRecord | None:
-    """The record that the metadata should have; None if `found` may stay, or nothing is known of the ledger.
+    """Returns the record that the metadata should have; None if `found` may stay, or nothing is known of the ledger.
 
-    `noted`: notes of one ledger id. Notes of another ledger than the metadata's under that id do not count; if the
-    metadata has none, the ledger that was made last counts. The end of a closed ledger never changes. A fragment that
-    the record lacks before its last one, by the numbers, is inserted. Raises ValueError for notes that fit no record.
+    `noted`: notes of one ledger id. Notes of a ledger other than the metadata's under that id do not count; if the
+    metadata has none, the ledger that was made last counts. The end of a closed ledger never changes. A fragment that,
+    by the fragments' numbers, the record lacks before its last one is inserted. Raises ValueError for notes that fit no
+    record.
     """
     ours = of_one_ledger(found, [*noted])
     if not ours:
@@ -42,7 +43,7 @@ def reconcile(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRec
 
 
 def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
-    """The record from nothing but the notes of one ledger. It stays open if no bookie was notified of the ledger's
+    """Rebuilds the record from only the notes of one ledger. It stays open if no bookie was notified of the ledger's
     end."""
     latest = max((one.note for one in noted), key=lambda note: note.headline[1:]).ledger
     fragments = _placed(_from_entry_0(_fragments(noted)))
@@ -72,7 +73,7 @@ def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """The record with the copy in an object store that a bookie noted before it dropped its own (rule O2)."""
+    """Returns the record with the copy in an object store that a bookie noted before it dropped its own (rule O2)."""
     copies = [one.note.ledger.cold for one in noted if one.note.ledger.is_in_object_store]
     if not record.is_closed or record.is_in_object_store or not copies:
         return record
@@ -80,8 +81,8 @@ def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
-    """Whether the record lacks this fragment before one that it has, because no bookie that was asked before reported
-    it."""
+    """Returns whether the record lacks this fragment before one that it has, because no bookie that was asked before
+    reported it."""
     return any(
         one.number < noted.number < following.number
         and one.first_entry <= noted.first_entry < following.first_entry
@@ -90,7 +91,7 @@ def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
 
 
 def of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[NotedBy]:
-    """From notes of one ledger id, those of the ledger that the metadata has, or should have, under it."""
+    """Returns, from the notes of one ledger id, those of the ledger that the metadata has, or should have, under it."""
     if not noted:
         return []
     if found is not None:
@@ -103,7 +104,7 @@ def of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[
 
 
 def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """The record with the fragments that it lacks. Bookies that reported need no longer be in `also_at`."""
+    """Returns the record with the fragments that it lacks. Bookies that reported need no longer be in `also_at`."""
     by_first = {one.first_entry: one for one in _fragments(noted)}
     for one in found.fragments:
         known = by_first.get(one.first_entry)
@@ -120,7 +121,7 @@ def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """The record, closed if a bookie was notified of the ledger's end."""
+    """Returns the record, closed if a bookie was notified of the ledger's end."""
     ends = [one.note for one in noted if one.note.ledger.is_closed]
     if not ends:
         return record
@@ -144,7 +145,7 @@ def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> Led
 
 
 def _fragments(noted: Sequence[NotedBy]) -> list[Fragment]:
-    """Each fragment by its newest notes, in order."""
+    """Returns the fragments in order, each according to its newest notes."""
     of_first: defaultdict[int, list[NotedBy]] = defaultdict(list)
     for one in noted:
         of_first[one.note.fragment.first_entry].append(one)
@@ -161,7 +162,7 @@ def _in_turn(fragments: Iterable[Fragment]) -> list[Fragment]:
 
 
 def _newest(noted: Sequence[NotedBy]) -> Fragment:
-    """The fragment by the notes of its last change, which differ in copies that were moved since."""
+    """Returns the fragment according to the notes of its last change, which differ in copies that were moved since."""
     number = max(one.note.fragment.number for one in noted)
     last = [one for one in noted if one.note.fragment.number == number]
     last = [one for one in last if one.note.fragment.ensemble] or last[
@@ -171,7 +172,7 @@ def _newest(noted: Sequence[NotedBy]) -> Fragment:
 
 
 def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
-    """For each position the bookie that names itself there, else the one that most notes name."""
+    """Returns for each position the bookie that names itself there, else the one that most notes name."""
     itself = {one.bookie for one in noted}
     named = [
         Counter(position) for position in zip(*(one.note.fragment.ensemble for one in noted), strict=True)
@@ -196,8 +197,8 @@ def _first_but(best: Iterable[BookieRef], taken: Collection[BookieRef]) -> list[
 
 
 def _from_entry_0(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
-    """No note describes the entries before the first known fragment. They get a fragment without a number, whose copies
-    lack everything."""
+    """Adds a fragment for the entries before the first known fragment, which no note describes. It has no number, and
+    its copies lack everything."""
     first = fragments[0]
     if first.first_entry == 0:
         return tuple(fragments)
