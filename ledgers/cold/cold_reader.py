@@ -83,7 +83,12 @@ class ColdReader:
         try:
             while next_entry <= last_entry:
                 while coming <= last_entry and len(ahead) <= BLOCKS_AHEAD:
-                    stop = await self._end_of_block(coming)
+                    try:
+                        stop = await self._end_of_block(coming)
+                    except EntryUnreadable:
+                        if ahead:  # the blocks before it come first
+                            break
+                        raise
                     ahead.append((coming, asyncio.create_task(self._block(coming))))
                     coming = stop
                 begins, block = ahead.popleft()

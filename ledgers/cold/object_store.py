@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -119,11 +120,14 @@ class Objects:
             return [(one["path"], one["size"]) async for page in pages for one in page]
 
     async def delete_all(self, key: str) -> int:
-        """Deletes every object whose name begins with this key; returns the number of deleted objects."""
+        """Deletes every object of this key; returns the number of deleted objects. In a directory, also deletes what an
+        upload that was killed has left, which no listing shows."""
         with self._translate_errors(key, "deleted"):
             names = [one["path"] async for page in self._obstore.list(self._backend, key) for one in page]
             if names:
                 await self._obstore.delete_async(self._backend, names)
+            if self._directory is not None and (self._directory / key).is_dir():
+                await asyncio.to_thread(shutil.rmtree, self._directory / key)
         return len(names)
 
     def _of(self, name: str) -> str:

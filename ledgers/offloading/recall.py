@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from metadata.healing.marks import mark_if_underreplicated
+from metadata.records.cluster import list_bookies
 from metadata.records.cold import removals
 from metadata.records.ledger_record import LedgerRecord
 
@@ -28,9 +29,17 @@ async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
     record = (await found_of(cluster, ledger_id)).record
     if record.is_in_object_store and record.has_no_ensembles:
         return await _place(cluster, record)
-    if record.cold is not None and not any(one.lacking for one in record.fragments):
+    if record.cold is not None and (not record.cold.is_stored or await _is_on_bookies(cluster, record)):
         return await _forget_copy(cluster, record)
     return record
+
+
+async def _is_on_bookies(cluster: Cluster, record: LedgerRecord) -> bool:
+    """Whether every copy on a bookie is complete and its bookie registered. A copy of a bookie that is absent may be
+    lost: the auditor replaces it first."""
+    with metadata_errors():
+        registered = {one.bookie for one in await list_bookies(cluster.store)}
+    return all(registered.issuperset(one.ensemble) and not one.lacking for one in record.fragments)
 
 
 async def _place(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
@@ -54,7 +63,8 @@ async def _forget_copy(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
     def without(now: LedgerRecord) -> LedgerRecord:
         if now.cold is None:
             return now
-        if now.cold.key != copy.key or not all(f.ensemble and not f.lacking for f in now.fragments):
+        is_on_bookies = all(one.ensemble and not one.lacking for one in now.fragments)
+        if now.cold.key != copy.key or (now.cold.is_stored and not is_on_bookies):
             raise NotOffloaded(record.ledger_id, "some bookies have lost parts of it; try again")
         return replace(now, cold=None)
 

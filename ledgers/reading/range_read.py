@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from bookie.wire import ENTRY_BYTES_MAX, Columns
 from metadata.records.ledger_record import BookieRef
 
+from ..errors import EntryUnreadable
 from ..tasks import end_tasks
 from .ledger_view import LedgerView
 from .page_fetch import PageFetcher
@@ -62,7 +63,7 @@ class RangeRead:
         while next_entry <= last_entry:
             began_at, width, scan = next_entry, self._window_entries(), None
             if self._view.record.has_no_ensembles:
-                source = self._view.in_object_store().pages(next_entry, last_entry)
+                source = self._from_object_store(next_entry, last_entry)
             elif (scan := self._scanner.scan_from(next_entry, last_entry, width, refused)) is None:
                 through = self._scanner.unscanned_through(next_entry, last_entry, width)
                 source = self._by_windows(next_entry, through)
@@ -76,6 +77,19 @@ class RangeRead:
                 refused.clear()
             elif scan is not None:
                 refused.add(scan.bookie)
+
+    async def _from_object_store(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
+        """Ends early if the ledger has been recalled, or copied elsewhere: the view then has the new record."""
+        before = self._view.record
+        try:
+            async with aclosing(self._view.in_object_store().pages(first_entry, last_entry)) as pages:
+                async for page in pages:
+                    yield page
+        except EntryUnreadable:
+            await self._view.refresh()
+            now = self._view.record
+            if (now.cold, now.fragments) == (before.cold, before.fragments):
+                raise
 
     async def _scanned(self, scan: ScanRange) -> AsyncGenerator[Columns, None]:
         async with aclosing(self._scanner.pages(scan)) as pages:

@@ -22,14 +22,17 @@ from bookie.upkeep.schedule import Depth
 from bookledger.errors import EntryUnreadable, LedgerError, NoSuchLedger
 from ledgers import DigestType
 from ledgers.aio import LedgerClient
+from ledgers.cold import cold_reader
 from ledgers.cold.errors import NotOffloaded, ObjectStoreFailed
 from ledgers.cold.layout import encode_block
 from ledgers.offloading import offload as offloading
 from ledgers.offloading import upload as uploading
 from metadata.records.cold import removals
 from metadata.records.ledger_record import LedgerRecord
+from metadata.records.ledger_store import LedgerStore
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
+from tests.support.present import there
 
 ENTRIES = 300
 
@@ -242,22 +245,113 @@ async def test_O3_a_ledger_comes_back_to_bookies_and_its_objects_go(
     assert await payloads(await client.open_ledger(ledger_id)) == expected
 
 
+async def test_O3_the_objects_of_a_ledger_stay_while_a_bookie_that_should_have_it_is_away(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path
+) -> None:
+    """Nothing says that the bookie lacks anything; it may have lost its disk."""
+    cluster, client = on_four
+    ledger_id = await closed(client)
+    kept = await client.offload_ledger(ledger_id, url_of(archive), keep_on_bookies=True)
+    away = kept.fragments[0].ensemble[0].bookie_id
+    await cluster.stop(away)
+    assert (await client.recall_ledger(ledger_id)).cold == kept.cold
+    assert len(objects(archive)) == 1
+    await cluster.start(away)
+    assert (await client.recall_ledger(ledger_id)).cold is None
+    assert objects(archive) == []
+
+
+async def test_O3_an_upload_whose_program_died_is_cancelled_also_while_a_bookie_lacks_entries(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, client = on_four
+    ledger_id = await closed(client)
+
+    async def dies(*_: Any) -> None:
+        raise ObjectStoreFailed("s3://archive", "the program died")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(offloading, "check_uploaded", dies)
+        patched.setattr(offloading, "_give_up", dies)
+        with pytest.raises(ObjectStoreFailed, match="died"):
+            await client.offload_ledger(ledger_id, url_of(archive))
+    ledgers = LedgerStore(cluster.store)
+    found = there(await ledgers.read(ledger_id))
+    await ledgers.change(found.record.with_lacking(0, 0, ENTRIES - 1), found.version)
+    assert (await client.recall_ledger(ledger_id)).cold is None
+
+
+async def test_O4_a_range_is_read_on_from_bookies_when_the_ledger_was_recalled_meanwhile(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, client = on_four
+    monkeypatch.setattr(uploading, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(cold_reader, "CACHE_BYTES_MAX", 0)
+    monkeypatch.setattr(cold_reader, "BLOCKS_AHEAD", 0)
+    ledger_id = await closed(client, times=3000)
+    await client.offload_ledger(ledger_id, url_of(archive))
+    await collected(cluster)
+    async with LedgerClient(cluster.uri, config=QUICK) as other:
+        reader = await other.open_ledger(ledger_id)
+        pages = reader.read(0, ENTRIES - 1)
+        first = await anext(pages)
+
+        async def is_back() -> bool:
+            return (await client.recall_ledger(ledger_id)).cold is None
+
+        await until_true(is_back)
+        assert objects(archive) == []
+        rest = [one.payload async for one in pages]
+        assert [first.payload, *rest] == [payload(n, 3000) for n in range(ENTRIES)]
+
+
+async def test_O4_every_entry_before_an_object_that_is_missing_is_returned(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, client = on_four
+    monkeypatch.setattr(uploading, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(offloading, "PART_BYTES_MAX", 1000)
+    ledger_id = await closed(client, times=3000)
+    copy = (await client.offload_ledger(ledger_id, url_of(archive))).cold
+    assert copy is not None
+    (archive / copy.name_of(2)).unlink()
+    read = list[int]()
+    async with LedgerClient(cluster.uri, config=QUICK) as other:
+        with pytest.raises(EntryUnreadable, match="there is no such object") as raised:
+            async for one in (await other.open_ledger(ledger_id)).read(0, ENTRIES - 1):
+                read.append(one.entry_id)
+    assert read == list(range(copy.part_starts[2])) and raised.value.entry_id == copy.part_starts[2]
+
+
+async def test_O3_what_a_killed_upload_left_in_a_directory_goes_with_the_copy(
+    on_four: tuple[InProcessCluster, LedgerClient], archive: Path
+) -> None:
+    _, client = on_four
+    ledger_id = await closed(client)
+    copy = (await client.offload_ledger(ledger_id, url_of(archive))).cold
+    assert copy is not None
+    (archive / copy.key / "1#1").write_bytes(b"as obstore stages an object")
+    await client.delete_ledger(ledger_id)
+    assert await client.remove_unneeded_objects() == 1
+    assert list(archive.iterdir()) == []
+
+
 async def test_O4_a_store_that_lost_an_object_is_told_with_its_name_and_a_damaged_block_too(
     on_four: tuple[InProcessCluster, LedgerClient], archive: Path
 ) -> None:
     cluster, client = on_four
     ledger_id = await closed(client)
     await client.offload_ledger(ledger_id, url_of(archive))
-    (there,) = objects(archive)
-    data = there.read_bytes()
+    (one,) = objects(archive)
+    data = one.read_bytes()
     async with LedgerClient(cluster.uri, config=QUICK) as other:
-        there.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
-        with pytest.raises(EntryUnreadable, match=f"{there}: block 0 is damaged"):
+        one.write_bytes(data[:100] + bytes([data[100] ^ 1]) + data[101:])
+        with pytest.raises(EntryUnreadable, match=f"{one}: block 0 is damaged"):
             await payloads(await other.open_ledger(ledger_id))
-        there.unlink()
-        with pytest.raises(EntryUnreadable, match=f"{there}: there is no such object"):
+        one.unlink()
+        with pytest.raises(EntryUnreadable, match=f"{one}: there is no such object"):
             await (await other.open_ledger(ledger_id)).read_entry(5)
-        there.write_bytes(data)
+        one.write_bytes(data)
         assert await payloads(await other.open_ledger(ledger_id)) == [payload(n) for n in range(ENTRIES)]
 
 

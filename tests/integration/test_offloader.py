@@ -190,6 +190,26 @@ def test_one_round_by_command_says_what_it_found(tmp_path: Path) -> None:
         assert (found["stored_ledgers"], found["waiting_ledgers"]) == (0, 0)
         found = told("offloader", meta, cold, "--once", "--after=1e9", "--keep=0", "--log=orders=0")
         assert (found["stored_ledgers"], found["waiting_ledgers"]) == (1, 0)
-        wrong = bookledger("offloader", meta, cold, "--once", "--log=orders")
-        assert wrong.returncode == 2 and b"NAME=SECONDS" in wrong.stderr
+        for value in ("orders", "orders=nan", "orders=-1"):
+            wrong = bookledger("offloader", meta, cold, "--once", f"--log={value}")
+            assert wrong.returncode == 2 and b"NAME=SECONDS" in wrong.stderr
         assert json.loads(bookledger("cluster", "cold", meta, "--json").stdout)["stored_ledgers"] == 1
+
+
+def test_one_round_by_command_fails_if_a_copy_fails_or_another_offloader_is_elected(tmp_path: Path) -> None:
+    uri = f"sqlite://{tmp_path}/metadata.db"
+    archive = made(tmp_path)
+    meta, cold = f"--metadata={uri}", f"--cold=file://{archive}"
+    with bookie_processes(3, tmp_path, uri), LedgerClient(uri) as client:
+        with client.create_ledger() as writer:
+            writer.append(b"kept")
+        copy = client.offload_ledger(writer.ledger_id, f"file://{archive}", keep_on_bookies=True).cold
+        assert copy is not None
+        (archive / copy.name_of(0)).unlink()
+        done = bookledger("offloader", meta, cold, "--once", "--json")
+        assert done.returncode == 1
+        assert json.loads(done.stdout)["missing"]
+        with client.election(ELECTION).lead("the daemon"):
+            refused = bookledger("offloader", meta, cold, "--once")
+        assert refused.returncode == 1
+        assert b"the offloader the daemon is elected and does the rounds" in refused.stderr

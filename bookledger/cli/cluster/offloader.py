@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from bookie.serving.stopping import until_stopped
-from ledgers import LeadershipLost
+from ledgers import LeadershipLost, LedgerError
 from ledgers.aio import LedgerClient
 from ledgers.offloading.offloader import ELECTION, Offloader, lead
 from ledgers.offloading.policy import DAY, OffloadPolicy
@@ -29,6 +29,10 @@ from ..output import print_json, print_record
 from ..terminal import say
 
 
+ONCE_WAIT_SECONDS_MAX = 15.0
+"""How long `--once` waits to be elected: an offloader that was killed stays elected until its lease has run out."""
+
+
 def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
     """Parses `NAME=SECONDS`; `never` excludes the log."""
     found = {}
@@ -38,7 +42,7 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
             found[name] = math.inf if seconds == "never" else float(seconds)
         except ValueError:
             found[name] = -1.0
-        if not name or found[name] < 0:
+        if not name or not found[name] >= 0:  # NaN is neither
             raise click.BadParameter(f"{value!r} is not NAME=SECONDS, or NAME=never")
     return found
 
@@ -140,7 +144,10 @@ def offloader(
         after_seconds=after_seconds, used_percent_max=used_percent_max, keep_seconds=keep_seconds, logs=logs
     )
 
+    has_failed = False
+
     async def work() -> None:
+        nonlocal has_failed
         watched = OffloaderHealth()
         async with (
             LedgerClient(
@@ -158,21 +165,36 @@ def offloader(
                 print_page_urls(pages)
             sys.stdout.flush()
             systemd.notify(systemd.READY)
-            while not await _led(client, made, once=once):
-                pass
-
-    async def _led(client: LedgerClient, made: Offloader, *, once: bool) -> bool:
-        async with client.election(ELECTION).lead() as term:
             if once:
-                print_record(state_fields(await made.round(term)), as_json=as_json)
-                return True
+                has_failed = await _one_round(client, made, as_json=as_json)
+                return
+            while True:
+                await _led(client, made)
+
+    async def _led(client: LedgerClient, made: Offloader) -> None:
+        async with client.election(ELECTION).lead() as term:
             try:
                 await lead(made, term, round_seconds, _print_state if as_json else lambda _: None)
             except LeadershipLost as error:
                 say(f"{error}; waiting to be elected again")
-            return False
 
     asyncio.run(until_stopped(work(), on_stop=partial(systemd.notify, systemd.STOPPING)))
+    if has_failed:
+        sys.exit(1)
+
+
+async def _one_round(client: LedgerClient, made: Offloader, *, as_json: bool) -> bool:
+    """Does one round; returns whether anything failed or is missing. Raises LedgerError if another offloader leads."""
+    election = client.election(ELECTION)
+    try:
+        async with election.lead(timeout=ONCE_WAIT_SECONDS_MAX) as term:
+            state = await made.round(term)
+    except TimeoutError:
+        leading = await election.leader()
+        who = "another offloader" if leading is None else f"the offloader {leading.leader}"
+        raise LedgerError(f"{who} is elected and does the rounds; nothing was done here") from None
+    print_record(state_fields(state), as_json=as_json)
+    return bool(state.failed or state.missing)
 
 
 def _print_state(state: OffloaderState) -> None:
