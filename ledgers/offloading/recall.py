@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from metadata.healing.marks import mark_if_underreplicated
 from metadata.records.cluster import list_bookies
 from metadata.records.cold import removals
@@ -66,7 +64,7 @@ async def _forget_copy(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
         is_on_bookies = all(one.ensemble and not one.lacking for one in now.fragments)
         if now.cold.key != copy.key or (now.cold.is_stored and not is_on_bookies):
             raise NotOffloaded(record.ledger_id, "some bookies have lost parts of it; try again")
-        return replace(now, cold=None)
+        return now.forgetting_copy()
 
     made = await change(cluster, record.ledger_id, without)
     await remove_unneeded(cluster, copy.key)

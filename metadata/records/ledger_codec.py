@@ -67,6 +67,7 @@ def fill_message(message: pb.Ledger, record: LedgerRecord, fragments: Iterable[F
         message.cold.url, message.cold.key, message.cold.at_ms = cold.url, cold.key, cold.at_ms
         message.cold.part_starts.extend(cold.part_starts)
         message.cold.size_bytes = cold.size_bytes
+    message.cold_version = record.cold_version
     if record.accepted_loss is not None:
         _loss_to(record.accepted_loss, message.accepted_loss)
     message.created_ms = record.created_ms
@@ -174,6 +175,7 @@ def from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
         written_at=message.written_at,
         also_at=tuple(BookieRef(b.bookie_id, b.incarnation) for b in message.also_at),
         cold=_cold_in(message),
+        cold_version=message.cold_version,
     )
 
 

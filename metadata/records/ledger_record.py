@@ -116,7 +116,9 @@ class LedgerRecord:
     operator who accepts a loss closes the ledger by this record. Empty in a closed one. `written_at`: the record's
     version when the ledger's writer last changed it, if another process has changed it since; 0 if none has, or if it
     is not known. `cold`: its copy in an object store, or one that is being uploaded. Once it is stored the ensembles
-    may be empty: then no bookie has the ledger (rule O2).
+    may be empty: then no bookie has the ledger (rule O2). `cold_version` counts the changes of where the ledger is
+    stored: copied, released from bookies, recalled, copy forgotten. Of a record and a bookie's note, the one with the
+    higher number is newer in this respect.
     """
 
     ledger_id: int
@@ -138,6 +140,7 @@ class LedgerRecord:
     also_at: Ensemble = ()
     written_at: int = 0
     cold: ColdCopy | None = None
+    cold_version: int = 0
 
     def __post_init__(self) -> None:
         is_stored = self.cold is not None and self.cold.is_stored
@@ -182,17 +185,22 @@ class LedgerRecord:
 
     def uploading(self, copy: ColdCopy) -> LedgerRecord:
         """Names a copy that is being uploaded, or a complete one, in place of any other."""
-        return replace(self, cold=copy)
+        return replace(self, cold=copy, cold_version=self.cold_version + copy.is_stored)
+
+    def forgetting_copy(self) -> LedgerRecord:
+        """Returns the record without the copy in the object store."""
+        return replace(self, cold=None, cold_version=self.cold_version + self.is_in_object_store)
 
     def without_copies(self) -> LedgerRecord:
         """Returns the record without bookies' copies: the object store has the ledger."""
         assert self.is_in_object_store
         nowhere = (replace(one, ensemble=(), lacking=()) for one in self.fragments)
-        return replace(self, fragments=tuple(nowhere))
+        return replace(self, fragments=tuple(nowhere), cold_version=self.cold_version + 1)
 
     def recalled(self, ensemble: Ensemble) -> LedgerRecord:
         """Returns the record with these bookies, which still have to copy the ledger from the object store."""
-        record = replace(self, fragments=tuple(replace(one, ensemble=ensemble) for one in self.fragments))
+        placed = tuple(replace(one, ensemble=ensemble) for one in self.fragments)
+        record = replace(self, fragments=placed, cold_version=self.cold_version + 1)
         for position in range(self.shape.ensemble_size):
             record = record.with_lacking(position, 0, self.confirmed_through)
         return record

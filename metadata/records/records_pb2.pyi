@@ -89,7 +89,7 @@ class Fragment(_message.Message):
     def __init__(self, first_entry: _Optional[int] = ..., ensemble: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., length_before: _Optional[int] = ..., lacking: _Optional[_Iterable[_Union[Lacking, _Mapping]]] = ..., number: _Optional[int] = ...) -> None: ...
 
 class Ledger(_message.Message):
-    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "accepted_loss", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at", "of_log", "cold")
+    __slots__ = ("format_version", "ensemble_size", "write_quorum", "ack_quorum", "digest_type", "state", "last_entry", "length_bytes", "fragments", "custom_metadata", "created_ms", "nonce", "reserved", "accepted_loss", "verifier", "closed_ms", "password_salt", "identity", "written_at", "also_at", "of_log", "cold", "cold_version")
     class CustomMetadataEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +119,7 @@ class Ledger(_message.Message):
     ALSO_AT_FIELD_NUMBER: _ClassVar[int]
     OF_LOG_FIELD_NUMBER: _ClassVar[int]
     COLD_FIELD_NUMBER: _ClassVar[int]
+    COLD_VERSION_FIELD_NUMBER: _ClassVar[int]
     format_version: int
     ensemble_size: int
     write_quorum: int
@@ -141,7 +142,8 @@ class Ledger(_message.Message):
     also_at: _containers.RepeatedCompositeFieldContainer[BookieRef]
     of_log: bool
     cold: ColdCopy
-    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., accepted_loss: _Optional[_Union[AcceptedLoss, _Mapping]] = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., of_log: bool = ..., cold: _Optional[_Union[ColdCopy, _Mapping]] = ...) -> None: ...
+    cold_version: int
+    def __init__(self, format_version: _Optional[int] = ..., ensemble_size: _Optional[int] = ..., write_quorum: _Optional[int] = ..., ack_quorum: _Optional[int] = ..., digest_type: _Optional[_Union[DigestType, str]] = ..., state: _Optional[_Union[LedgerState, str]] = ..., last_entry: _Optional[int] = ..., length_bytes: _Optional[int] = ..., fragments: _Optional[_Iterable[_Union[Fragment, _Mapping]]] = ..., custom_metadata: _Optional[_Mapping[str, bytes]] = ..., created_ms: _Optional[int] = ..., nonce: _Optional[bytes] = ..., reserved: bool = ..., accepted_loss: _Optional[_Union[AcceptedLoss, _Mapping]] = ..., verifier: _Optional[bytes] = ..., closed_ms: _Optional[int] = ..., password_salt: _Optional[bytes] = ..., identity: _Optional[bytes] = ..., written_at: _Optional[int] = ..., also_at: _Optional[_Iterable[_Union[BookieRef, _Mapping]]] = ..., of_log: bool = ..., cold: _Optional[_Union[ColdCopy, _Mapping]] = ..., cold_version: _Optional[int] = ...) -> None: ...
 
 class ColdCopy(_message.Message):
     __slots__ = ("url", "key", "part_starts", "size_bytes", "at_ms")

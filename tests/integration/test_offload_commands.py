@@ -72,13 +72,16 @@ def test_a_ledger_goes_to_an_object_store_and_comes_back(tmp_path: Path) -> None
         ledger_id = str(written(client))
         kept = told("ledger", "offload", meta, ledger_id, cold, "--keep")
         assert kept["cold"]["on_bookies"] and len(objects(archive)) == len(kept["cold"]["objects"]) == 1
+        assert bookledger("metadata", "check", meta).returncode == 0
         done = told("ledger", "offload", meta, ledger_id, cold)
+        assert bookledger("metadata", "check", meta).returncode == 0, "bookies have dropped nothing yet"
         assert (
             not done["cold"]["on_bookies"]
             and done["cold"]["object_bytes"] == objects(archive)[0].stat().st_size
         )
         for bookie in bookies:
             assert frames_dropped(bookie.bookie_id, meta) > 0
+        assert bookledger("metadata", "check", meta).returncode == 0
         assert read(client, int(ledger_id)) == [b"%d" % n for n in range(ENTRIES)]
         shown = bookledger("ledger", "show", meta, ledger_id)
         assert b"from entry 0: in the object store only" in shown.stdout
@@ -88,6 +91,7 @@ def test_a_ledger_goes_to_an_object_store_and_comes_back(tmp_path: Path) -> None
         until(lambda: bool(status(uri)["whole"]))
         back = told("ledger", "recall", meta, ledger_id, "--timeout=60")
         assert "cold" not in back and objects(archive) == []
+        assert bookledger("metadata", "check", meta).returncode == 0, "bookies noted the copy, which is gone"
         assert bookledger("ledger", "check", meta, ledger_id).returncode == 0
         assert read(client, int(ledger_id)) == [b"%d" % n for n in range(ENTRIES)]
         wrong = bookledger("ledger", "offload", meta, ledger_id, "--cold=s3://me:secret@bucket")

@@ -220,3 +220,33 @@ def test_a_ledger_that_was_recalled_since_is_left_to_the_bookies_that_noted_it()
     made = reconcile(TAKEN_OFF, [*kept(recalled, A, B, C), *dropped(TAKEN_OFF, D, E)])
     assert made is not None and made.cold == COPY and made.is_on_no_bookie
     assert all(one.ensemble == (A, B, C) for one in made.fragments)
+
+
+ELSEWHERE = ColdCopy("s3://other", new_key(7, b"1" * 16), (0,), 100, 8000)
+"""A later copy, by a clock that is behind."""
+
+
+def test_a_later_copy_replaces_one_that_was_recalled_since() -> None:
+    on_bookies = TAKEN_OFF.recalled((A, B, C)).forgetting_copy()
+    later = on_bookies.uploading(ELSEWHERE).without_copies()
+    made = reconcile(TAKEN_OFF, dropped(later, A, B, C))
+    assert made is not None and made.cold == ELSEWHERE
+    assert reconcile(made, dropped(later, A, B, C)) is None
+
+
+def test_metadata_that_knows_of_the_recall_stays_as_it_is() -> None:
+    """Notes of bookies that healed, and of those that have dropped the ledger before, name the deleted copy."""
+    recalled = TAKEN_OFF.recalled((A, B, C))
+    healed = replace(recalled, fragments=tuple(replace(one, lacking=()) for one in recalled.fragments))
+    noted = [*kept(recalled, A, B, C), *dropped(TAKEN_OFF, D, E)]
+    assert reconcile(healed.forgetting_copy(), noted) is None
+    assert reconcile(healed, noted) is None
+    copied = CLOSED.uploading(COPY)
+    assert reconcile(copied, kept(CLOSED, A, B, C)) is None
+
+
+def test_a_copy_that_was_forgotten_since_is_not_named_again() -> None:
+    recalled = TAKEN_OFF.recalled((A, B, C)).forgetting_copy()
+    made = reconcile(TAKEN_OFF, kept(recalled, A, B, C))
+    assert made is not None and made.cold is None
+    assert all(one.ensemble == (A, B, C) for one in made.fragments)

@@ -28,7 +28,6 @@ from ..options import Finite, certificates_option, insecure_option, json_option,
 from ..output import print_json, print_record
 from ..terminal import say
 
-
 ONCE_WAIT_SECONDS_MAX = 15.0
 """How long `--once` waits to be elected: an offloader that was killed stays elected until its lease has run out."""
 

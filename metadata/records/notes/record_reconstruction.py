@@ -34,7 +34,7 @@ def reconcile(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRec
         return _made_again(ours)
     later = [one for one in ours if not found.is_closed and one.note.headline.is_ahead_of(found)]
     if not later and not any(_is_lacking(found, one.note.headline) for one in ours):
-        copied = _called_back(found, ours) if found.has_no_ensembles else _with_copy(found, ours)
+        copied = _with_copy(_called_back(found, ours) if found.has_no_ensembles else found, ours)
         return None if copied == found else copied
     brought_up = _brought_up(found, ours)
     if found.is_closed:
@@ -48,8 +48,7 @@ def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
     latest = max((one.note for one in noted), key=lambda note: note.headline[1:]).ledger
     fragments = _placed(_from_entry_0(_fragments(noted)))
     if not any(one.ensemble for one in fragments):  # all bookies that noted it have dropped it since
-        copied = next(one.note.ledger for one in noted if one.note.ledger.is_in_object_store)
-        return replace(copied, fragments=fragments)
+        return replace(_last_moved(noted), fragments=fragments)
     opened = replace(
         latest,
         state=LedgerState.OPEN,
@@ -58,14 +57,17 @@ def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
         closed_ms=0,
         accepted_loss=None,
         cold=None,
+        cold_version=0,
         fragments=fragments,
     )
     return _with_copy(_with_doubt(_ended(opened, noted)), noted)
 
 
 def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Names the bookies whose notes place a ledger of the object store on them: the ledger may have been recalled
-    since, and its objects may be gone. Each bookie may lack everything, until it has checked."""
+    """Names the bookies whose notes place a ledger of the object store on them, if it was recalled since: its objects
+    may be gone. Each bookie may lack everything, until it has checked."""
+    if _last_moved(noted).cold_version <= found.cold_version:
+        return found
     ensembles = {one.first_entry: one.ensemble for one in _fragments(noted)}
     known = next((one for one in ensembles.values() if one), ())
     placed = (replace(one, ensemble=ensembles.get(one.first_entry) or known) for one in found.fragments)
@@ -73,11 +75,17 @@ def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Returns the record with the copy in an object store that a bookie noted before it dropped its own (rule O2)."""
-    copies = [one.note.ledger.cold for one in noted if one.note.ledger.is_in_object_store]
-    if not record.is_closed or record.is_in_object_store or not copies:
+    """Returns the record with the copy in an object store that bookies noted last, if that is later than the record:
+    before they drop their own copies (rule O2), and when they heal."""
+    last = _last_moved(noted)
+    if not record.is_closed or last.cold_version <= record.cold_version or last.cold == record.cold:
         return record
-    return replace(record, cold=max((one for one in copies if one is not None), key=lambda copy: copy.at_ms))
+    return replace(record, cold=last.cold, cold_version=last.cold_version)
+
+
+def _last_moved(noted: Sequence[NotedBy]) -> LedgerRecord:
+    """Returns the noted record that knows best where the ledger is stored."""
+    return max((one.note.ledger for one in noted), key=lambda ledger: ledger.cold_version)
 
 
 def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:

@@ -287,7 +287,8 @@ def _is_taken_over(before: LedgerRecord, record: LedgerRecord) -> bool:
         replace(one, ensemble=other.ensemble, lacking=other.lacking)
         for one, other in zip(before.fragments, record.fragments, strict=True)
     )
-    as_it_was = replace(before, fragments=fragments, nonce=record.nonce, cold=record.cold)
+    moved = replace(before, cold=record.cold, cold_version=record.cold_version)
+    as_it_was = replace(moved, fragments=fragments, nonce=record.nonce)
     return record != before and as_it_was == record
 
 
