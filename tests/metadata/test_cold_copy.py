@@ -6,10 +6,15 @@ from dataclasses import replace
 
 import pytest
 
+from metadata import keys
 from metadata.errors import BadRecord
+from metadata.memory_store import MemoryData, MemoryStore
 from metadata.records import ledger_codec
+from metadata.records import records_pb2 as pb
+from metadata.records.cold import removals
 from metadata.records.cold.cold_copy import ColdCopy, check_url, new_key
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from tests.support.present import there
 
 BOOKIES = tuple(BookieRef(name, f"i-{name}") for name in "abc")
 OPEN = LedgerRecord(7, Shape(3, 3, 2), (Fragment(0, BOOKIES), Fragment(5, BOOKIES, 100)), identity=b"i" * 16)
@@ -88,3 +93,17 @@ def test_a_record_with_a_copy_that_cannot_be_is_not_trusted() -> None:
     message.cold.key = "../../etc/passwd"
     with pytest.raises(BadRecord):
         ledger_codec.decode("ledgers/0000000000000007", message.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("key", "url"), [("..", "file:///archive"), ("", "file:///archive"), (COPY.key, "nowhere")]
+)
+async def test_an_entry_that_may_name_other_files_than_a_copys_is_skipped(key: str, url: str) -> None:
+    store = MemoryStore(MemoryData())
+    await removals.add(store, 7, COPY)
+    found = there(await store.get(keys.cold_removal(COPY.key)))
+    message = pb.ColdRemoval.FromString(found.value)
+    message.url = url
+    await store.delete(found.key, found.version)
+    await store.create(f"{keys.COLD_REMOVALS}{key}", message.SerializeToString())
+    assert [one async for one in removals.list_removals(store)] == []

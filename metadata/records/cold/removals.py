@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ... import keys, settled_writes
 from ...errors import BadRecord
-from ...store import MetadataStore, list_all
+from ...store import MetadataStore, Versioned, list_all
 from .. import records_pb2 as pb
 from ..record_decoding import parse_record, skip
 from .cold_copy import ColdCopy
@@ -62,14 +62,20 @@ async def list_removals(store: MetadataStore) -> AsyncIterator[Removal]:
     """Yields all entries; skips those that cannot be decoded. Raises MetadataError."""
     async for item in list_all(store, keys.COLD_REMOVALS):
         try:
-            message = parse_record(pb.ColdRemoval, item.key, item.value, FORMAT_VERSION)
+            removal = _removal_in(item)
         except BadRecord as error:
             skip(error)
         else:
-            key = item.key.removeprefix(keys.COLD_REMOVALS)
-            yield Removal(
-                message.ledger_id, message.url, key, message.added_ms, message.may_grow, item.version
-            )
+            yield removal
+
+
+def _removal_in(item: Versioned) -> Removal:
+    message = parse_record(pb.ColdRemoval, item.key, item.value, FORMAT_VERSION)
+    try:  # a key that no copy has could name other files of a directory
+        copy = ColdCopy(message.url, item.key.removeprefix(keys.COLD_REMOVALS))
+    except ValueError as error:
+        raise BadRecord(item.key, str(error)) from error
+    return Removal(message.ledger_id, copy.url, copy.key, message.added_ms, message.may_grow, item.version)
 
 
 async def done(store: MetadataStore, removal: Removal) -> None:
