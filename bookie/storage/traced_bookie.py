@@ -74,9 +74,8 @@ class TracedBookie(Bookie):
             return report
 
         def report_durable(written: list[Written], next_position: int) -> None:
-            for _, _, _, ticket in written:
-                assert isinstance(ticket, Ticket)
-                if isinstance(ticket.answer, _Traced):
+            for _, _, _, ticket in written:  # a note has no ticket
+                if isinstance(ticket, Ticket) and isinstance(ticket.answer, _Traced):
                     self._record_sync_span(ticket.answer.span, len(written))
             report(written, next_position)
 
