@@ -245,7 +245,7 @@ class QuorumJournalManager:
         return recovered
 
     async def create_new_unique_epoch(self) -> int:
-        """Takes the first half of becoming the writer: fences all earlier writers, and recovers nothing."""
+        """Performs the first half of becoming the writer: fences all earlier writers, but recovers nothing."""
         await self._set.run(self._proposer.create_new_unique_epoch(await self.namespace()))
         assert self.epoch is not None
         record_audit(Act.EPOCH, journal=self.journal_id, epoch=self.epoch)

@@ -108,8 +108,8 @@ async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabout
 
 
 async def _if_allowed(asked: Awaitable[T]) -> T | None:
-    """Returns None also if etcd's role of a client may not read the key: such a client assumes that there is no
-    order."""
+    """Returns None if the client's role in etcd may not read the key; the caller then assumes that there is no such
+    record."""
     try:
         return await asked
     except StoreRefused:

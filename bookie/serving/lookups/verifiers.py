@@ -103,7 +103,7 @@ class Verifiers:
                 found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
                 checked = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in checked if why is not None}
-            # The fragments of these ledgers are in the metadata, unless everything must be looked up again.
+            # These ledgers' fragments are in the metadata by now. If the round has changed, look everything up again.
             wanted = wanted | dict.fromkeys(unknown) if round_ == self._round else dict(news)
             round_ = self._round
         return refused

@@ -60,8 +60,7 @@ def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool
 def _misplaced(
     fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView, write_quorum: int
 ) -> list[ReplicationTask]:
-    """Returns a task for at most one copy of a whole fragment that, by fault domains, would be better placed on another
-    bookie."""
+    """Returns a task to move at most one copy of a fully replicated fragment to a bookie in a better fault domain."""
     if any(fate is not Fate.LIVING for fate in fates) or not _share_a_domain(fragment, view):
         return []
     for n, bookie in enumerate(fragment.ensemble):

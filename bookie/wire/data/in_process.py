@@ -94,7 +94,8 @@ class InProcessTransport(asyncio.Transport):
             self._pass_on(memoryview(data), len(data))
 
     def write_message(self, message: M, size_of: Callable[[M], int]) -> int | None:
-        """Passes a message that the caller will not change to the peer as an object, if the peer takes objects.
+        """Passes a message to the peer as an object, if the peer takes objects. The caller must not change it
+        afterwards.
 
         Returns the number of bytes that the message counts as; None if the peer takes no objects.
         """

@@ -65,7 +65,7 @@ def cold(metadata_uri: str, as_json: bool) -> None:
 
 
 COPIES_NAMED_MAX = 3
-"""Copies of one ledger shown in a row; `ledger check` shows all."""
+"""Maximum number of copies named in one ledger's row; `ledger check` shows all."""
 
 
 @group(

@@ -12,9 +12,9 @@ from ...errors import LedgerError
 
 
 class OutOfOrderSequence(LedgerError):
-    """An earlier append of the producer failed before it was taken in, for example because it was cancelled while it
-    waited. Nothing was appended, because the earlier record could not be appended after this one. Append all these
-    records again, in order; the writer remains usable."""
+    """An earlier append of the producer failed before it was accepted, for example because it was cancelled while it
+    waited. Nothing was appended, because the earlier record could not be appended after this one. Append the
+    failed records and this one again, in order; the writer remains usable."""
 
     def __init__(self, producer: str, sequence: int) -> None:
         super().__init__(

@@ -153,7 +153,7 @@ def sweep(me: Memory, state: JournalState) -> Program[None]:
     if deleted:
         yield from me.swap(
             state_transitions.swept(state, frozenset(deleted))
-        )  # otherwise the next sweep deletes it
+        )  # if the swap fails, the next sweep deletes them again
 
 
 def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState]) -> Program[JournalState]:

@@ -30,8 +30,7 @@ ENTRIES_MAX = 64 * 1024
 """The most entries of one list; Hadoop itself accepts 32 per scope."""
 
 PERMISSIONS_CACHED_MAX = 1024
-"""The most combinations of owner, group and mode whose encoding is cached: a NameNode writes only a few, in most of its
-ops."""
+"""Maximum number of cached encodings of owner, group and mode. Most ops repeat one of a few combinations."""
 
 _HAS_NAME = 0x40
 _UNUSED = 0x80

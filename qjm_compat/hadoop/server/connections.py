@@ -273,7 +273,7 @@ class PeerConnection(asyncio.Protocol):
         else:
             self._transport.resume_reading()
 
-    # --- input of the peer -------------------------------------------------------------------------------------
+    # --- input from the peer ------------------------------------------------------------------------------------
 
     def _take(self, data: bytes) -> None:
         if not self._is_greeted:
