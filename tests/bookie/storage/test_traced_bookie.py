@@ -11,8 +11,9 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from bookie.index.index import Index
 from bookie.storage.traced_bookie import TracedBookie
 from bookie.wire.messages import Status
-from tests.bookie.bookies import INCARNATION, append, config_of, submit
+from tests.bookie.bookies import append, config_of, submit
 from tests.bookie.entries import frame_of
+from tests.bookie.logs import INCARNATION
 from tests.bookie.notes import note_of, noted, record_of
 from tests.bookie.slow_disk import SlowSyncDisk
 
