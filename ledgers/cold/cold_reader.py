@@ -80,17 +80,21 @@ class ColdReader:
         """
         ahead: deque[tuple[int, asyncio.Task[Columns]]] = deque()
         next_entry = coming = first_entry
+        may_go_ahead = True
         try:
             while next_entry <= last_entry:
-                while coming <= last_entry and len(ahead) <= BLOCKS_AHEAD:
+                while coming <= last_entry and (not ahead or (may_go_ahead and len(ahead) <= BLOCKS_AHEAD)):
                     try:
                         stop = await self._end_of_block(coming)
                     except EntryUnreadable:
-                        if ahead:  # the blocks before it come first
-                            break
-                        raise
+                        if not ahead:
+                            raise
+                        may_go_ahead = (
+                            False  # the blocks before it come first; asked again only when it is due
+                        )
+                        break
                     ahead.append((coming, asyncio.create_task(self._block(coming))))
-                    coming = stop
+                    coming, may_go_ahead = stop, True
                 begins, block = ahead.popleft()
                 found = (await block).between(begins, last_entry)
                 page = await asyncio.to_thread(self._verified, found, begins)

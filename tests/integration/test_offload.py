@@ -25,11 +25,13 @@ from ledgers.aio import LedgerClient
 from ledgers.cold import cold_reader
 from ledgers.cold.errors import NotOffloaded, ObjectStoreFailed
 from ledgers.cold.layout import encode_block
+from ledgers.cold.object_store import Objects
 from ledgers.offloading import offload as offloading
 from ledgers.offloading import upload as uploading
 from metadata.records.cold import removals
 from metadata.records.ledger_record import LedgerRecord
 from metadata.records.ledger_store import LedgerStore
+from metadata.records.notes.cold_index import ColdIndex
 from tests.support.aio import until_true
 from tests.support.in_process import QUICK, InProcessCluster, on_bookies, payloads
 from tests.support.present import there
@@ -66,6 +68,19 @@ async def closed(client: LedgerClient, entries: int = ENTRIES, *, times: int = 2
 
 def objects(archive: Path) -> list[Path]:
     return [one for one in archive.rglob("*") if one.is_file()]
+
+
+async def dies_uploading(client: LedgerClient, ledger_id: int, archive: Path) -> None:
+    """A program that dies when the objects are written, and gives nothing up."""
+
+    async def dies(*_: Any) -> None:
+        raise ObjectStoreFailed("s3://archive", "the program died")
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(offloading, "check_uploaded", dies)
+        patched.setattr(offloading, "_give_up", dies)
+        with pytest.raises(ObjectStoreFailed, match="died"):
+            await client.offload_ledger(ledger_id, url_of(archive))
 
 
 async def collected(cluster: InProcessCluster) -> None:
@@ -191,15 +206,7 @@ async def test_O1_an_upload_whose_program_died_is_taken_over_after_a_day_and_its
 ) -> None:
     _, client = on_four
     ledger_id = await closed(client)
-
-    async def dies(*_: Any) -> None:
-        raise ObjectStoreFailed("s3://archive", "the program died")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(offloading, "check_uploaded", dies)
-        patched.setattr(offloading, "_give_up", dies)
-        with pytest.raises(ObjectStoreFailed, match="died"):
-            await client.offload_ledger(ledger_id, url_of(archive))
+    await dies_uploading(client, ledger_id, archive)
     assert len(objects(archive)) == 1
     with pytest.raises(NotOffloaded, match="another program has been copying it since"):
         await client.offload_ledger(ledger_id, url_of(archive))
@@ -266,15 +273,7 @@ async def test_O3_an_upload_whose_program_died_is_cancelled_also_while_a_bookie_
 ) -> None:
     cluster, client = on_four
     ledger_id = await closed(client)
-
-    async def dies(*_: Any) -> None:
-        raise ObjectStoreFailed("s3://archive", "the program died")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(offloading, "check_uploaded", dies)
-        patched.setattr(offloading, "_give_up", dies)
-        with pytest.raises(ObjectStoreFailed, match="died"):
-            await client.offload_ledger(ledger_id, url_of(archive))
+    await dies_uploading(client, ledger_id, archive)
     ledgers = LedgerStore(cluster.store)
     found = there(await ledgers.read(ledger_id))
     await ledgers.change(found.record.with_lacking(0, 0, ENTRIES - 1), found.version)
@@ -315,12 +314,19 @@ async def test_O4_every_entry_before_an_object_that_is_missing_is_returned(
     copy = (await client.offload_ledger(ledger_id, url_of(archive))).cold
     assert copy is not None
     (archive / copy.name_of(2)).unlink()
-    read = list[int]()
+    real, asked, read = cold_reader.fetch_index, list[str](), list[int]()
+
+    async def fetch_index(where: Objects, name: str) -> ColdIndex:
+        asked.append(name)
+        return await real(where, name)
+
+    monkeypatch.setattr(cold_reader, "fetch_index", fetch_index)
     async with LedgerClient(cluster.uri, config=QUICK) as other:
         with pytest.raises(EntryUnreadable, match="there is no such object") as raised:
             async for one in (await other.open_ledger(ledger_id)).read(0, ENTRIES - 1):
                 read.append(one.entry_id)
     assert read == list(range(copy.part_starts[2])) and raised.value.entry_id == copy.part_starts[2]
+    assert asked.count(copy.name_of(2)) == 2, "once ahead, and once when it is due: each may take a minute"
 
 
 async def test_O3_what_a_killed_upload_left_in_a_directory_goes_with_the_copy(
