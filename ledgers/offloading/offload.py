@@ -138,7 +138,7 @@ async def _give_up(cluster: Cluster, ledger_id: int, copy: ColdCopy) -> None:
 
     def unnamed(record: LedgerRecord) -> LedgerRecord:
         is_ours = record.cold is not None and record.cold.key == copy.key and not record.cold.is_stored
-        return replace(record, cold=None) if is_ours else record
+        return record.forgetting_copy() if is_ours else record
 
     await change(cluster, ledger_id, unnamed)
     await remove_unneeded(cluster, copy.key)

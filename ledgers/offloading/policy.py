@@ -43,8 +43,9 @@ class OffloadPolicy:
     def is_to_be_dropped(self, record: LedgerRecord, now_ms: int) -> bool:
         """Returns whether bookies have kept a copied ledger for `keep_seconds`."""
         copy, is_on_bookies = record.cold, not record.has_no_ensembles
-        is_incomplete = any(one.lacking for one in record.fragments)  # perhaps it is being recalled
-        if copy is None or not copy.is_stored or not is_on_bookies or is_incomplete:
+        if copy is None or not copy.is_stored or not is_on_bookies:
+            return False
+        if record.may_lack_entries:  # perhaps it is being recalled
             return False
         return copy.at_ms + self.keep_seconds * 1000 <= now_ms
 

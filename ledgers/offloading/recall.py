@@ -37,7 +37,9 @@ async def _is_on_bookies(cluster: Cluster, record: LedgerRecord) -> bool:
     lost: the auditor replaces it first."""
     with metadata_errors():
         registered = {one.bookie for one in await list_bookies(cluster.store)}
-    return all(registered.issuperset(one.ensemble) and not one.lacking for one in record.fragments)
+    return not record.may_lack_entries and all(
+        registered.issuperset(one.ensemble) for one in record.fragments
+    )
 
 
 async def _place(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
@@ -61,7 +63,7 @@ async def _forget_copy(cluster: Cluster, record: LedgerRecord) -> LedgerRecord:
     def without(now: LedgerRecord) -> LedgerRecord:
         if now.cold is None:
             return now
-        is_on_bookies = all(one.ensemble and not one.lacking for one in now.fragments)
+        is_on_bookies = all(one.ensemble for one in now.fragments) and not now.may_lack_entries
         if now.cold.key != copy.key or (now.cold.is_stored and not is_on_bookies):
             raise NotOffloaded(record.ledger_id, "some bookies have lost parts of it; try again")
         return now.forgetting_copy()

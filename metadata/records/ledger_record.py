@@ -183,6 +183,11 @@ class LedgerRecord:
         """Whether bookies are to keep nothing of the ledger (rule O2)."""
         return not any(fragment.ensemble for fragment in self.fragments)
 
+    @property
+    def may_lack_entries(self) -> bool:
+        """Whether a copy on a bookie may lack entries."""
+        return any(fragment.lacking for fragment in self.fragments)
+
     def uploading(self, copy: ColdCopy) -> LedgerRecord:
         """Names a copy that is being uploaded, or a complete one, in place of any other."""
         return replace(self, cold=copy, cold_version=self.cold_version + copy.is_stored)

@@ -142,7 +142,7 @@ class Collector:
 
         If a copy lacks entries, or the ledger was closed too early, this bookie may have the last copy (H1).
         """
-        is_whole = not any(fragment.lacking for fragment in record.fragments)
+        is_whole = not record.may_lack_entries
         is_placed_elsewhere = is_whole and not all(self._me in f.ensemble for f in record.fragments)
         return record.is_closed and is_placed_elsewhere and not is_closed_early(self._bookie, record)
 

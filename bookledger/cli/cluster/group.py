@@ -35,7 +35,7 @@ from ..terminal import say
 from .rebalance import rebalance
 from .status import bookie_rows, status
 
-NOBODY = "there has been no offloader: start one with `bookledger offloader --cold URL`"
+NO_OFFLOADER = "there has been no offloader: start one with `bookledger offloader --cold URL`"
 
 
 @command()
@@ -61,7 +61,7 @@ def cold(metadata_uri: str, as_json: bool) -> None:
     fields = with_store(metadata_uri, work)
     print_record(fields, as_json=as_json)
     if fields["offloader"] is None:
-        say(NOBODY, err=True)
+        say(NO_OFFLOADER, err=True)
 
 
 COPIES_NAMED_MAX = 3
