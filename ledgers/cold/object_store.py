@@ -48,6 +48,11 @@ UPLOADS_AT_ONCE_MAX = 4
 """Parts of one upload that are sent at the same time."""
 
 
+MARKER = ".bookledger"
+"""A file in each directory that objects were written to. A directory without it may be an empty mount point, so a
+missing object there is not reported as deleted."""
+
+
 class Objects:
     """The objects below one URL. Calls raise ObjectStoreFailed with the store's reason, or NoSuchObject."""
 
@@ -105,6 +110,8 @@ class Objects:
         """Uploads an object. It exists and is durable once the block has ended; if the block raises, no object is
         created."""
         with self._translate_errors(name, "written"):
+            if self._directory is not None:
+                (self._directory / MARKER).touch()
             upload = self._obstore.open_writer_async(
                 self._backend, name, buffer_size=BUFFER_BYTES, max_concurrency=UPLOADS_AT_ONCE_MAX
             )
@@ -117,11 +124,14 @@ class Objects:
         """Lists all objects with their sizes."""
         with self._translate_errors("", "listed"):
             pages = self._obstore.list(self._backend)
-            return [(one["path"], one["size"]) async for page in pages for one in page]
+            return [
+                (one["path"], one["size"]) async for page in pages for one in page if one["path"] != MARKER
+            ]
 
     async def delete_all(self, key: str) -> int:
         """Deletes every object of this key; returns the number of deleted objects. In a directory, also deletes what an
         upload that was killed has left, which no listing shows."""
+        self._check_mounted()
         with self._translate_errors(key, "deleted"):
             names = [one["path"] async for page in self._obstore.list(self._backend, key) for one in page]
             if names:
@@ -129,6 +139,10 @@ class Objects:
             if self._directory is not None and (self._directory / key).is_dir():
                 await asyncio.to_thread(shutil.rmtree, self._directory / key)
         return len(names)
+
+    def _check_mounted(self) -> None:
+        if self._directory is not None and not (self._directory / MARKER).exists():
+            raise ObjectStoreFailed(self.url, f"it has no file {MARKER}: mount what belongs there")
 
     def _of(self, name: str) -> str:
         return f"{self.url}/{name}" if name else self.url
@@ -141,6 +155,7 @@ class Objects:
         try:
             yield
         except FileNotFoundError as error:
+            self._check_mounted()
             raise NoSuchObject(self._of(name)) from error
         except (BaseError, OSError, ValueError) as error:
             why = str(error).partition("\n\nDebug source")[0].strip()

@@ -28,7 +28,7 @@ from ..ledger_access import found_of, keys_of
 from ..record_change import metadata_errors
 from ..tasks import end_tasks
 from .offload import offload, remove_unneeded, size_of, take_off_bookies
-from .policy import OffloadPolicy, log_of, relieving
+from .policy import OffloadPolicy, logs_by_maker, logs_of, relieving
 
 log = logging.getLogger(__name__)
 
@@ -99,21 +99,21 @@ class Offloader:
         cluster, found, now_ms = self._cluster, _ListedLedgers(), time.time_ns() // 1_000_000
         leaving, young = list[LedgerRecord](), list[LedgerRecord]()
         with metadata_errors():
-            names = {one.record.identity: one.record.name async for one in LogStore(cluster.store).by_name()}
+            by_maker = logs_by_maker([one.record async for one in LogStore(cluster.store).by_name()])
             over = self._policy.bytes_over(await list_bookies(cluster.store))
             async for one in cluster.ledgers.list():
                 record = one.record
-                log_name = log_of(record, names)
+                logs = logs_of(record, by_maker)
                 if record.cold is not None and record.cold.is_stored:
                     found.stored.append((record.ledger_id, record.cold))
                     found.on_bookies += not record.has_no_ensembles
                     leaving += [record] if over else []
                 if self._policy.is_to_be_dropped(record, now_ms):
                     found.to_drop.append(record.ledger_id)
-                elif self._policy.may_copy(record, log_name):
+                elif self._policy.may_copy(record, logs):
                     if record.verifier:
                         found.with_password += 1
-                    elif self._policy.is_old(record, log_name, now_ms):
+                    elif self._policy.is_old(record, logs, now_ms):
                         found.due.append(record)
                     elif over:
                         young.append(record)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from metadata.records.ledger_record import BookieRef, LedgerRecord
 from metadata.records.logs.log_ledgers import segment_of
+from metadata.records.logs.log_record import LogRecord
 from metadata.records.registration import Registration
 
 DAY = 86_400.0
@@ -19,8 +20,9 @@ class OffloadPolicy:
     """When ledgers are copied to the object store, and when bookies drop them.
 
     `after_seconds`: copy a ledger this long after it was closed. `logs`: the same for ledgers of these logs; infinity
-    excludes a log. `used_percent_max`: if more of a bookie's disk is used, copy its oldest ledgers at once, as many as
-    are needed to fall below this. `keep_seconds`: bookies drop a ledger this long after it was copied.
+    excludes a log. If several of these logs share a ledger, the longest time applies. `used_percent_max`: if more of a
+    bookie's disk is used, copy its oldest ledgers at once, as many as are needed to fall below this. `keep_seconds`:
+    bookies drop a ledger this long after it was copied.
     """
 
     after_seconds: float = 7 * DAY
@@ -28,17 +30,16 @@ class OffloadPolicy:
     keep_seconds: float = 3600.0
     logs: Mapping[str, float] = field(default_factory=dict)
 
-    def may_copy(self, record: LedgerRecord, log: str | None) -> bool:
-        """Returns whether this policy ever copies the ledger in its present state. `log`: the ledger's log, if it
-        belongs to one."""
+    def may_copy(self, record: LedgerRecord, logs: Collection[str]) -> bool:
+        """Returns whether this policy ever copies the ledger in its present state. `logs`: the logs that use it."""
         is_complete = record.last_entry is not None and record.last_entry >= 0
-        return is_complete and not record.is_in_object_store and not math.isinf(self._after(log))
+        return is_complete and not record.is_in_object_store and not math.isinf(self._after(logs))
 
-    def is_old(self, record: LedgerRecord, log: str | None, now_ms: int) -> bool:
-        return record.closed_ms + self._after(log) * 1000 <= now_ms
+    def is_old(self, record: LedgerRecord, logs: Collection[str], now_ms: int) -> bool:
+        return record.closed_ms + self._after(logs) * 1000 <= now_ms
 
-    def _after(self, log: str | None) -> float:
-        return self.after_seconds if log is None else self.logs.get(log, self.after_seconds)
+    def _after(self, logs: Collection[str]) -> float:
+        return max((self.logs[one] for one in logs if one in self.logs), default=self.after_seconds)
 
     def is_to_be_dropped(self, record: LedgerRecord, now_ms: int) -> bool:
         """Returns whether bookies have kept a copied ledger for `keep_seconds`."""
@@ -83,7 +84,19 @@ def _bytes_by_bookie(record: LedgerRecord) -> Counter[BookieRef]:
     return found
 
 
-def log_of(record: LedgerRecord, names: Mapping[bytes, str]) -> str | None:
-    """Returns the name of the log that the ledger is a segment of. `names`: the logs' names by identity."""
+def logs_by_maker(logs: Iterable[LogRecord]) -> dict[bytes, list[LogRecord]]:
+    """Groups logs by the identities of the logs that made their ledgers: a log itself, and logs it was forked from."""
+    found = defaultdict[bytes, list[LogRecord]](list)
+    for log in logs:
+        for identity in {log.identity, *(one.identity for one in log.makers)}:
+            found[identity].append(log)
+    return found
+
+
+def logs_of(record: LedgerRecord, by_maker: Mapping[bytes, Sequence[LogRecord]]) -> list[str]:
+    """Returns the names of the logs that the ledger is a segment of; a fork shares segments with other logs."""
     said = segment_of(record.custom_metadata)
-    return None if said is None else names.get(said.identity)
+    if said is None:
+        return []
+    logs = by_maker.get(said.identity, ())
+    return [log.name for log in logs if log.maker_of(said.first_position) == said.identity]

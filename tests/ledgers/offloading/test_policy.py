@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from ledgers.offloading.policy import OffloadPolicy, relieving
+from ledgers.offloading.policy import OffloadPolicy, logs_by_maker, logs_of, relieving
 from metadata.records.cold.cold_copy import ColdCopy, new_key
-from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.ledger_record import SEGMENT, BookieRef, Fragment, LedgerRecord, Shape
+from metadata.records.logs.log_ledgers import SegmentOf
+from metadata.records.logs.log_record import LogRecord
+from metadata.records.logs.shared_ledgers import Maker
 from metadata.records.registration import Registration
 
 B1, B2 = BookieRef("b1", "i1"), BookieRef("b2", "i2")
@@ -21,27 +24,55 @@ STORED = CLOSED.uploading(COPY)
 POLICY = OffloadPolicy(after_seconds=10.0, keep_seconds=5.0, logs={"orders": 100.0, "hot": math.inf})
 
 
-def is_due(record: LedgerRecord, log: str | None, now_ms: int) -> bool:
-    return POLICY.may_copy(record, log) and POLICY.is_old(record, log, now_ms)
+def is_due(record: LedgerRecord, now_ms: int, *logs: str) -> bool:
+    return POLICY.may_copy(record, logs) and POLICY.is_old(record, logs, now_ms)
 
 
 @pytest.mark.parametrize(("now_ms", "expected"), [(1_009_999, False), (1_010_000, True)])
 def test_a_ledger_is_due_a_fixed_time_after_it_was_closed(now_ms: int, expected: bool) -> None:
-    assert is_due(CLOSED, None, now_ms) is expected
+    assert is_due(CLOSED, now_ms) is expected
 
 
 def test_a_log_has_a_time_of_its_own_or_never() -> None:
-    assert not is_due(CLOSED, "orders", 1_099_999)
-    assert is_due(CLOSED, "orders", 1_100_000)
-    assert not POLICY.may_copy(CLOSED, "hot")
-    assert is_due(CLOSED, "another", 1_010_000)
+    assert not is_due(CLOSED, 1_099_999, "orders")
+    assert is_due(CLOSED, 1_100_000, "orders")
+    assert not POLICY.may_copy(CLOSED, ["hot"])
+    assert is_due(CLOSED, 1_010_000, "another")
+
+
+def test_the_longest_time_applies_to_a_ledger_that_several_logs_share() -> None:
+    assert is_due(CLOSED, 1_100_000, "orders", "another")
+    assert not is_due(CLOSED, 1_099_999, "another", "orders")
+    assert not POLICY.may_copy(CLOSED, ["orders", "hot"])
+
+
+def test_a_segment_belongs_to_the_log_that_made_it_and_to_forks_that_share_it() -> None:
+    origin = LogRecord(bytes(16), "origin")
+    fork = LogRecord(b"\1" * 16, "fork", makers=(Maker(origin.identity, 40),))
+    fork_of_fork = replace(
+        fork, identity=b"\2" * 16, name="again", makers=(*fork.makers, Maker(fork.identity, 60))
+    )
+
+    def logs_with(position: int, maker: LogRecord, *logs: LogRecord) -> set[str]:
+        made = SegmentOf(maker.identity, position, 1).encoded()
+        segment = replace(CLOSED, custom_metadata={SEGMENT: made})
+        return set(logs_of(segment, logs_by_maker(logs)))
+
+    every = (origin, fork, fork_of_fork)
+    assert logs_with(39, origin, *every) == {"origin", "fork", "again"}
+    assert logs_with(40, origin, *every) == {"origin"}
+    assert logs_with(40, fork, *every) == {"fork", "again"}
+    assert logs_with(60, fork, *every) == {"fork"}
+    assert logs_with(60, fork_of_fork, *every) == {"again"}
+    assert logs_with(39, origin, fork) == {"fork"}, "the log that made it is gone"
+    assert logs_of(CLOSED, logs_by_maker(every)) == []
 
 
 @pytest.mark.parametrize(
     "record", [OPEN, OPEN.in_recovery(), replace(OPEN.closed(-1, 0), closed_ms=1), STORED]
 )
 def test_an_open_an_empty_and_a_copied_ledger_are_never_copied(record: LedgerRecord) -> None:
-    assert not POLICY.may_copy(record, None)
+    assert not POLICY.may_copy(record, [])
 
 
 def one(bookie: BookieRef, total: int, free: int) -> Registration:
