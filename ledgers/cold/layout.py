@@ -9,6 +9,7 @@ footer  where the index begins (u64), its bytes (u32), its CRC32C (u32), the for
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -37,18 +38,25 @@ WORTH_IT = 0.9
 
 ZSTD_LEVEL = 1
 
-SAMPLES, SAMPLE_BYTES = 8, 64 * 1024
-"""Number and size of the samples of a block that are compressed first, to decide whether to compress the block."""
+SAMPLE_BYTES = 512 * 1024
+"""Size of the sample of a block that is compressed first, to decide whether to compress the block: the beginning of
+each page."""
+
+Pieces = Sequence[bytes | memoryview]
+"""A block in pieces, which are written one after the other: joining them would copy all entries."""
 
 
-def add_block(index: ColdIndex, pages: Sequence[Columns], block: bytes, *, is_compressed: bool) -> None:
+def add_block(index: ColdIndex, pages: Sequence[Columns], block: Pieces, *, is_compressed: bool) -> None:
     """Adds the next block of an object to its index."""
     if not index.first_entries:
         index.first_entries.append(pages[0].first_entry)
         index.offsets.append(len(MAGIC))
     index.first_entries.append(pages[-1].last_entry + 1)
-    index.offsets.append(index.offsets[-1] + len(block))
-    index.crcs.append(crc32c(block))
+    size = crc = 0
+    for piece in block:
+        size, crc = size + len(piece), crc32c(piece, crc)
+    index.offsets.append(index.offsets[-1] + size)
+    index.crcs.append(crc)
     index.compressed.append(is_compressed)
 
 
@@ -82,22 +90,18 @@ def read_index(index: bytes | memoryview, crc: int) -> ColdIndex:
         raise BadObject(f"its index cannot be decoded: {error}") from error
 
 
-def encode_block(pages: Sequence[Columns]) -> tuple[bytes, bool]:
-    """Returns a block of consecutive entries, and whether it is compressed. Run it in a thread: it releases the GIL."""
-    raw = b"".join(
-        [
-            *(page.lengths for page in pages),
-            *(page.digests for page in pages),
-            *(page.payload for page in pages),
-        ]
-    )
+def encode_block(pages: Sequence[Columns]) -> tuple[Pieces, bool]:
+    """Returns the pieces of a block of consecutive entries, and whether it is compressed. Run it in a thread: it
+    releases the GIL."""
+    columns = b"".join([*(page.lengths for page in pages), *(page.digests for page in pages)])
+    raw: Pieces = [columns, *(page.payload for page in pages)]
+    size = sum(map(len, raw))
     compress = _zstd().ZstdCompressor(level=ZSTD_LEVEL).compress
-    step = max(1, len(raw) // SAMPLES)
-    sample = b"".join(raw[start : start + SAMPLE_BYTES] for start in range(0, len(raw), step))
+    sample = b"".join(piece[: math.ceil(len(piece) * SAMPLE_BYTES / size)] for piece in raw)
     if len(compress(sample)) > WORTH_IT * len(sample):
         return raw, False
-    packed = compress(raw)
-    return (packed, True) if len(packed) <= WORTH_IT * len(raw) else (raw, False)
+    packed = compress(b"".join(raw))
+    return ([packed], True) if len(packed) <= WORTH_IT * size else (raw, False)
 
 
 def decode_block(index: ColdIndex, number: int, block: bytes | memoryview) -> Columns:

@@ -86,6 +86,13 @@ class Objects:
         with self._translate_errors("", "opened"):
             return from_url(self.url, **options)
 
+    async def prepare(self) -> None:
+        """Marks a directory as one that objects are written to. Do this before any metadata names an object there."""
+        if self._directory is not None and not (marker := self._directory / MARKER).exists():
+            with self._translate_errors(MARKER, "written"):
+                marker.touch()
+                await asyncio.to_thread(_sync, self._directory, marker)
+
     async def read(self, name: str, start: int, stop: int) -> memoryview:
         """Reads bytes `start` … `stop` - 1 of an object."""
         with self._translate_errors(name, "read"):
@@ -110,8 +117,6 @@ class Objects:
         """Uploads an object. It exists and is durable once the block has ended; if the block raises, no object is
         created."""
         with self._translate_errors(name, "written"):
-            if self._directory is not None:
-                (self._directory / MARKER).touch()
             upload = self._obstore.open_writer_async(
                 self._backend, name, buffer_size=BUFFER_BYTES, max_concurrency=UPLOADS_AT_ONCE_MAX
             )

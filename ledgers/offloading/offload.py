@@ -73,6 +73,7 @@ async def offload(
         what = "it is not closed" if record.last_entry is None else "nothing is in it"
         raise NotOffloaded(record.ledger_id, f"{what}, so there is nothing to copy")
     objects = cluster.cold.stores.at(check_url(url))
+    await objects.prepare()
     begun = ColdCopy(objects.url, new_key(record.ledger_id, cluster.rng.randbytes(16)), at_ms=_now_ms())
     await _begin(cluster, record.ledger_id, begun)
     try:

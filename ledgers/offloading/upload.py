@@ -15,7 +15,7 @@ from metadata.records.notes.cold_index import ColdIndex
 
 from ..cold.cold_reader import fetch_index
 from ..cold.errors import BadObject
-from ..cold.layout import BLOCK_BYTES, MAGIC, add_block, decode_block, encode_block, end_of
+from ..cold.layout import BLOCK_BYTES, MAGIC, Pieces, add_block, decode_block, encode_block, end_of
 from ..cold.object_store import Objects
 from ..integrity.digest import Digester
 from ..reading.ledger_view import LedgerView
@@ -53,9 +53,10 @@ async def upload(
                 while encoded is not None and (not index.crcs or index.offsets[-1] < part_bytes_max):
                     entries, stored, is_compressed = encoded
                     add_block(index, entries, stored, is_compressed=is_compressed)
-                    if pace is not None:
-                        await pace.keep(len(stored))
-                    await file.write(stored)
+                    for piece in stored:
+                        if pace is not None:
+                            await pace.keep(len(piece))
+                        await file.write(piece)
                     encoded = await anext(blocks, None)
                 await file.write(end_of(index))
             indexes.append(index)
@@ -77,7 +78,9 @@ async def _one_ahead(source: AsyncIterator[T]) -> AsyncGenerator[T, None]:
         await end_tasks([coming])
 
 
-async def _encoded(pages: AsyncIterator[Columns]) -> AsyncIterator[tuple[list[Columns], bytes, bool]]:
+async def _encoded(
+    pages: AsyncIterator[Columns],
+) -> AsyncIterator[tuple[list[Columns], Pieces, bool]]:
     async for entries in _blocks(pages):
         yield entries, *await asyncio.to_thread(encode_block, entries)
 

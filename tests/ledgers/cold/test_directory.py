@@ -12,6 +12,7 @@ from ledgers.cold.object_store import Objects
 
 async def written(directory: Path) -> Objects:
     objects = Objects(directory.as_uri())
+    await objects.prepare()
     async with objects.writing("a/0") as file:
         await file.write(b"abc")
     return objects

@@ -39,7 +39,7 @@ def an_object(*blocks: Columns) -> bytes:
     for columns in blocks:
         block, is_compressed = encode_block([columns])
         add_block(index, [columns], block, is_compressed=is_compressed)
-        data += block
+        data += b"".join(block)
     return data + end_of(index)
 
 
@@ -74,7 +74,7 @@ def test_a_block_has_the_entries_of_all_its_pages() -> None:
     index = ColdIndex(CLOSED, 0, 4)
     block, is_compressed = encode_block(pages)
     add_block(index, pages, block, is_compressed=is_compressed)
-    assert decode_block(index, 0, block) == entries(0, [b"one", b"two", b"three"])
+    assert decode_block(index, 0, b"".join(block)) == entries(0, [b"one", b"two", b"three"])
 
 
 def test_what_does_not_compress_is_stored_as_it_is() -> None:

@@ -34,6 +34,9 @@ class VirtualObjects:
         self._site = site
         self._chance = site.world.stream("object store")
 
+    async def prepare(self) -> None:
+        """Nothing: this is not a directory."""
+
     async def read(self, name: str, start: int, stop: int) -> memoryview:
         async with self._call(name):
             data = self._found(name)[start:stop]
