@@ -37,7 +37,7 @@ class Lacking:
 
     def __post_init__(self) -> None:
         if not 0 <= self.first_entry <= self.last_entry:
-            raise ValueError(f"no copy lacks entries {self.first_entry} to {self.last_entry}")
+            raise ValueError(f"entries {self.first_entry} to {self.last_entry} are not a valid lacking range")
 
     @classmethod
     def everything(cls, position: int) -> Lacking:
@@ -132,4 +132,4 @@ def check_fragments(
             raise ValueError(f"an ensemble must name {ensemble_size} different bookies")
         positions = [lack.position for lack in fragment.lacking]
         if positions != sorted(set(positions)) or not set(positions) <= set(range(ensemble_size)):
-            raise ValueError(f"copies lack something at positions {positions} of {ensemble_size}")
+            raise ValueError(f"invalid lacking positions {positions} in an ensemble of {ensemble_size}")

@@ -67,5 +67,5 @@ def _decode(key: str, value: bytes) -> int:
     except DecodeError as error:
         raise BadRecord(key, str(error)) from error
     if not FIRST_LEDGER_ID <= next_id <= keys.LEDGER_ID_MAX:
-        raise BadRecord(key, f"{next_id} is no ledger's id")
+        raise BadRecord(key, f"{next_id} is not a valid ledger id")
     return next_id

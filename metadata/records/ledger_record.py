@@ -146,16 +146,18 @@ class LedgerRecord:
         is_stored = self.cold is not None and self.cold.is_stored
         check_fragments(self.fragments, self.shape.ensemble_size, may_be_nowhere=is_stored)
         if self.cold is not None and self.state is not LedgerState.CLOSED:
-            raise ValueError("only a closed ledger is copied to an object store")
+            raise ValueError("only a closed ledger can have a copy in an object store")
         if len(self.identity) not in (0, IDENTITY_BYTES):
-            raise ValueError(f"no ledger has an identity of {len(self.identity)} bytes")
+            raise ValueError(f"a ledger's identity cannot have {len(self.identity)} bytes")
         closed = self.state is LedgerState.CLOSED
         if closed != (self.last_entry is not None) or closed != (self.length_bytes is not None):
-            raise ValueError("last entry and length belong to a closed ledger, and only to one")
+            raise ValueError(
+                "a closed ledger must have a last entry and a length, and no other ledger may have them"
+            )
         if self.accepted_loss is not None and not closed:
-            raise ValueError("a loss is accepted by closing the ledger")
+            raise ValueError("only a closed ledger can have an accepted loss")
         if (self.last_entry or 0) < -1 or (self.length_bytes or 0) < 0:
-            raise ValueError(f"no ledger ends at entry {self.last_entry} with {self.length_bytes} bytes")
+            raise ValueError(f"a ledger cannot end at entry {self.last_entry} with {self.length_bytes} bytes")
 
     @property
     def created_at(self) -> datetime | None:
@@ -316,13 +318,15 @@ class LedgerRecord:
             yield fragment, max(0, end - start) * self.shape.write_quorum // self.shape.ensemble_size
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Records that the copies at this position may lack these entries, in all fragments that contain any of them."""
+        """Records that the copies at this position may lack these entries, in all fragments that contain any of
+        them."""
         return self._each_between(
             first_entry, last_entry, lambda f, first, last: f.with_lacking(position, first, last)
         )
 
     def without_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Removes lacking ranges that lie within these entries, because the entries have arrived; longer ranges remain."""
+        """Removes lacking ranges that lie within these entries, because the entries have arrived; longer ranges
+        remain."""
 
         def without(fragment: Fragment, first: int, last: int) -> Fragment:
             lack = fragment.lacking_at(position)
@@ -334,7 +338,8 @@ class LedgerRecord:
     def _each_between(
         self, first_entry: int, last_entry: int, change: Callable[[Fragment, int, int], Fragment]
     ) -> LedgerRecord:
-        """Applies `change` to each fragment that contains any of these entries, along with the range that it contains."""
+        """Applies `change` to each fragment that contains any of these entries, along with the range that it
+        contains."""
         fragments = []
         for fragment, end in self.spans():
             first = max(first_entry, fragment.first_entry)

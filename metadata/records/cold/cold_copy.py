@@ -31,11 +31,11 @@ class ColdCopy:
     def __post_init__(self) -> None:
         check_url(self.url)
         if not _KEY.fullmatch(self.key):
-            raise ValueError(f"no copy in an object store has the key {self.key!r}")
+            raise ValueError(f"{self.key!r} is not a valid key for a copy in an object store")
         starts = self.part_starts
         if list(starts) != sorted(set(starts)) or len(starts) > PARTS_MAX or starts[:1] not in ((), (0,)):
             raise ValueError(
-                f"the parts of a copy begin at rising entries from 0 on, not at {list(starts[:5])}"
+                f"the parts of a copy must begin at increasing entries, the first at 0, not at {list(starts[:5])}"
             )
 
     @property
@@ -63,10 +63,10 @@ def check_url(url: str) -> str:
     if any(sign in url for sign in "@?#"):
         scheme = url.partition(":")[0][:10]
         raise ValueError(
-            f"the URL of an object store contains no credentials and no options ({scheme}://…): they come from the "
+            f"the URL of an object store must not contain credentials or options ({scheme}://…): they come from the "
             "environment or from a file"
         )
     if not _URL.fullmatch(url):
         known = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY"
-        raise ValueError(f"{url!r} names no object store: write {known}")
+        raise ValueError(f"{url!r} is not the URL of an object store: use {known}")
     return url

@@ -72,7 +72,7 @@ async def list_removals(store: MetadataStore) -> AsyncIterator[Removal]:
 
 def _removal_in(item: Versioned) -> Removal:
     message = parse_record(pb.ColdRemoval, item.key, item.value, FORMAT_VERSION)
-    try:  # a key that no copy has could name other files of a directory
+    try:  # an invalid key could refer to unrelated files in a directory
         copy = ColdCopy(message.url, item.key.removeprefix(keys.COLD_REMOVALS))
     except ValueError as error:
         raise BadRecord(item.key, str(error)) from error

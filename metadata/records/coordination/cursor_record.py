@@ -33,7 +33,7 @@ class CursorRecord:
 
     def __post_init__(self) -> None:
         if min(self.position, self.generation, self.epoch, self.changed_ms) < 0:
-            raise ValueError("a cursor's record has a number below 0")
+            raise ValueError("a cursor's record contains a negative number")
 
     def committed(self, position: int, now_ms: int) -> CursorRecord:
         """Commits all records before the position. Never moves back."""

@@ -49,7 +49,7 @@ def decode(key: str, value: bytes) -> TermRecord:
     """Decodes a term. Raises BadRecord."""
     message = parse_record(pb.Election, key, value, FORMAT_VERSION, "election")
     if message.token < 1:
-        raise BadRecord(key, f"no term has the token {message.token}")
+        raise BadRecord(key, f"{message.token} is not a valid token of a term")
     return TermRecord(message.token, message.leader, message.since_ms, message.candidate)
 
 

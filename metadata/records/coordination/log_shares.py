@@ -41,7 +41,7 @@ def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
     least, more = divmod(logs, len(members))
     by_held = sorted(
         members, key=lambda member: -len(held[member])
-    )  # the member with the most logs keeps the most
+    )  # the member that has the most logs keeps the most
     for n, member in enumerate(by_held):
         quota = least + (n < more)
         free += held[member][quota:]

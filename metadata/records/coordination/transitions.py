@@ -27,7 +27,7 @@ class HeldRecord(ABC, Generic[R]):
 
     def __init__(self, found: Standing[R]) -> None:
         self.found = found
-        self._turn = asyncio.Lock()  # changes of one program take turns instead of conflicting
+        self._turn = asyncio.Lock()  # changes by the same program take turns instead of conflicting
 
     @property
     def record(self) -> R:
