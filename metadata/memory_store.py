@@ -203,7 +203,7 @@ class MemoryData:
 
 
 class Waker:
-    """Wakes one waiting watch, and may be called from another thread."""
+    """Wakes one waiting watch, even from another thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()

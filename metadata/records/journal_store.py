@@ -21,7 +21,7 @@ from .journal_record import (
 
 @dataclass(frozen=True, slots=True)
 class VersionedState:
-    """An acceptor's state, and the version at which a change must replace it."""
+    """An acceptor's state, and the version that a change must specify."""
 
     state: JournalState
     version: int

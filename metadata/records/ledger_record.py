@@ -398,7 +398,7 @@ class Tombstone:
 
 
 def _time(milliseconds: int) -> datetime | None:
-    """Converts milliseconds to a time in UTC; returns None for 0, and for times outside the calendar."""
+    """Converts milliseconds to a time in UTC; returns None for 0 or less, and for times outside the calendar."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
     except (OverflowError, ValueError, OSError):

@@ -22,7 +22,7 @@ given."""
 
 @dataclass(frozen=True, slots=True)
 class VersionedRecord:
-    """A ledger's record, and the version at which a change must replace it."""
+    """A ledger's record, and the version that a change must specify."""
 
     record: LedgerRecord
     version: int

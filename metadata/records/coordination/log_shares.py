@@ -1,7 +1,7 @@
 """How a group of consumers shares the logs of a set: evenly, moving as few logs as possible when a member joins or
 leaves.
 
-The record only assigns the logs. It is the queue for each cursor that ensures that two members never read the same log.
+The record only assigns the logs. The queue of each cursor ensures that no two members have the same log.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Shares(NamedTuple):
 
 
 def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
-    """Assigns the logs, of which there are `logs`, to the members; `owners` is the previous assignment. If there are no
-    members, the logs have no owner."""
+    """Assigns `logs` logs to the members; `owners` is the previous assignment. If there are no members, the logs have
+    no owner."""
     if not members:
         return ("",) * logs
     held: dict[str, list[int]] = {member: [] for member in members}

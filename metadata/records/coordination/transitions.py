@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Standing(Generic[R]):
-    """A record, and the version at which a change must replace it."""
+    """A record, and the version that a change must specify."""
 
     record: R
     version: int

@@ -14,7 +14,8 @@ from .log_store import LogStore
 from .segment import Segment
 
 LOG = "bookledger.log.record"
-"""Custom metadata key of a segment's ledger: the log's record when the ledger was created, without its segments."""
+"""Custom metadata key of a segment's ledger: the log's record at the time the ledger was created, without
+its segments."""
 
 _SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
 _VERSION = 1

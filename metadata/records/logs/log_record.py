@@ -186,8 +186,8 @@ class LogRecord:
         return replace(self, segments=(*over, last))
 
     def begun(self, segment: Segment) -> LogRecord:
-        """Appends a segment of this epoch at the end of the log. Limits the times of earlier segments to its
-        beginning."""
+        """Appends a segment of this epoch at the end of the log. Caps the times of earlier segments at the
+        time when this one begins."""
         assert not segment.is_ended
         assert segment.epoch == self.epoch
         assert segment.first_position == self.end_position

@@ -22,7 +22,7 @@ RESTORES_FOLLOWED_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Earlier segments of a log, closed and in order, and the version at which a change must replace the page."""
+    """Earlier segments of a log, closed and in order, and the version that a change must specify."""
 
     segments: tuple[Segment, ...]
     key: str

@@ -85,8 +85,8 @@ class CountedCursor:
     """A cursor listed in the retention settings: its position, and how long it has not moved while it had unread
     records.
 
-    `position` is None if the cursor does not exist. `counts`: whether it is taken into account, because it has not been
-    silent for too long.
+    `position` is None if the cursor does not exist. `counts`: whether it is taken into account; it is not if it has
+    been silent for too long.
     """
 
     name: str

@@ -48,7 +48,7 @@ class Segment:
         )
 
     def before(self, time_us: int) -> Segment:
-        """Limits the times of the segment to this time."""
+        """Returns the segment with its times capped at this time."""
         return replace(self, begun_us=min(self.begun_us, time_us), ended_us=min(self.ended_us, time_us))
 
 

@@ -82,9 +82,8 @@ class Cleaner:
         own = (*(segment.ledger_id for segment in record.segments), *record.obsolete)
         if not (await self._clean_pages(record) and await self._delete_all(own)):
             return False
-        if (
-            record.forks
-        ):  # before its name is deleted: after this, the last fork to be deleted also deletes this record
+        # Before the name is deleted: from here on, the deletion of the last fork also deletes this record.
+        if record.forks:
             await self._end(found)
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()
@@ -220,8 +219,8 @@ class UnneededSegments:
         MetadataError.
 
         Either no record in the ledger was confirmed, because a writer of an earlier epoch adds no segment, or none of
-        its records remain. So it is not recovered. A ledger of an unknown log is kept, in case an operator restores the
-        metadata.
+        the ledger's records remain. So the ledger is not recovered. A ledger of an unknown log is kept, in case an
+        operator restores the metadata.
         """
         said = segment_of(found.record.custom_metadata)
         if said is None:

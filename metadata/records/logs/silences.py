@@ -24,8 +24,8 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Silences:
-    """The silences of one log, by cursor name, and the version at which a change must replace the record; 0 if nothing
-    is recorded."""
+    """The silences of one log, by cursor name, and the version that a change must specify; 0 if nothing is
+    recorded."""
 
     by_name: Mapping[str, Silence] = field(default_factory=dict)
     version: int = 0
