@@ -1,10 +1,11 @@
-"""Audit log: who did something, or was refused, as one JSON object per line on the logger "bookledger.audit".
+"""Audit log: records each audited action or refusal, and who caused it, as one JSON object per line on the logger
+"bookledger.audit".
 
 {"at": "2026-11-23T22:50:01.123Z", "what": "fence", "outcome": "done", "who": "client:app", "from": "10.0.0.7", …}
 
 The log is off until that logger gets a handler; `bookledger --audit-log FILE` adds one. A line contains numbers, names
-and reasons, and never a payload, a password or a key. Refusals are rate-limited, because strangers can cause any number
-of them: refusals beyond REFUSALS_A_SECOND_MAX are only counted, and the next line has the count.
+and reasons, but never a payload, a password or a key. Refusals are rate-limited, because strangers can cause any number
+of them: those beyond REFUSALS_A_SECOND_MAX are only counted, and the next line contains the count.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Act(StrEnum):
 
 
 class _RefusalRateLimit:
-    """Rate limit of refusals. Counts the refusals that are not logged."""
+    """Limits the rate at which refusals are logged, and counts those that are not logged."""
 
     def __init__(self) -> None:
         self._second = 0

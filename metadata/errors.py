@@ -2,24 +2,24 @@
 
     MetadataError
     ├── KeyConflict          the key differs from the caller's copy; nothing was changed
-    │   ├── KeyExists        create: the key exists already
+    │   ├── KeyExists        create: the key already exists
     │   ├── NoSuchKey        replace or delete: the key does not exist
     │   └── VersionConflict  replace or delete: another client changed the key first
-    ├── KeepsChanging        other clients changed the key first, again and again
-    ├── ValueTooLarge        the value is over VALUE_BYTES_MAX; nothing was sent
-    ├── LeaseLost            the lease ran out; its keys are deleted, or soon will be
+    ├── KeepsChanging        other clients kept changing the key first
+    ├── ValueTooLarge        the value is larger than VALUE_BYTES_MAX; nothing was sent
+    ├── LeaseLost            the lease has expired; its keys are deleted, or soon will be
     ├── WatchCompacted       the store no longer keeps the history that a watch asked for
-    ├── StoreUnavailable     the call did not happen, or it only read
+    ├── StoreUnavailable     the store did not answer; nothing was changed
     │   ├── StoreRefused     the store refused (credentials, permission): a retry does not help
-    │   └── OutcomeUnknown   ambiguous: the write was sent and its answer lost; it may yet be applied
+    │   └── OutcomeUnknown   ambiguous: the write was sent but its answer was lost; it may still be applied
     │       └── StoreFull    the store has no space left; a read shows whether this write was made
     ├── StoreTooOld          the store's version is not supported
     ├── BadMetadataUri       the URI cannot be parsed
-    ├── BackupUnusable       a file is not a backup, is damaged, or does not belong here
-    ├── MetadataRestored     the metadata came from a backup, and is not accepted yet
+    ├── BackupUnusable       a file is not a backup, is damaged, or cannot be restored here
+    ├── MetadataRestored     the metadata came from a backup, and has not been accepted yet
     └── BadRecord            a stored record cannot be decoded
 
-Every class has its details as fields and formats its own message.
+Every class keeps its details in fields and formats its own message.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from __future__ import annotations
 from .picklable_errors import AccessDenied, AlreadyExists, NotFound, PicklableError
 
 CONFLICTS_MAX = 1000
-"""Consecutive conflicts of one change after which it fails. That many mean a fault, not contention, because each
-conflict means that another client has succeeded."""
+"""Number of consecutive conflicts after which a change fails. So many indicate a fault rather than contention, because
+each conflict means that another client has succeeded."""
 
 
 class MetadataError(PicklableError):
@@ -36,11 +36,12 @@ class MetadataError(PicklableError):
 
 
 class KeyConflict(MetadataError):
-    """The key differs from the caller's copy, and nothing was changed. Read again and decide again; never overwrite."""
+    """The key differs from the caller's copy, and nothing was changed. Read the key again and decide again; never
+    overwrite it."""
 
 
 class KeyExists(AlreadyExists, KeyConflict):
-    """`create` found the key taken. Read it, or choose another key."""
+    """`create` found that the key already exists. Read it, or choose another key."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"metadata key {key!r} exists already")
@@ -48,7 +49,7 @@ class KeyExists(AlreadyExists, KeyConflict):
 
 
 class NoSuchKey(NotFound, KeyConflict):
-    """`replace` or `delete` found no key. Nothing was changed."""
+    """`replace` or `delete` did not find the key. Nothing was changed."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"metadata key {key!r} does not exist")
@@ -65,7 +66,7 @@ class VersionConflict(KeyConflict):
 
 
 class KeepsChanging(MetadataError):
-    """Another client was faster each time that this change was tried. Nothing was changed: try again later."""
+    """Another client was faster at every attempt to make this change. Nothing was changed: try again later."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} keeps changing: other clients were faster {CONFLICTS_MAX} times; try again")
@@ -73,7 +74,7 @@ class KeepsChanging(MetadataError):
 
 
 class ValueTooLarge(MetadataError):
-    """The value is larger than every store accepts. Nothing was sent."""
+    """The value is larger than VALUE_BYTES_MAX, the limit of every store. Nothing was sent."""
 
     def __init__(self, key: str, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(
@@ -85,7 +86,7 @@ class ValueTooLarge(MetadataError):
 
 
 class LeaseLost(MetadataError):
-    """The lease is no longer alive. Take a new one and create its keys again."""
+    """The lease has expired or was revoked. Take a new one and create its keys again."""
 
     def __init__(self, lease_id: int) -> None:
         super().__init__(f"lease {lease_id:x} has been lost")
@@ -93,11 +94,13 @@ class LeaseLost(MetadataError):
 
 
 class WatchCompacted(MetadataError):
-    """The missed events are gone, or the store went back to an older copy that does not contain that revision. List
-    the prefix again and watch from that listing's revision."""
+    """The missed events are no longer kept, or the store has reverted to an older copy that does not contain that
+    revision. List the prefix again and watch from that listing's revision."""
 
     def __init__(self, from_revision: int) -> None:
-        super().__init__(f"the history after revision {from_revision} is no longer kept, or not there yet")
+        super().__init__(
+            f"the history after revision {from_revision} is no longer kept, or does not exist yet"
+        )
         self.from_revision = from_revision
 
 
@@ -117,7 +120,8 @@ class StoreRefused(AccessDenied, StoreUnavailable):
 
 
 class OutcomeUnknown(StoreUnavailable):
-    """Ambiguous outcome: a write was sent and its answer was lost; it may have happened, or may happen yet.
+    """Ambiguous outcome: a write was sent but its answer was lost. The write may have been applied, or may be applied
+    later.
 
     Read back and recognise your own write by the nonce in the record (rule M1). Repeating the same write at the same
     version is idempotent, and always safe.
@@ -127,13 +131,13 @@ class OutcomeUnknown(StoreUnavailable):
 class StoreFull(OutcomeUnknown):
     """The store has no space left, and refuses changes until an operator frees some.
 
-    The one change that crossed the limit was nevertheless made. Read the key to find out whether it was this one: that
-    is already decided.
+    The one change that crossed the limit was made nevertheless. Read the key to find out whether it was this change:
+    the outcome is already final.
     """
 
 
 class StoreTooOld(MetadataError):
-    """The store's program lacks needed features, or has bugs that lose data. Upgrade it first."""
+    """The store's software lacks required features, or has bugs that lose data. Upgrade it first."""
 
 
 class BadMetadataUri(MetadataError):
@@ -153,14 +157,14 @@ class BadRecord(MetadataError):
 
 
 class BackupUnusable(MetadataError):
-    """A file is not a complete backup, or does not belong where it was to be restored."""
+    """A file is not a complete backup, or cannot be restored at this place."""
 
 
 class MetadataRestored(MetadataError):
-    """The metadata came from a backup, and is not accepted yet. Nothing was changed.
+    """The metadata came from a backup, and has not been accepted yet. Nothing was changed.
 
-    A ledger whose ensemble is older in the backup could be closed too early. An operator checks the metadata and
-    accepts it.
+    A ledger whose ensemble is out of date in the backup could be closed too early, so an operator must first check the
+    metadata and accept it.
     """
 
     def __init__(

@@ -8,31 +8,31 @@ cookies/<bookie>           the identity a bookie was formatted with
 decommissioned/<uuid>      an operator has removed the cookie of this incarnation
 lives/<bookie>             generation of the bookie's directory: how often it has started
 bookies/live/<bookie>      registration of a live bookie (under its lease)
-collected/<bookie>         the revision up to which it has dropped deleted ledgers
+collected/<bookie>         the revision up to which the bookie has dropped deleted ledgers
 underreplicated/<id>       a ledger that has fewer copies than it should, and since when
-healing/<id>               the bookie that re-replicates it (under a lease)
-moves/<id>                 planned moves of its copies, to balance disk usage
-absent/<bookie>            since when a bookie that was formatted has not been registered
+healing/<id>               the bookie that re-replicates the ledger (under a lease)
+moves/<id>                 planned moves of the ledger's copies, to balance disk usage
+absent/<bookie>            the time since which a formatted bookie has not been registered
 orders/<bookie>            an operator's request for a bookie: drain, maintenance, give up
 offloader                  results of the last round of the offloader to an object store
 auditor                    the elected auditor (under a lease)
-coldremovals/<key>         objects to delete from an object store, unless their ledger's record names them
-restored                   the hold: the metadata came from a backup, and is not accepted yet
+coldremovals/<key>         objects to delete from an object store, unless the ledger's record refers to them
+restored                   the hold: the metadata came from a backup, and has not been accepted yet
 accepted                   the last acceptance of older metadata
 misfits/<bookie>           a bookie's entries that do not match the backup
 journals/<journal>/<acceptor>/state             the promises of a journal's acceptor, and its latest segments
 journals/<journal>/<acceptor>/segments/<txid>   one finalized segment, by its first txid as 16 hex digits
 journalnodes/<name>        the daemon that serves the acceptors of this name (under its lease)
 logs/<identity>            one record per log: its writer's epoch, its latest segments, its first position
-lognames/<name>            the identity of the log of this name, if its record confirms it
+lognames/<name>            the identity of the log with this name, if the log's record confirms the name
 logpages/<identity>/<position>   earlier segments of a log, by the position after the last of them
 logtimes/<identity>/<time><position>   the same page, by the time of its last record
-logproducers/<identity>/<position>   the known producers of a log's records before it
+logproducers/<identity>/<position>   the known producers of the log's records before this position
 elections/<name>           the latest term of an election
 cursors/<identity>/<name>  the position of a reader of the log
-silences/<identity>        for how long the cursors that retain records of the log have not moved
+silences/<identity>        how long the cursors that retain records of the log have not moved
 logsets/<name>             the number of logs of a set, and where each log ended when the set grew
-logshares/<set>/<group>    which member of a group of consumers has which log of the set
+logshares/<set>/<group>    the logs of the set that each member of a group of consumers has
 candidates/<key>/<nonce>   a program that leads, or waits to lead, by the record under <key> (under its lease)
 """
 
@@ -85,8 +85,8 @@ _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._-]{{0,{NAME_CHARACTERS_MAX - 1}}}")
 
 
 def is_name(name: str) -> bool:
-    """Returns whether the name is valid: letters, digits, `.`, `_`, `-`, so that it can be part of a key or a path; not
-    too long."""
+    """Returns whether the name is valid: letters, digits, `.`, `_` and `-`, so that it can be part of a key or a path.
+    It must begin with a letter or a digit and have at most NAME_CHARACTERS_MAX characters."""
     return _NAME.fullmatch(name) is not None and ".." not in name
 
 
@@ -101,7 +101,7 @@ def check_name(name: str) -> str:
 
 
 def ledger(ledger_id: int) -> str:
-    """Returns the key of a ledger's record; fixed width, so that key order is id order."""
+    """Returns the key of a ledger's record. The id has a fixed width, so that keys sort by id."""
     assert 0 <= ledger_id <= LEDGER_ID_MAX
     return f"{LEDGERS}{ledger_id:016x}"
 
@@ -175,7 +175,7 @@ def journal_segments(journal_id: str, acceptor: str) -> str:
 
 
 def journal_segment(journal_id: str, acceptor: str, start_txid: int) -> str:
-    """Returns the key of a finalized segment; fixed width, so that key order is the order of txids."""
+    """Returns the key of a finalized segment. The txid has a fixed width, so that keys sort by txid."""
     assert 0 <= start_txid <= LEDGER_ID_MAX
     return f"{journal_segments(journal_id, acceptor)}{start_txid:016x}"
 
@@ -193,7 +193,8 @@ def log_pages(identity: bytes) -> str:
 
 
 def log_page(identity: bytes, end_position: int) -> str:
-    """Returns the key of a page. The first key greater than that of a position is the page that holds the position."""
+    """Returns the key of a page. The page that holds a position has the first key greater than the key of that
+    position."""
     assert 0 <= end_position <= LEDGER_ID_MAX
     return f"{log_pages(identity)}{end_position:016x}"
 
@@ -203,8 +204,8 @@ def log_times(identity: bytes) -> str:
 
 
 def log_time(identity: bytes, ended_us: int, end_position: int | None = None) -> str:
-    """Returns the key that finds a page by time. Without a position, returns a string smaller than all keys of this
-    time or later."""
+    """Returns the key that finds a page by time. Without a position, returns a string that sorts before all keys for
+    this time or a later one."""
     assert 0 <= ended_us <= LEDGER_ID_MAX
     behind = "" if end_position is None else f"{end_position:016x}"
     return f"{log_times(identity)}{ended_us:016x}{behind}"
@@ -215,8 +216,8 @@ def log_producers(identity: bytes) -> str:
 
 
 def log_producers_at(identity: bytes, position: int) -> str:
-    """Returns the key of the producers known at a position; fixed width, so that key order is the order of
-    positions."""
+    """Returns the key of the producers known at a position. The position has a fixed width, so that keys sort by
+    position."""
     assert 0 <= position <= LEDGER_ID_MAX
     return f"{log_producers(identity)}{position:016x}"
 
@@ -242,7 +243,7 @@ def log_set(name: str) -> str:
 
 
 def all_log_shares(log_set: str) -> str:
-    """Returns the prefix of the shares of a set's groups."""
+    """Returns the prefix of the keys under which the shares of a set's groups are recorded."""
     return f"{LOG_SHARES}{check_name(log_set)}/"
 
 
@@ -251,7 +252,7 @@ def log_shares(log_set: str, group: str) -> str:
 
 
 def candidates(led: str) -> str:
-    """Returns the prefix of the candidates that want to lead by the record under this key."""
+    """Returns the prefix of the keys of all candidates for leadership by the record under the key `led`."""
     return f"{CANDIDATES}{led}/"
 
 

@@ -1,8 +1,8 @@
 """In-memory metadata store: the reference model for the other stores.
 
-`MemoryData` is the model, a pure machine: the time is an argument and nothing is awaited. `MemoryStore` is a
-handle on it: it asks the running event loop for the time and waits for changes, so leases follow virtual time in a
-simulation. Several handles may share one `MemoryData`, also from event loops in different threads.
+`MemoryData` is the model, a pure state machine: the time is an argument and nothing is awaited. `MemoryStore` is a
+handle on it that takes the time from the running event loop and waits for changes, so leases follow virtual time in a
+simulation. Several handles may share one `MemoryData`, even from event loops in different threads.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .store import (
 )
 
 EVENTS_KEPT_MAX = 10_000
-"""Events kept for watches; a watch that falls further behind gets WatchCompacted."""
+"""Number of events kept for watches; a watch that falls further behind gets WatchCompacted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class MemoryData:
         self._leases: dict[int, _LeaseState] = {}
         self._lease_id_last = 0
         self._revision = 0
-        # Every event has a revision of its own and none is skipped: the last event's revision is
-        # `_revision`, and positions follow from revisions without a search.
+        # Each event has its own revision and no revision is skipped: the last event's revision is
+        # `_revision`, and an event's position is computed from its revision without a search.
         self._events: deque[WatchEvent] = deque(maxlen=events_kept_max)
         self._wakers: set[Waker] = set()
 
@@ -154,7 +154,7 @@ class MemoryData:
             self._end_lease(lease_id)
 
     def next_expiry(self) -> float | None:
-        """Returns when the next lease expires unless it is renewed."""
+        """Returns the time at which the next lease expires unless it is renewed; None if there is no lease."""
         with self._lock:
             return min((state.expires_at for state in self._leases.values()), default=None)
 
@@ -203,7 +203,7 @@ class MemoryData:
 
 
 class Waker:
-    """Wakes one waiting watch, also from another thread's event loop."""
+    """Wakes one waiting watch, even from another thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -211,24 +211,24 @@ class Waker:
         self._event = asyncio.Event()
 
     def wake(self) -> None:
-        """Ends the present or the next `wait`."""
+        """Ends the current `wait`, or the next one if none is in progress."""
         if self._thread_id == threading.get_ident():
             self._event.set()
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._event.set)
 
     async def wait(self, until: float | None) -> None:
-        """Returns when woken since the last `wait`, or at `until` on the loop's clock."""
+        """Waits until woken, or until `until` on the loop's clock. Returns at once if woken since the last `wait`."""
         try:
             async with asyncio.timeout_at(until):
                 await self._event.wait()
-        except TimeoutError:  # `until` is reached
+        except TimeoutError:  # `until` was reached
             return
         self._event.clear()
 
 
 class MemoryStore:
-    """A handle on a `MemoryData`, its own by default. Implements `MetadataStore`."""
+    """A handle on a `MemoryData`, by default on a new one. Implements `MetadataStore`."""
 
     def __init__(self, data: MemoryData | None = None) -> None:
         self._data = MemoryData() if data is None else data
@@ -291,11 +291,11 @@ class MemoryStore:
         self._data.revoke(lease.lease_id, self._now())
 
     async def health(self) -> StoreHealth:
-        self._now()  # raises if it is closed
+        self._now()  # raises if the store is closed
         return StoreHealth("memory", "", 0)
 
     async def close(self) -> None:
-        """Ends this handle's watches; the data stays for other handles."""
+        """Ends this handle's watches; the data remains available to other handles."""
         self._closed = True
         for waker in self._watching:
             waker.wake()

@@ -1,5 +1,5 @@
-"""Picklable errors: raised in one process, and raised again with all fields in another. Also the base classes that
-errors of several packages share, for handlers that do not depend on the package."""
+"""Picklable errors, which can be raised in one process and raised again in another with all their fields. Also the base
+classes that errors of several packages share, for handlers that do not depend on the package."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ E = TypeVar("E", bound="PicklableError")
 
 
 class PicklableError(Exception):
-    """An exception that can be pickled and copied with all its fields, whatever its constructor takes, and compared.
+    """An exception that can be compared, and can be pickled and copied with all its fields, whatever arguments its
+    constructor takes.
 
-    Two are equal if class, message and fields are. The cause is not preserved.
+    Two exceptions are equal if their classes, messages and fields are equal. The cause is not preserved.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -31,11 +32,11 @@ class NotFound(PicklableError):
 
 
 class OutOfRange(NotFound):
-    """The position is beyond the end of a ledger or log, or before 0: check the end again, or ask for less."""
+    """The position is beyond the end of a ledger or log, or negative: check the end again, or read a smaller range."""
 
 
 class AlreadyExists(PicklableError):
-    """The object to be created exists already. Nothing was changed: choose another id, or use the existing object."""
+    """The object to be created already exists. Nothing was changed: choose another id, or use the existing object."""
 
 
 class AccessDenied(PicklableError):
@@ -43,11 +44,12 @@ class AccessDenied(PicklableError):
 
 
 class TakenOver(PicklableError):
-    """Another writer has taken over the object that this one was writing: this one must stop."""
+    """Another writer has taken over the object that this writer was writing: this writer must stop."""
 
 
 class Unavailable(PicklableError):
-    """A service that the call needs did not answer, or too few did. The same call may succeed when it is back."""
+    """A service that the call needs did not answer, or too few of its servers did. The same call may succeed once they
+    are available again."""
 
 
 def _comparable(value: Any) -> Any:

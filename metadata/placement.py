@@ -1,7 +1,7 @@
-"""Placement policy: spreads copies over fault domains, then hosts; weights bookies by free space. Pure.
+"""Placement policy: spreads copies over fault domains, then hosts, and weights bookies by free space. Pure functions.
 
-One policy for every choice of bookies: new ledgers, ensemble changes, re-replication, rebalancing. All bookies without
-a fault domain count as one domain.
+The same policy applies to every choice of bookies: new ledgers, ensemble changes, re-replication, rebalancing. All
+bookies without a fault domain count as one domain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .records.registration import Registration
 T = TypeVar("T")
 
 Rank = tuple[int, int]
-"""How many other copies share a bookie's fault domain, and its host; lower is better."""
+"""Number of other copies in a bookie's fault domain, and on its host; lower is better."""
 
 
 def host_of(registration: Registration) -> str:
@@ -27,12 +27,12 @@ def host_of(registration: Registration) -> str:
 
 
 def rank(candidate: Registration, beside: Iterable[Registration]) -> Rank:
-    """Ranks the candidate beside these copies."""
+    """Returns the candidate's rank, given the copies in `beside`."""
     return _Copies(beside).rank(candidate)
 
 
 def best(candidates: Iterable[Registration], beside: Iterable[Registration]) -> list[Registration]:
-    """Returns the candidates with the lowest rank."""
+    """Returns the candidates with the lowest rank, given the copies in `beside`."""
     copies = _Copies(beside)
     ranked = [(copies.rank(candidate), candidate) for candidate in candidates]
     lowest = min((one for one, _ in ranked), default=None)
@@ -48,11 +48,11 @@ def choose(
     near: BookieRef | None = None,
     rng: random.Random,
 ) -> list[Registration]:
-    """Chooses up to `count` bookies, on as many fault domains, then hosts, as there are, `beside` those given.
+    """Chooses up to `count` bookies to add to those in `beside`, on as many fault domains, then hosts, as possible.
 
-    Bookies in `avoid` (which failed lately) are taken only if no others are left. Among equals the bookie that is
-    `near` to the caller is taken first, others at random, weighted by free space. Returns fewer than `count` if there
-    are too few candidates; the caller decides whether that is an error.
+    Bookies in `avoid` (which failed recently) are chosen only if no others are left. Among bookies of equal rank,
+    `near`, which is close to the caller, is chosen first, and others at random, weighted by free space. Returns fewer
+    than `count` if there are too few candidates; the caller decides whether that is an error.
     """
     remaining, copies = _shuffled(candidates, rng), _Copies(beside)
     chosen: list[Registration] = []
@@ -65,7 +65,8 @@ def choose(
 
 
 class _Copies:
-    """Counts the copies of each fault domain and host, so that ranking many candidates takes one step for each."""
+    """Counts the copies in each fault domain and on each host, so that each of many candidates is ranked in constant
+    time."""
 
     def __init__(self, copies: Iterable[Registration]) -> None:
         self._of_domain = Counter[str]()
@@ -82,9 +83,10 @@ class _Copies:
 
 
 def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Registration]:
-    """Shuffles by weight: a bookie with twice the free space comes before another two times out of three.
+    """Shuffles with weights: of two bookies, one with twice the free space of the other comes first two times out of
+    three.
 
-    A bookie that has not reported its disk yet counts as having the average free space.
+    A bookie that has not reported its disk yet is assumed to have the average free space.
     """
     found = list(candidates)
     known = [one.disk_bytes_free for one in found if one.disk_bytes_total]
@@ -98,14 +100,14 @@ def _shuffled(candidates: Iterable[Registration], rng: random.Random) -> list[Re
 
 
 def fewest_domains(ensemble: Sequence[Registration | None], write_quorum: int) -> int:
-    """Returns the number of fault domains of the write set that has the fewest. None is an absent bookie, which is in
-    no domain."""
+    """Returns the smallest number of fault domains that a write set spans. None stands for an absent bookie, which
+    belongs to no domain."""
     domains = [None if one is None else one.fault_domain for one in ensemble]
     return min(_domains_of_write_sets(domains, write_quorum))
 
 
 def neighbours(position: int, ensemble_size: int, write_quorum: int) -> list[int]:
-    """Returns the positions that share a write set, and so entries, with this one."""
+    """Returns the other positions that share a write set, and therefore entries, with `position`."""
     steps = range(1 - write_quorum, write_quorum)
     return sorted({(position + step) % ensemble_size for step in steps} - {position})
 
@@ -113,7 +115,7 @@ def neighbours(position: int, ensemble_size: int, write_quorum: int) -> list[int
 def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registration]:
     """Orders the bookies so that every write set is on as many fault domains as possible.
 
-    Keeps the given order if it is as good.
+    Keeps the given order if no better one is found.
     """
     found = list(chosen)
     if write_quorum >= len(found):
@@ -128,15 +130,15 @@ def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registra
 
 
 def gaps_max(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
-    """Returns how many positions of an ensemble may be absent, spread evenly, so that every write set has an ack
-    quorum."""
+    """Returns how many bookies of an ensemble may be absent, at evenly spread positions, so that every write set still
+    has an ack quorum."""
     spare = write_quorum - ack_quorum
     fitting = (n for n in range(ensemble_size, 0, -1) if -(-write_quorum * n // ensemble_size) <= spare)
     return next(fitting, 0)
 
 
 def with_gaps(living: Sequence[T], absent: Sequence[T], ensemble_size: int) -> list[T]:
-    """Fills an ensemble with the living bookies, in their order, and with absent ones at positions spread evenly.
+    """Builds an ensemble from the living bookies, in their order, and the absent ones, at evenly spread positions.
 
     Any run of n positions then has at most n * absent / ensemble size absent bookies, rounded up.
     """
@@ -146,8 +148,8 @@ def with_gaps(living: Sequence[T], absent: Sequence[T], ensemble_size: int) -> l
 
 
 def _dealt(chosen: Sequence[Registration]) -> list[Registration]:
-    """Deals the largest domains first, to every second position, so that no domain is next to itself as long as
-    possible."""
+    """Assigns bookies to every second position, those of the largest domains first, so that bookies of one domain are
+    not adjacent if that can be avoided."""
     counts = Counter(one.fault_domain for one in chosen)
     by_size = sorted(chosen, key=lambda one: (-counts[one.fault_domain], one.fault_domain))
     places = [*range(0, len(by_size), 2), *range(1, len(by_size), 2)]
@@ -155,7 +157,7 @@ def _dealt(chosen: Sequence[Registration]) -> list[Registration]:
 
 
 def _improve(ensemble: list[Registration], write_quorum: int) -> None:
-    """Swaps pairs as long as that improves the order."""
+    """Swaps pairs of bookies for as long as that improves the order."""
     worth, has_changed = _worth(ensemble, write_quorum), True
     while has_changed:
         has_changed = False

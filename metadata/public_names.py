@@ -1,6 +1,6 @@
-"""The public names of a package: the names that it imports under `if TYPE_CHECKING`. Each is imported at its first use.
+"""The public names of a package: the names that it imports under `if TYPE_CHECKING`. Each is imported when first used.
 
-So each name is written once, at a place where type checkers find it, too.
+This way each name is written only once, in a place where type checkers also find it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def homes_of(package: str) -> dict[str, str]:
     read = getattr(spec and spec.loader, "get_source", None)
     if spec is None or read is None or (source := read(package)) is None:
         raise ImportError(
-            f"{package} is installed without its source, which has its public names", name=package
+            f"{package} is installed without its source, which lists its public names", name=package
         )
     [block] = [node for node in ast.parse(source).body if isinstance(node, ast.If) and _is_for_checkers(node)]
     return {

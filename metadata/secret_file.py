@@ -1,6 +1,6 @@
 """Reads passwords and keys from files: bounded in size, and refused if other users of the host can read them.
 
-The holder of a secret may register to be notified when it has to read the file again: at SIGHUP, in a daemon.
+An object that holds a secret can register to be notified when it has to read the file again: on SIGHUP, in a daemon.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from weakref import WeakSet
 log = logging.getLogger(__name__)
 
 SECRET_BYTES_MAX = 1024 * 1024
-"""Bounds the read: no password, key or certificate is larger, and a device or a pipe may have no end."""
+"""Maximum number of bytes to read from a file: no password, key or certificate is larger, and a device or a pipe may
+have no end."""
 
 
 KEY_FILE_VARIABLE = "BOOKLEDGER_KEY_FILE"
-"""Environment variable for the file with the key that encrypts entries, for clients that are given no key."""
+"""Environment variable for the file with the key that encrypts entries. Used by clients that are given no key."""
 
 AES_256_KEY_BYTES = 32
 
 
 def read_password(path: str | Path) -> bytes:
-    """Reads a password, without one newline at its end.
+    """Reads a password, and strips one newline at its end.
 
-    Raises ValueError if the file is ours and others can read it, if it is empty or over SECRET_BYTES_MAX, and OSError
-    if it cannot be read. As with the keys of ssh, a file of another user is that user's concern.
+    Raises ValueError if the file belongs to the current user and others can read it, if it is empty or larger than
+    SECRET_BYTES_MAX, and OSError if it cannot be read. As with ssh keys, the permissions of another user's file are
+    that user's concern.
     """
     password = read_bounded(path, private=True)
     for newline in (b"\r\n", b"\n"):
@@ -41,7 +43,8 @@ def read_password(path: str | Path) -> bytes:
 
 
 def key_of_environment() -> bytes | None:
-    """Reads the key in the file that BOOKLEDGER_KEY_FILE names; None if it is not set. Raises as `read_key` does."""
+    """Reads the key from the file named by BOOKLEDGER_KEY_FILE; returns None if the variable is not set. Raises the
+    same errors as `read_key`."""
     path = os.environ.get(KEY_FILE_VARIABLE)
     return read_key(path) if path else None
 
@@ -49,7 +52,7 @@ def key_of_environment() -> bytes | None:
 def read_key(path: str | Path) -> bytes:
     """Reads an encryption key in hexadecimal digits.
 
-    Raises ValueError for an invalid key, and as `read_password` does.
+    Raises ValueError for an invalid key, and the errors that `read_password` raises.
     """
     text = read_bounded(path, private=True)
     try:
@@ -59,7 +62,7 @@ def read_key(path: str | Path) -> bytes:
     if len(key) != AES_256_KEY_BYTES:
         digits = 2 * AES_256_KEY_BYTES
         raise ValueError(
-            f"{path} holds no key: it is {digits} hexadecimal digits, as `openssl rand -hex 32` makes"
+            f"{path} contains no key: a key is {digits} hexadecimal digits, as printed by `openssl rand -hex 32`"
         )
     return key
 
@@ -77,7 +80,7 @@ def read_bounded(path: str | Path, *, private: bool = False) -> bytes:
 
 def _check_private(path: str | Path, status: os.stat_result) -> None:
     if stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode):
-        raise ValueError(f"{path} is a device and holds no password: name a file")
+        raise ValueError(f"{path} is a device and contains no password: specify a file")
     mode = status.st_mode & 0o777
     if status.st_uid == os.geteuid() and mode & 0o077:
         raise ValueError(
@@ -86,10 +89,10 @@ def _check_private(path: str | Path, status: os.stat_result) -> None:
 
 
 class Rereads(Protocol):
-    """Part of the interface of a holder of a secret."""
+    """Interface of an object that holds a secret and can be told to read its file again."""
 
     def read_again(self) -> None:
-        """Makes the next use read the file again."""
+        """Causes the file to be read again at the next use."""
 
 
 _holders: WeakSet[Rereads] = WeakSet()
@@ -101,7 +104,7 @@ def reload_at_hangup(holder: Rereads) -> None:
 
 
 def read_all_again() -> None:
-    """Notifies all holders of this process."""
-    log.warning("SIGHUP: passwords and certificates are read again at their next use")
+    """Notifies all registered holders in this process."""
+    log.warning("SIGHUP: passwords and certificates will be read again when they are next used")
     for one in list(_holders):
         one.read_again()

@@ -1,11 +1,11 @@
 """Changes keys by compare-and-swap (rule M1): settles writes whose answer was lost, and decides again after a conflict.
 
 A write whose answer was lost may have happened, or may happen later, when a slow store catches up. So the same bytes,
-which have their own nonce, are written again at the same version. If either attempt succeeds, reading the key back
-returns exactly those bytes, which shows that the change is ours. Any other value under the key is another client's
-change, and the change is decided again, based on that value.
+which contain a nonce, are written again at the same version. If either attempt succeeds, reading the key back returns
+exactly those bytes, which shows that the change is ours. Any other value under the key is another client's change, and
+the change is decided again, based on that value.
 
-A full store has answered: it has made the change or never will, and reading the key back shows which.
+A full store does answer: it has made the change or never will, and reading the key back shows which.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NONCE_BYTES = 16
 
 
 def new_nonce() -> bytes:
-    """Returns random bytes that identify one change among all others."""
+    """Returns random bytes that distinguish one change from all others."""
     return os.urandom(NONCE_BYTES)
 
 
@@ -63,8 +63,8 @@ async def create(
 ) -> int:
     """Creates the key once, even if answers are lost; returns its version.
 
-    `value` must contain a nonce. Raises KeyExists if the key has another value, MetadataRestored if the key `unless`,
-    which holds changes back, exists, OutcomeUnknown or StoreUnavailable if the store was silent for `seconds_max`,
+    `value` must contain a nonce. Raises KeyExists if the key has another value; MetadataRestored if the key `unless`
+    exists, which blocks changes; OutcomeUnknown or StoreUnavailable if the store did not answer for `seconds_max`;
     StoreRefused if it is full.
     """
 
@@ -75,7 +75,7 @@ async def create(
 
 
 async def create_unless_there(store: MetadataStore, key: str, value: bytes) -> None:
-    """Creates the key as `create` does. A key that exists stays unchanged."""
+    """Creates the key as `create` does. Leaves an existing key unchanged."""
     with suppress(KeyExists):
         await create(store, key, value)
 
@@ -93,8 +93,8 @@ async def replace(
     """Replaces the value at `version` once, even if answers are lost; returns the new version.
 
     `value` must contain a nonce. Raises VersionConflict or NoSuchKey if another client changed the key first, or if its
-    value does not begin with `begins` followed by more bytes, MetadataRestored if the key `unless` exists,
-    OutcomeUnknown or StoreUnavailable if the store was silent for `seconds_max`, StoreRefused if it is full.
+    value does not begin with `begins` followed by more bytes; MetadataRestored if the key `unless` exists;
+    OutcomeUnknown or StoreUnavailable if the store did not answer for `seconds_max`; StoreRefused if it is full.
     """
 
     def write() -> Awaitable[int]:
@@ -112,14 +112,15 @@ async def write(
     unless: str | None = None,
     seconds_max: float = SETTLE_SECONDS_MAX,
 ) -> int:
-    """Calls `create` if `version` is None because the caller found no key, else `replace`. Raises as these do."""
+    """Calls `create` if `version` is None because the caller found no key, else `replace`. Raises the same errors as
+    the function that it calls."""
     if version is None:
         return await create(store, key, value, unless=unless, seconds_max=seconds_max)
     return await replace(store, key, value, version, unless=unless, seconds_max=seconds_max)
 
 
 class Changed(NamedTuple, Generic[T]):
-    """The value of a key before and after a change; None if there was, or is, no such key."""
+    """The value of a key before and after a change; None if the key did not exist at that time."""
 
     before: T | None
     after: T | None
@@ -134,9 +135,9 @@ async def change(
     *,
     unless: str | None = None,
 ) -> Changed[T]:
-    """Changes a key once by `step`, a pure function of its value, which is called again after each conflict.
+    """Changes a key once by `step`, a pure function of its value that is called again after each conflict.
 
-    `step` gets None if there is no key, and returns None to delete the key. Nothing is changed if it returns its
+    `step` gets None if the key does not exist, and returns None to delete it. Nothing is changed if it returns its
     argument or raises. `encode` adds a nonce.
 
     Raises KeepsChanging, and all errors of `create`, `replace` and `decode` except conflicts.
@@ -157,17 +158,18 @@ async def change(
 
 
 async def put(store: MetadataStore, key: str, value: bytes) -> None:
-    """Sets the key to this value, whatever its present value. Raises as `change` does."""
+    """Sets the key to this value, whatever its current value. Raises the same errors as `change`."""
     await change(store, key, lambda _: value, _as_it_is, bytes)
 
 
 async def delete(store: MetadataStore, key: str) -> bool:
-    """Deletes the key, whatever its value; returns whether it existed. Raises as `change` does."""
+    """Deletes the key, whatever its value; returns whether it existed. Raises the same errors as `change`."""
     return (await change(store, key, lambda _: None, _as_it_is, bytes)).before is not None
 
 
 async def delete_unless_changed(store: MetadataStore, key: str, version: int) -> bool:
-    """Deletes this version of the key; False if another client changed the key first. Raises MetadataError."""
+    """Deletes the key if it is still at this version; returns False if another client changed it first. Raises
+    MetadataError."""
     try:
         await store.delete(key, version)
     except KeyConflict:
@@ -185,8 +187,8 @@ async def until_changed(
     """Attempts a change, first with `found`, then with the result of `read` after each conflict. Returns the attempt's
     result.
 
-    For changes that need more than `change`: further reads or writes, or a record that is known already. The attempt
-    raises KeyConflict if another client was faster. Raises KeepsChanging with `what` in its message.
+    For changes that `change` cannot make: those that read or write other keys, too, or start from a record already
+    read. The attempt raises KeyConflict if another client was faster. Raises KeepsChanging with `what` in its message.
     """
     now: F | R = found
     for _ in range(CONFLICTS_MAX):
@@ -198,8 +200,8 @@ async def until_changed(
 
 
 async def _until_known(settling: _Settling, seconds_max: float) -> int:
-    """Writes until it is known whether the write has happened. Nearly every first try succeeds, so it is made without
-    tenacity, which takes half as long as the call."""
+    """Repeats the write until its outcome is known. The first attempt nearly always succeeds, so it is made without
+    tenacity, which would add half the time of the call."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds_max
     try:
@@ -220,7 +222,7 @@ async def _until_known(settling: _Settling, seconds_max: float) -> int:
 
 @dataclass
 class _Settling:
-    """One write. Records whether an answer to it was lost."""
+    """One write that is being settled. Records whether an answer to it was lost."""
 
     store: MetadataStore
     key: str
@@ -249,8 +251,9 @@ class _Settling:
 async def _made_by_full_store(
     store: MetadataStore, key: str, value: bytes, unsettled: OutcomeUnknown | None, full: StoreFull
 ) -> int:
-    """Returns the version of a change that crossed the store's limit. Raises StoreRefused if the change was not made.
-    After a lost answer it raises that OutcomeUnknown instead, because the write may be applied once there is room."""
+    """Returns the version if the change was the one that crossed the store's limit. Raises StoreRefused if the change
+    was not made. If an earlier answer was lost, raises that OutcomeUnknown instead, because the earlier write may be
+    applied once there is room."""
     found = await _read_back(store, key, unsettled or full)
     if found is not None and found[0] == value:
         return found[1]

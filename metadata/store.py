@@ -1,7 +1,7 @@
 """The contract of a metadata store: versioned keys, compare-and-swap, leases, watches.
 
 Every shared decision of the system is one compare-and-swap on one key's version (rule M1). A store that cannot do that
-is not a store, so nothing here has a default body. Every implementation runs the contract suite
+cannot be used, so no method here has a default body. Every implementation is tested by the contract suite
 `tests/contracts/metadata_store.py`.
 
 Versions and revisions: a store has one revision counter that rises with every change. A key's version is the revision
@@ -20,7 +20,8 @@ from typing import Protocol
 from .errors import ValueTooLarge
 
 VALUE_BYTES_MAX = 1024 * 1024
-"""Largest value any store accepts (etcd refuses 1.5 MiB requests; a ledger record needs far less)."""
+"""Size of the largest value that every store accepts (etcd refuses 1.5 MiB requests; a ledger record needs far less).
+"""
 
 KEY_END = b"\xff"
 """Greater than every key: no UTF-8 text contains this byte."""
@@ -29,8 +30,8 @@ PAGE_KEYS_MAX = 1000
 """Maximum number of keys in one page of a listing."""
 
 PAGES_WITHOUT_REST = 8
-"""A listing of more pages pauses after each further page, for as long as that page took, so that others can use the
-store."""
+"""Number of pages that a listing reads without pausing. After each further page it pauses for as long as that page
+took, so that others can use the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +47,8 @@ class Versioned:
 class Page:
     """One page of a listing, keys in ascending order.
 
-    `next_after` is the `after` of the next page, or None if this was the last. `revision` is the store's revision at
-    which the page was read: list, then watch from the *first* page's revision, and no change is missed.
+    `next_after` is the value of `after` for the next page, or None if this was the last. `revision` is the store's
+    revision at which the page was read: list, then watch from the *first* page's revision, and no change is missed.
     """
 
     items: tuple[Versioned, ...]
@@ -56,7 +57,7 @@ class Page:
 
 
 class EventKind(StrEnum):
-    """Kind of a change of a key. PUT covers creation and replacement."""
+    """Kind of change to a key. PUT covers creation and replacement."""
 
     PUT = "put"
     DELETE = "delete"
@@ -64,7 +65,7 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One change under a watched prefix; `value` is empty for a deletion (also by a lost lease)."""
+    """One change under a watched prefix; `value` is empty for a deletion (including one caused by a lost lease)."""
 
     kind: EventKind
     key: str
@@ -83,8 +84,8 @@ class Lease:
 RENEWALS_PER_LEASE = 3
 
 RETRIES_PER_LEASE = 12
-"""A failed renewal is retried this many times per lease, so that it succeeds if the store is back before the lease has
-run out."""
+"""Number of times that a failed renewal is retried per lease, so that one succeeds if the store is available again
+before the lease expires."""
 
 
 def renewal_seconds(lease_seconds: float, *, has_failed: bool = False) -> float:
@@ -96,8 +97,9 @@ def renewal_seconds(lease_seconds: float, *, has_failed: bool = False) -> float:
 class StoreHealth:
     """A store's status. `members`: state of each endpoint, or its error.
 
-    `doubt`: why it may lose confirmed writes, and the remedy; "" if it is not known to. `refuses`: why it answers but
-    takes no changes, and the remedy; "" if it is not known to. `is_reported`: whether any member could report that.
+    `doubt`: why the store may lose confirmed writes, and the remedy; "" if no reason is known. `refuses`: why it
+    answers but accepts no changes, and the remedy; "" if no reason is known. `is_reported`: whether any member could
+    report that.
     """
 
     kind: str
@@ -125,7 +127,7 @@ class MetadataStore(Protocol):
     ) -> int:
         """Creates the key and returns its version. Raises KeyExists, ValueTooLarge, LeaseLost.
 
-        If the key `unless` exists, nothing is created and KeyExists names it. Both are checked atomically.
+        If the key `unless` exists, nothing is created and KeyExists contains that key. Both are checked atomically.
         """
         ...
 
@@ -134,12 +136,12 @@ class MetadataStore(Protocol):
     ) -> int:
         """Replaces the value if the key is at `version`; returns the new version.
 
-        If the key `unless` exists, nothing is changed and KeyExists names it. With `begins` the present value must
-        begin with these bytes and have more (`goes_on_after`), else it raises VersionConflict. All conditions are
-        checked atomically.
+        If the key `unless` exists, nothing is changed and KeyExists contains that key. With `begins`, the current value
+        must begin with these bytes and have more (`goes_on_after`); otherwise VersionConflict is raised. All conditions
+        are checked atomically.
 
-        A lease the key was created under stays attached. Raises VersionConflict, NoSuchKey, ValueTooLarge; in these
-        cases nothing was changed.
+        If the key was created under a lease, it stays attached to it. Raises VersionConflict, NoSuchKey, ValueTooLarge;
+        in these cases nothing was changed.
         """
         ...
 
@@ -150,32 +152,32 @@ class MetadataStore(Protocol):
     async def list_page(self, prefix: str, *, after: str | None = None, limit: int = PAGE_KEYS_MAX) -> Page:
         """Returns a page of the keys that start with `prefix` and are greater than `after`, ascending.
 
-        Has at most `limit` of them, and fewer if their values are large, though more may follow (`list_some`). A key
-        that exists during the whole listing is returned exactly once. A listing that fails part-way raises; it never
-        just ends (rule B3 depends on it).
+        The page has at most `limit` keys, and fewer if their values are large, even if more keys follow (`list_some`).
+        A key that exists during the whole listing is returned exactly once. A listing that fails part-way raises an
+        error; it is never silently cut short (rule B3 depends on it).
         """
         ...
 
     def watch(self, prefix: str, *, after_revision: int | None = None) -> AsyncGenerator[WatchEvent, None]:
         """Yields every change under `prefix` with revision > `after_revision` (None: from now), in order.
 
-        Reconnects automatically without gap or repeat. Raises WatchCompacted if the history is gone, or the store went
-        back and has no such revision: list again and watch from there. The watch is in place when the first `__anext__`
-        is awaited; close the iterator (`aclose`) when done.
+        Reconnects automatically, and neither misses nor repeats a change. Raises WatchCompacted if the history is no
+        longer kept, or if the store has reverted to an older copy without that revision: list again and watch from
+        there. The watch is in place when the first `__anext__` is awaited; close the iterator (`aclose`) when done.
         """
         ...
 
     async def grant_lease(self, ttl_seconds: float) -> Lease:
-        """Grants a new lease, alive for `ttl_seconds` from now (a store may round up to whole seconds)."""
+        """Grants a new lease, valid for `ttl_seconds` from now (a store may round up to whole seconds)."""
         ...
 
     async def keep_lease(self, lease: Lease) -> None:
-        """Renews the lease once for its whole time. Raises LeaseLost if it has expired already."""
+        """Renews the lease once, for its full duration. Raises LeaseLost if it has already expired."""
         ...
 
     async def lease_left(self, key: str) -> float | None:
-        """Returns the seconds until a key's lease expires if it is not renewed; None for no key, or one without a
-        lease."""
+        """Returns the seconds until a key's lease expires if it is not renewed; None if the key does not exist or has
+        no lease."""
         ...
 
     async def revoke_lease(self, lease: Lease) -> None:
@@ -183,12 +185,12 @@ class MetadataStore(Protocol):
         ...
 
     async def health(self) -> StoreHealth:
-        """Checks the store's status. Raises StoreTooOld. Members that do not answer are reported, and are not an
+        """Checks the store's status. Raises StoreTooOld. Members that do not answer are reported, but do not cause an
         error."""
         ...
 
     async def close(self) -> None:
-        """Releases connections and threads. Closing twice is fine; leases are left to run out."""
+        """Releases connections and threads. Closing twice is fine; leases are left to expire."""
         ...
 
 
@@ -198,8 +200,8 @@ async def list_all(
     """Yields every key that starts with `prefix` and is greater than `after`, ascending, page by page of at most
     `limit` keys.
 
-    A listing that fails part-way raises; it never just ends. A long one pauses after each page for as long as that page
-    took.
+    A listing that fails part-way raises an error; it is never silently cut short. A long one pauses after each page for
+    as long as that page took.
     """
     seconds = asyncio.get_running_loop().time
     for number in itertools.count(1):
@@ -228,7 +230,7 @@ async def list_some(
 
 
 def check_value(key: str, value: bytes) -> None:
-    """Checks the value's size, as every implementation does before it sends anything."""
+    """Raises ValueTooLarge for a value that is too large. Every implementation calls this before it sends anything."""
     if len(value) > VALUE_BYTES_MAX:
         raise ValueTooLarge(key, len(value), VALUE_BYTES_MAX)
 
@@ -239,7 +241,7 @@ def goes_on_after(begins: bytes, value: bytes) -> bool:
 
 
 def prefix_end(prefix: bytes) -> bytes:
-    """Returns the smallest byte string greater than every text, or other bytes that are not all 0xff, with this
-    prefix."""
+    """Returns the smallest byte string greater than all texts with this prefix, or than all other bytes with this
+    prefix that do not consist only of 0xff."""
     raised = prefix.rstrip(b"\xff")
     return raised[:-1] + bytes([raised[-1] + 1]) if raised else KEY_END

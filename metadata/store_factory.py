@@ -25,7 +25,7 @@ _memory_by_name: dict[str, MemoryData] = {}
 
 
 VARIABLE = "BOOKLEDGER_METADATA"
-"""The environment variable that names the metadata."""
+"""Environment variable that contains the metadata URI."""
 
 UriOrPath = str | os.PathLike[str]
 """A metadata URI, or the path of an SQLite file."""
@@ -34,7 +34,7 @@ HOW_TO_WRITE_IT = "write etcd://HOST:PORT[,HOST:PORT...]/PREFIX or sqlite:///PAT
 
 
 async def open_store(uri: str, *, create: bool = False) -> MetadataStore:
-    """Opens the store that `uri` names; the caller closes it. Raises BadMetadataUri, which names the problem.
+    """Opens the store at `uri`; the caller closes it. Raises BadMetadataUri, which states the problem.
 
     An SQLite file is opened at once, and must exist unless `create` is given: a mistyped path must not look like a
     cluster without ledgers. etcd is not contacted before the first call, so a cluster that is briefly down is not an
@@ -61,7 +61,7 @@ def uri_in(given: UriOrPath | None) -> str:
     """Returns the metadata URI that a caller gave. A path means an SQLite file; None means the value of
     BOOKLEDGER_METADATA.
 
-    Raises BadMetadataUri if there is none, TypeError.
+    Raises BadMetadataUri if there is no URI, TypeError if `given` is neither a string nor a path.
     """
     if given is None and not (given := os.environ.get(VARIABLE)):
         raise BadMetadataUri("", f"none was given, and {VARIABLE} is not set; {HOW_TO_WRITE_IT}")
@@ -87,7 +87,8 @@ def _translated_errors(uri: str) -> Iterator[None]:
 
 
 def _maker(parts: SplitResult, *, create: bool) -> Callable[[], MetadataStore]:
-    """Returns a factory of the store. Raises ValueError for an invalid URI, OSError for a file that it names."""
+    """Returns a factory of the store. Raises ValueError for an invalid URI, OSError if a file that the URI refers to
+    cannot be read."""
     match parts.scheme:
         case "etcd" | "etcds":
             _refuse_fragment(parts)
@@ -123,10 +124,10 @@ async def _opened(store: SqliteStore) -> None:
 def _memory_name(parts: SplitResult) -> str:
     _refuse_fragment(parts)
     if not parts.netloc or parts.path or parts.query:
-        raise ValueError("write memory://NAME, and nothing after the name")
+        raise ValueError("write memory://NAME with nothing after the name")
     return parts.netloc
 
 
 def _refuse_fragment(parts: SplitResult) -> None:
     if parts.fragment:
-        raise ValueError("it holds a '#'; write it as %23")
+        raise ValueError("it contains a '#'; write it as %23")

@@ -1,4 +1,4 @@
-"""Splits metadata URIs. `urlsplit` supports one host only: newer Pythons refuse a list with [::1] in it."""
+"""Splits metadata URIs. `urlsplit` supports only one host: recent Python versions reject a list that contains [::1]."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ _URI = re.compile(
 def split(uri: str) -> SplitResult:
     """Splits a URI into scheme, hosts, path, query and fragment; "" for absent ones. Hosts are not checked."""
     found = _URI.fullmatch(uri)
-    assert found is not None  # it matches everything
+    assert found is not None  # the pattern matches any string
     scheme, *rest = (part or "" for part in found.groups())
     return SplitResult(scheme.lower(), *rest)

@@ -1,1 +1,2 @@
-"""Records kept under the keys: ledgers, bookies, journals, logs. Each has the code that reads and changes it."""
+"""Records kept under the keys: ledgers, bookies, journals, logs. Each is defined along with the code that reads and
+changes it."""

@@ -16,16 +16,16 @@ from .registration import Registration
 FORMAT_VERSION = 1
 
 PREDECESSORS_MAX = 32
-"""Maximum number of incarnations that a cookie remembers: a bookie may have been formatted again this often since a
-backup was made."""
+"""Maximum number of earlier incarnations recorded in a cookie. A bookie may be formatted this many times after a backup
+is made, and the backup is still recognized as older."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
     """A bookie's identity, kept in its data directory and in the metadata; both must agree (rule W7).
 
-    `predecessors`: the earlier incarnations of this name, the latest of them last. Metadata that names one of them is
-    older than the directory.
+    `predecessors`: the earlier incarnations of this name, in order, the latest last. Metadata with the cookie of one of
+    them is older than the directory.
     """
 
     cluster_id: str
@@ -35,7 +35,7 @@ class Cookie:
 
     @property
     def names(self) -> dict[str, str]:
-        """The names that commands print of a cookie."""
+        """The fields of a cookie that commands print, by name."""
         return {
             "cluster_id": self.cluster_id,
             "bookie_id": self.bookie_id,
@@ -44,7 +44,7 @@ class Cookie:
 
     @property
     def line(self) -> tuple[str, ...]:
-        """The predecessors of the next incarnation: this cookie's predecessors and itself."""
+        """The predecessors of the next incarnation: this cookie's predecessors, followed by its own incarnation."""
         return (*self.predecessors, self.incarnation)[-PREDECESSORS_MAX:]
 
     def encode(self) -> bytes:
@@ -63,7 +63,7 @@ class Cookie:
 
 
 async def cluster_id(store: MetadataStore, *, create: bool = False) -> str | None:
-    """Reads the cluster's id; with `create`, makes one if there is none yet."""
+    """Reads the cluster's id; with `create`, creates one if there is none yet."""
     found = await store.get(keys.LAYOUT)
     if found is None and create:
         try:
@@ -84,7 +84,7 @@ def encode_layout(cluster_id: str) -> bytes:
 
 
 async def read_cookie(store: MetadataStore, bookie_id: str) -> Cookie | None:
-    """Reads the cookie of this name from the metadata."""
+    """Reads the cookie of the bookie with this name from the metadata."""
     key = keys.cookie(bookie_id)
     found = await store.get(key)
     return None if found is None else Cookie.decode(key, found.value)
@@ -113,7 +113,7 @@ async def list_bookies(store: MetadataStore) -> list[Registration]:
 
 
 async def revision_of(store: MetadataStore) -> int:
-    """Returns the store's present revision: every later read shows every earlier change."""
+    """Returns the store's current revision: every later read shows all changes up to this revision."""
     return (await store.list_page(keys.BOOKIES, limit=1)).revision
 
 

@@ -1,6 +1,7 @@
 """Decommissioned incarnations of bookies, so that a removed cookie is distinguished from a missing one.
 
-The record is made before the cookie is deleted, and stays: a few bytes for each bookie that ever left.
+The record is created before the cookie is deleted, and is kept: it takes a few bytes for each bookie that was ever
+removed.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Decommissioned:
-    """When a bookie of this name was decommissioned, by the clock of the process that did it, and its cookie's
-    predecessors."""
+    """A decommissioned bookie: the time, by the clock of the process that did it, and the predecessors in the bookie's
+    cookie."""
 
     bookie_id: str
     incarnation: str
@@ -29,7 +30,7 @@ class Decommissioned:
 
     @property
     def at(self) -> str:
-        """The time, for people."""
+        """The time in a readable form, in UTC."""
         return (
             datetime.fromtimestamp(self.at_ms / 1000, UTC)
             .isoformat(timespec="seconds")
@@ -38,8 +39,8 @@ class Decommissioned:
 
 
 async def note(store: MetadataStore, one: Decommissioned) -> None:
-    """Records that this incarnation is decommissioned, which is in force once its cookie is deleted. Can be
-    repeated."""
+    """Records that this incarnation is decommissioned, which takes effect once its cookie is deleted. May be called
+    repeatedly."""
     message = pb.Decommissioned(
         format_version=FORMAT_VERSION,
         bookie_id=one.bookie_id,
@@ -52,12 +53,13 @@ async def note(store: MetadataStore, one: Decommissioned) -> None:
 
 
 async def take_back(store: MetadataStore, incarnation: str) -> None:
-    """Removes the record, because the bookie stays after all."""
+    """Removes the record, because the bookie is to be kept after all."""
     await settled_writes.delete(store, keys.decommissioned(incarnation))
 
 
 async def read(store: MetadataStore, incarnation: str) -> Decommissioned | None:
-    """Reads the record; None if there is none. Programs before this one kept no record. Raises MetadataError."""
+    """Reads the record; returns None if there is none. Earlier versions of this program kept no record. Raises
+    MetadataError."""
     key = keys.decommissioned(incarnation)
     found = await store.get(key)
     if found is None:

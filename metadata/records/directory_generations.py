@@ -1,4 +1,5 @@
-"""Generations of bookie directories: number of starts, and log position, to detect an older copy of a directory."""
+"""Generations of bookie directories: the number of starts and a log position, which reveal an older copy of a
+directory."""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """The number of a bookie's last start, and its log's durable position some time after it.
+    """The number of a bookie's last start, and the durable position of its log some time after that start.
 
-    `renewals` rises with every write of the record: a record with a lower number than its bookie remembers is an older
-    copy. `last`: the bookie's registration at that time, and `at_ms`: its own clock; None and 0 for a restored cookie
-    until the bookie's next start. `returned`: the acceptance of older metadata (`Accepted.number`) after which it came
-    back, 0 for none.
+    `renewals` rises with every write of the record: if the number is lower than the bookie remembers, the record is an
+    older copy. `last`: the bookie's registration at that time, and `at_ms`: the time by its own clock; None and 0 for a
+    restored cookie until the bookie's next start. `returned`: the acceptance of older metadata (`Accepted.number`)
+    after which the bookie came back, 0 for none.
     """
 
     number: int = 0
@@ -36,7 +37,7 @@ class Life:
 
 
 async def read(store: MetadataStore, bookie_id: str, incarnation: str) -> Life:
-    """Reads the generation of this incarnation; Life() if there is none. Raises BadRecord."""
+    """Reads the generation of this incarnation; returns Life() if none is recorded. Raises BadRecord."""
     return (await _find(store, bookie_id, incarnation))[0]
 
 
@@ -45,9 +46,9 @@ async def write(
 ) -> int:
     """Writes the generation; returns the record's version. The holder of the registration is the only writer.
 
-    `version`: of the caller's last write; None for any.
+    `version`: the version that the caller's last write returned; None to replace any version.
 
-    Raises KeyConflict for another writer, StoreUnavailable if the outcome stays unknown.
+    Raises KeyConflict if there is another writer, StoreUnavailable if the outcome remains unknown.
     """
     if version is None:
         _, version = await _find(store, bookie_id, incarnation)
@@ -66,7 +67,7 @@ async def write(
 
 
 async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple[Life, int | None]:
-    """Returns (generation, version). The generation of another incarnation does not count."""
+    """Returns (generation, version). The generation of another incarnation is ignored."""
     key = keys.life(bookie_id)
     found = await store.get(key)
     if found is None:
@@ -75,8 +76,8 @@ async def _find(store: MetadataStore, bookie_id: str, incarnation: str) -> tuple
 
 
 def life_in(found: Versioned, incarnation: str) -> Life:
-    """Returns this incarnation's generation from the key's value; Life() if it is another incarnation's. Raises
-    BadRecord."""
+    """Returns this incarnation's generation from the key's value; Life() if the value belongs to another incarnation.
+    Raises BadRecord."""
     message = parse_record(pb.Life, found.key, found.value, FORMAT_VERSION)
     if message.incarnation != incarnation:
         return Life()
@@ -112,7 +113,7 @@ async def last_registrations(store: MetadataStore) -> dict[BookieRef, Registrati
 
 
 async def last_renewed(store: MetadataStore) -> dict[str, int]:
-    """Returns the version of each bookie's key, by name; omits keys of programs that do not renew them."""
+    """Returns the version of each bookie's key, by bookie name; omits the keys of programs that do not renew them."""
     return {one.bookie_id: at async for one, message, at in _lives(store) if message.renewals}
 
 
@@ -123,7 +124,8 @@ async def returned(store: MetadataStore, acceptance: int) -> list[BookieRef]:
 
 
 async def time_ms(store: MetadataStore) -> int:
-    """Returns a time that half of the living bookies' clocks have passed, so that a few fast clocks do not move it.
+    """Returns a time that has passed by the clocks of half of the live bookies, so that a few fast clocks do not move
+    it.
 
     It is the median of the times at which they last renewed their keys, so it lags by some seconds. 0 if too few of
     them report their time, or if no bookie is alive. Raises MetadataError.

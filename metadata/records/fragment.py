@@ -1,4 +1,4 @@
-"""Fragments of a ledger: runs of entries with one ensemble, and the entries that copies may lack."""
+"""Fragments of a ledger: runs of entries with one ensemble, and the entries that some copies may lack."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ Ensemble = tuple[BookieRef, ...]
 class Lacking:
     """The copy at this position of an ensemble may lack entries from `first_entry` through `last_entry`.
 
-    Recorded by a writer for entries that were never acknowledged there, and by a recovery for entries about which it
-    has no better information. As far as the writer knows, all other entries are there. A bookie that was absent when
+    Recorded by a writer for entries that this bookie never acknowledged, and by a recovery for entries about which it
+    has no better information. As far as the writer knows, the copy has all other entries. A bookie that was absent when
     the ledger was created counts as lacking everything until the writer or a recovery finds otherwise (rule W9).
     """
 
@@ -37,7 +37,7 @@ class Lacking:
 
     def __post_init__(self) -> None:
         if not 0 <= self.first_entry <= self.last_entry:
-            raise ValueError(f"no copy lacks entries {self.first_entry} to {self.last_entry}")
+            raise ValueError(f"entries {self.first_entry} to {self.last_entry} are not a valid lacking range")
 
     @classmethod
     def everything(cls, position: int) -> Lacking:
@@ -54,11 +54,11 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """From `first_entry` on, until the next fragment begins, entries are on this ensemble.
+    """The entries from `first_entry` on, until the next fragment begins, are on this ensemble.
 
-    `length_before` is the payload bytes of all entries before it, so that a recovery that starts here knows the
-    ledger's length. `lacking`: copies that may not be whole, at most one range per position, by position. `number`: 1
-    for a ledger's first fragment, one more with each ensemble change; 0 if it is not known.
+    `length_before` is the number of payload bytes of all entries before the fragment, so that a recovery that starts
+    here knows the ledger's length. `lacking`: copies that may be incomplete, at most one range per position, in order
+    of position. `number`: 1 for a ledger's first fragment, one more with each ensemble change; 0 if it is not known.
     """
 
     first_entry: int
@@ -68,12 +68,13 @@ class Fragment:
     number: int = 0
 
     def admits(self, new: BookieRef, *, in_place_of: BookieRef) -> bool:
-        """Returns whether `in_place_of` is in the ensemble, and no other incarnation of the new bookie is."""
+        """Returns whether `in_place_of` is in the ensemble, and no other bookie of the ensemble has the new bookie's
+        name."""
         others = {bookie.bookie_id for bookie in self.ensemble if bookie != in_place_of}
         return in_place_of in self.ensemble and new.bookie_id not in others
 
     def moved(self, old: BookieRef, new: BookieRef) -> Fragment:
-        """Replaces `old` by `new` in the same position, with nothing lacking there."""
+        """Replaces `old` by `new` at the same position, where no entries are then recorded as lacking."""
         ensemble = tuple(new if one == old else one for one in self.ensemble)
         return replace(self.whole_at(self.ensemble.index(old)), ensemble=ensemble)
 
@@ -82,13 +83,13 @@ class Fragment:
         return next((lack for lack in self.lacking if lack.position == position), None)
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> Fragment:
-        """Adds entries that may be lacking; one range spans all entries that a copy may lack."""
+        """Adds entries that the copy may lack; a single range spans all the entries that it may lack."""
         before = self.lacking_at(position) or Lacking(position, first_entry, last_entry)
         span = Lacking(position, min(before.first_entry, first_entry), max(before.last_entry, last_entry))
         return replace(self, lacking=tuple(sorted((*self.whole_at(position).lacking, span))))
 
     def lacking_through(self, last_entry: int) -> Fragment:
-        """Cuts lacking ranges off where the fragment ends."""
+        """Cuts off the lacking ranges at the end of the fragment, which is `last_entry`."""
         if not self.lacking:
             return self
         lacking = (
@@ -99,13 +100,13 @@ class Fragment:
         return replace(self, lacking=tuple(lacking))
 
     def whole_at(self, position: int) -> Fragment:
-        """Removes the lacking range of this position."""
+        """Removes the lacking range of this position, because the copy there is complete."""
         return replace(self, lacking=tuple(lack for lack in self.lacking if lack.position != position))
 
 
 def next_fragments(fragments: tuple[Fragment, ...], new: Fragment) -> tuple[Fragment, ...]:
-    """Returns the fragments after an ensemble change: the new one is appended, or replaces one that begins at the same
-    entry."""
+    """Returns the fragments after an ensemble change: the new one is appended, or replaces the last one if both begin
+    at the same entry."""
     last = fragments[-1]
     assert new.first_entry >= last.first_entry, "an ensemble change never rewrites an earlier fragment"
     kept = fragments[:-1] if new.first_entry == last.first_entry else fragments
@@ -131,4 +132,4 @@ def check_fragments(
             raise ValueError(f"an ensemble must name {ensemble_size} different bookies")
         positions = [lack.position for lack in fragment.lacking]
         if positions != sorted(set(positions)) or not set(positions) <= set(range(ensemble_size)):
-            raise ValueError(f"copies lack something at positions {positions} of {ensemble_size}")
+            raise ValueError(f"invalid lacking positions {positions} in an ensemble of {ensemble_size}")

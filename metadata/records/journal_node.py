@@ -15,7 +15,8 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class JournalNodeRecord:
-    """`name` is the name of its acceptor in each journal; `session` distinguishes one run of a daemon from another."""
+    """`name` is the name of the daemon's acceptor in each journal; `session` distinguishes one run of a daemon from
+    another."""
 
     name: str
     rpc_address: str

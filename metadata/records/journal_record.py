@@ -1,8 +1,8 @@
 """Records of a journal's acceptor: one mutable state, and immutable finalized segments.
 
 The state is one compare-and-swap record, so a promise, its segment and an accepted recovery change together or not at
-all. A finalized segment stays in the state until it has a record of its own, so the state does not grow with the
-journal. Generations distinguish dropped segments from those that replaced them.
+all. A finalized segment stays in the state until it has its own record, so the state does not grow with the journal.
+Generations distinguish dropped segments from those that replaced them.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from . import records_pb2 as pb
 FORMAT_VERSION = 1
 
 SEGMENTS_MAX = 1000
-"""Maximum number of segments in one state that have no record of their own yet; usually there are one or two."""
+"""Maximum number of segments in one state that do not have their own record yet; usually there are one or two."""
 
 DROPPED_MAX = 1000
-"""Maximum number of discards, rollbacks and formats that one journal can remember."""
+"""Maximum number of discards, rollbacks and formats recorded for one journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalStorage:
-    """Namespace whose edits a journal holds; Hadoop keeps this in a VERSION file."""
+    """The namespace whose edits a journal contains; Hadoop keeps this information in a VERSION file."""
 
     layout_version: int
     namespace_id: int
@@ -36,9 +36,9 @@ class JournalStorage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRecord:
-    """A segment in the state: a ledger with a present or former writer.
+    """A segment in the state: a ledger with a current or former writer.
 
-    `end_txid` is None while a writer may still append. Once it is set the ledger is closed there.
+    `end_txid` is None while a writer may still append. Once it is set, the ledger is closed there.
     """
 
     start_txid: int
@@ -49,7 +49,7 @@ class SegmentRecord:
     finalized: bool = False
 
     def as_finalized(self, generation: int) -> FinalizedSegment:
-        """Makes the separate record of a finalized segment of the state."""
+        """Creates the separate record of a finalized segment in the state."""
         assert self.finalized and self.end_txid is not None
         return FinalizedSegment(
             self.start_txid, self.end_txid, self.ledger_id, self.layout_version, self.writer_epoch, generation
@@ -58,7 +58,7 @@ class SegmentRecord:
 
 @dataclass(frozen=True, slots=True)
 class AcceptedRecovery:
-    """The end that a recovery of one segment was promised to have (an accepted value of Paxos)."""
+    """The end that the acceptor has accepted in the recovery of one segment (an accepted value of Paxos)."""
 
     start_txid: int
     end_txid: int
@@ -77,7 +77,7 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class FinalizedSegment:
-    """A segment that will never change; its ledger is closed, and ends with `end_txid`."""
+    """A segment that will never change; its ledger is closed, and its last transaction is `end_txid`."""
 
     start_txid: int
     end_txid: int
@@ -91,12 +91,12 @@ class FinalizedSegment:
 class JournalState:
     """State of one acceptor: all its promises, in one record.
 
-    `owner` is the id of the process that got the promise `last_promised_epoch`, b"" if unknown. `joined_behind` is the
-    first txid of the segment that the other acceptors had in progress when this one joined the journal, 0 if none. Its
-    predecessor may have acknowledged edits of that segment, and of earlier ones, that this acceptor lacks: it does not
-    vote on them (qjm_compat/sync/joining.py has the argument). `epochs_above`: an acceptor that was lost may have
-    promised epochs up to this one, so this acceptor promises none of them. A writer that already has such an epoch
-    continues.
+    `owner` is the id of the process that was promised the epoch `last_promised_epoch`, b"" if unknown. `joined_behind`
+    is the first txid of the segment that the other acceptors had in progress when this acceptor joined the journal, 0
+    if there was none. The acceptor that it replaced may have acknowledged edits of that segment, and of earlier ones,
+    that this acceptor lacks, so it does not vote on them (qjm_compat/sync/joining.py gives the reasoning).
+    `epochs_above`: an acceptor that was lost may have promised epochs up to this one, so this acceptor promises none of
+    them. A writer that already has such an epoch continues.
     """
 
     storage: JournalStorage | None = None
@@ -118,11 +118,11 @@ class JournalState:
 
     @property
     def latest_epoch(self) -> int:
-        """A new writer's epoch must be above this one."""
+        """The latest known epoch: a new writer's epoch must be greater."""
         return max(self.last_promised_epoch, self.epochs_above)
 
     def shows(self, segment: FinalizedSegment) -> bool:
-        """Returns whether a finalized segment belongs to the journal: not purged, and not dropped with its
+        """Returns whether a finalized segment belongs to the journal: it is neither purged, nor dropped along with its
         generation."""
         return segment.end_txid >= self.purged_below and not any(
             d.generation_min <= segment.generation <= d.generation_max
@@ -131,8 +131,8 @@ class JournalState:
         )
 
     def finalized(self, records: Iterable[FinalizedSegment]) -> dict[int, FinalizedSegment]:
-        """Returns the journal's finalized segments by first txid, in order: those of `records` and those without one
-        yet."""
+        """Returns the journal's finalized segments by first txid, in order: those in `records`, and those that do not
+        have a record yet."""
         found = {record.start_txid: record for record in records if self.shows(record)}
         for segment in self.segments:
             if segment.finalized:
@@ -140,7 +140,7 @@ class JournalState:
         return dict(sorted(found.items()))
 
     def needs(self, segment: FinalizedSegment) -> bool:
-        """Returns whether the segment is visible in this state, or in the one that a rollback would restore."""
+        """Returns whether the segment is visible in this state, or in the state that a rollback would restore."""
         before = self.previous
         is_before = before is not None and segment.generation <= before.generation and before.shows(segment)
         return is_before or self.shows(segment)

@@ -1,4 +1,4 @@
-"""Stores the records of a journal's acceptor: read, change by compare-and-swap, list."""
+"""Stores the records of a journal's acceptor: reads them, changes them by compare-and-swap, lists them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .journal_record import (
 
 @dataclass(frozen=True, slots=True)
 class VersionedState:
-    """An acceptor's state and the version a change must name."""
+    """An acceptor's state, and the version that a change must specify."""
 
     state: JournalState
     version: int
@@ -46,7 +46,7 @@ class JournalStore:
         self._segments_prefix = keys.journal_segments(journal_id, acceptor)
 
     async def read_state(self) -> VersionedState | None:
-        """Reads the state; None if the acceptor has none yet."""
+        """Reads the state; returns None if the acceptor does not have one yet."""
         found = await self._store.get(self._state_key)
         if found is None:
             return None
@@ -55,7 +55,8 @@ class JournalStore:
     async def swap_state(
         self, state: JournalState, version: int | None, *, seconds_max: float = SETTLE_SECONDS_MAX
     ) -> VersionedState | None:
-        """Replaces the state at `version` (None: there is none yet) by compare-and-swap; returns None on a conflict."""
+        """Replaces the state at `version` (None: it does not exist yet) by compare-and-swap; returns None on a
+        conflict."""
         mine = replace(state, nonce=settled_writes.new_nonce())
         key, value = self._state_key, encode_state(mine)
         try:
@@ -84,12 +85,13 @@ class JournalStore:
         return True
 
     async def delete_segment(self, found: VersionedSegment) -> None:
-        """Deletes the found record. A record that has been deleted or changed since stays as it is."""
+        """Deletes the given record. If it has been deleted or changed in the meantime, does nothing."""
         key = self._key(found.segment.start_txid)
         await settled_writes.delete_unless_changed(self._store, key, found.version)
 
     async def list_segments(self) -> AsyncIterator[VersionedSegment]:
-        """Yields all records in the order of txids. A listing that fails part-way raises; it never just ends."""
+        """Yields all records in order of txid. A listing that fails part-way raises an error; it is never silently cut
+        short."""
         async for item in list_all(self._store, self._segments_prefix):
             yield VersionedSegment(decode_finalized(item.key, item.value), item.version)
 

@@ -42,7 +42,7 @@ def encode(record: LedgerRecord) -> bytes:
 
 
 def beginning(identity: bytes) -> bytes:
-    """Returns the first bytes of all values of records with this identity."""
+    """Returns the bytes with which the value of every record with this identity begins."""
     return pb.Ledger(identity=identity).SerializeToString()
 
 
@@ -51,8 +51,8 @@ def to_message(record: LedgerRecord) -> pb.Ledger:
 
 
 def fill_message(message: pb.Ledger, record: LedgerRecord, fragments: Iterable[Fragment]) -> pb.Ledger:
-    """Fills a message with the record and these fragments. Sets field by field: nested constructors take twice as long,
-    and a ledger's writer encodes three times."""
+    """Fills a message with the record and these fragments. Sets each field separately: nested constructors take twice
+    as long, and a ledger's writer encodes three times."""
     message.format_version = FORMAT_VERSION
     message.ensemble_size = record.shape.ensemble_size
     message.write_quorum = record.shape.write_quorum
@@ -144,7 +144,7 @@ def _loss_in(message: pb.Ledger) -> AcceptedLoss | None:
 
 
 def from_message(ledger_id: int, message: pb.Ledger) -> LedgerRecord:
-    """Makes a record from a message. Raises ValueError or KeyError if it cannot be trusted."""
+    """Creates a record from a message. Raises ValueError or KeyError if the message cannot be trusted."""
     closed = message.state == pb.CLOSED
     return LedgerRecord(
         ledger_id=ledger_id,

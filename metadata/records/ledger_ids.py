@@ -1,4 +1,4 @@
-"""Generates ledger ids: unique for ever, rising, never reused, from one counter by compare-and-swap."""
+"""Generates ledger ids: unique, increasing and never reused, taken from one counter by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ FIRST_LEDGER_ID = 1
 
 
 async def take_ledger_ids(store: MetadataStore, count: int) -> range:
-    """Takes `count` ids that no other caller gets; fewer at the very end of the ids. A crash only leaves them unused.
+    """Takes `count` ids that no other caller gets, or fewer if the ids run out. A crash merely leaves them unused.
 
-    Raises MetadataRestored, and takes none, until an operator accepts metadata that went back: the counter may be lower
-    than the ids of the bookies' ledgers.
+    Raises MetadataRestored, and takes none, until an operator accepts metadata that has reverted to an older copy: the
+    counter may be lower than the ids of the bookies' ledgers.
     """
     assert count >= 1
 
@@ -41,12 +41,12 @@ async def count_beyond(store: MetadataStore, ledger_id: int, key: str = keys.NEX
 
 
 async def counted_end(store: MetadataStore) -> int:
-    """Returns the counter's next id. Ids from there on that are in use were chosen by callers."""
+    """Returns the counter's next id. Any ids from there on that are in use were chosen by callers."""
     return await _end(store, keys.NEXT_LEDGER_ID)
 
 
 async def retired_end(store: MetadataStore) -> int:
-    """Returns the end of retired ids. An id below it that has no key belonged to a deleted ledger, or was never
+    """Returns the end of the retired ids. An id below it that has no key belonged to a deleted ledger, or was never
     used."""
     return await _end(store, keys.RETIRED_IDS)
 
@@ -67,5 +67,5 @@ def _decode(key: str, value: bytes) -> int:
     except DecodeError as error:
         raise BadRecord(key, str(error)) from error
     if not FIRST_LEDGER_ID <= next_id <= keys.LEDGER_ID_MAX:
-        raise BadRecord(key, f"{next_id} is no ledger's id")
+        raise BadRecord(key, f"{next_id} is not a valid ledger id")
     return next_id

@@ -1,9 +1,9 @@
 """Ledger metadata: quorums, fragments and state, and the only permitted transitions.
 
 State graph: OPEN → IN_RECOVERY → CLOSED, and OPEN → CLOSED by the writer (rules C1, R2). A closed ledger changes only
-in the bookies that hold its entries (`moved`). Fragments are strictly increasing in first entry; each names E bookies,
-none twice. A bookie is named with its incarnation, so an empty disk under an old name is never mistaken for the bookie
-that took the entries (rule W7).
+in the bookies that hold its entries (`moved`). The first entries of fragments are strictly increasing; each fragment
+lists E different bookies. A bookie is identified along with its incarnation, so an empty disk under an old name is
+never mistaken for the bookie that took the entries (rule W7).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ CUSTOM_METADATA_BYTES_MAX = 64 * 1024
 IDENTITY_BYTES = 16
 
 OWNER = "owner"
-"""Custom metadata key of a ledger's owner, to which certificates can be confined."""
+"""Custom metadata key of a ledger's owner, to which certificates can be restricted."""
 
 JOURNAL = "bookledger.journal"
-"""Custom metadata key of a segment's ledger: its journal."""
+"""Custom metadata key of a segment's ledger: the journal to which it belongs."""
 
 SEGMENT = "bookledger.log"
-"""Custom metadata key of a segment's ledger: its log, its first position and its writer's epoch. The chain can be
-rebuilt from these ledgers."""
+"""Custom metadata key of a segment's ledger: its log, its first position and its writer's epoch. From these ledgers the
+chain of segments can be rebuilt."""
 
 
 def is_of(its: bytes | None, owner: str) -> bool:
-    """Returns whether a ledger with this owner (None: there is no ledger) belongs to `owner`; "" owns all ledgers that
-    exist."""
+    """Returns whether a ledger with this owner (None if the ledger does not exist) belongs to `owner`; "" owns all
+    ledgers that exist."""
     wanted = owner.encode()
     return its is not None and (not wanted or its == wanted or its.startswith(wanted + b"/"))
 
@@ -84,10 +84,10 @@ class Shape:
 class AcceptedLoss:
     """An operator's order to close a ledger at its survivors' last entry, although its end could not be proven.
 
-    `at_ms`: when, by the clock of the process that did it; `by`: the operator. `proven_through`: the last entry that
-    was proven to be confirmed; the ledger ends after it if survivors had more, and before it if they had less.
-    `missing`: the bookies of the last ensemble that did not answer; their entries after the end are abandoned.
-    `to_fence`: those bookies of `missing` that have not fenced the ledger since.
+    `at_ms`: when it was given, by the clock of the process that recorded it; `by`: the operator. `proven_through`: the
+    last entry that was proven to be confirmed; the ledger ends after it if survivors had more entries, and before it if
+    they had fewer. `missing`: the bookies of the last ensemble that did not answer; their entries after the end are
+    abandoned. `to_fence`: those bookies of `missing` that have not fenced the ledger since.
     """
 
     at_ms: int
@@ -109,16 +109,16 @@ class LedgerRecord:
     `verifier` is the public half of the key that is derived from the ledger's password; empty without one.
     `password_salt` is the salt with which the password is stretched. `created_ms` and `closed_ms` are by the clocks of
     its creator and closer; 0 if unknown, as in a rebuilt record. `reserved`: created for a future writer; exactly one
-    can claim it, by compare-and-swap. `identity`: random, made with the ledger. A store that went back to an older copy
-    of itself assigns an id once more, and the identity distinguishes the two ledgers (rule W8). `accepted_loss`: how
-    the ledger was closed without proof of its end; None for any other ledger; never removed. `also_at`: bookies outside
-    the last ensemble that reported, after the store had gone back, that they hold more than this record lists: only an
-    operator who accepts a loss closes the ledger by this record. Empty in a closed one. `written_at`: the record's
-    version when the ledger's writer last changed it, if another process has changed it since; 0 if none has, or if it
-    is not known. `cold`: its copy in an object store, or one that is being uploaded. Once it is stored the ensembles
-    may be empty: then no bookie has the ledger (rule O2). `cold_version` counts the changes of where the ledger is
-    stored: copied, released from bookies, recalled, copy forgotten. Of a record and a bookie's note, the one with the
-    higher number is newer in this respect.
+    can claim it, by compare-and-swap. `identity`: random, created with the ledger. A store that has reverted to an
+    older copy assigns ids a second time, and the identity distinguishes the two ledgers with one id (rule W8).
+    `accepted_loss`: how the ledger was closed without proof of its end; None for any other ledger; never removed.
+    `also_at`: bookies outside the last ensemble that reported, after the store had reverted, that they hold more than
+    this record lists: only an operator who accepts a loss can close the ledger by this record. Empty in a closed
+    ledger. `written_at`: the record's version when the ledger's writer last changed it, if another process has changed
+    it since; 0 if none has, or if it is not known. `cold`: its copy in an object store, or one that is being uploaded.
+    Once the copy is stored, the ensembles may be empty: then no bookie has the ledger (rule O2). `cold_version` counts
+    the changes of where the ledger is stored: copied, released from bookies, recalled, copy forgotten. Of a record and
+    a bookie's note, the one with the higher number is newer in this respect.
     """
 
     ledger_id: int
@@ -146,16 +146,18 @@ class LedgerRecord:
         is_stored = self.cold is not None and self.cold.is_stored
         check_fragments(self.fragments, self.shape.ensemble_size, may_be_nowhere=is_stored)
         if self.cold is not None and self.state is not LedgerState.CLOSED:
-            raise ValueError("only a closed ledger is copied to an object store")
+            raise ValueError("only a closed ledger can have a copy in an object store")
         if len(self.identity) not in (0, IDENTITY_BYTES):
-            raise ValueError(f"no ledger has an identity of {len(self.identity)} bytes")
+            raise ValueError(f"a ledger's identity cannot have {len(self.identity)} bytes")
         closed = self.state is LedgerState.CLOSED
         if closed != (self.last_entry is not None) or closed != (self.length_bytes is not None):
-            raise ValueError("last entry and length belong to a closed ledger, and only to one")
+            raise ValueError(
+                "a closed ledger must have a last entry and a length, and no other ledger may have them"
+            )
         if self.accepted_loss is not None and not closed:
-            raise ValueError("a loss is accepted by closing the ledger")
+            raise ValueError("only a closed ledger can have an accepted loss")
         if (self.last_entry or 0) < -1 or (self.length_bytes or 0) < 0:
-            raise ValueError(f"no ledger ends at entry {self.last_entry} with {self.length_bytes} bytes")
+            raise ValueError(f"a ledger cannot end at entry {self.last_entry} with {self.length_bytes} bytes")
 
     @property
     def created_at(self) -> datetime | None:
@@ -169,18 +171,18 @@ class LedgerRecord:
 
     @property
     def is_in_object_store(self) -> bool:
-        """Whether an object store has a complete copy of the ledger."""
+        """Whether there is a complete copy of the ledger in an object store."""
         return self.cold is not None and self.cold.is_stored
 
     @property
     def is_on_no_bookie(self) -> bool:
-        """Whether every bookie's copy, if there is any, may lack all entries: the ledger is read from the object
-        store."""
+        """Whether all bookies' copies, if there are any, may lack all entries, so that the ledger is read from the
+        object store."""
         return self.is_in_object_store and all(len(f.lacking) == len(f.ensemble) for f in self.fragments)
 
     @property
     def has_no_ensembles(self) -> bool:
-        """Whether bookies are to keep nothing of the ledger (rule O2)."""
+        """Whether bookies are to keep no entries of the ledger (rule O2)."""
         return not any(fragment.ensemble for fragment in self.fragments)
 
     @property
@@ -189,7 +191,7 @@ class LedgerRecord:
         return any(fragment.lacking for fragment in self.fragments)
 
     def uploading(self, copy: ColdCopy) -> LedgerRecord:
-        """Names a copy that is being uploaded, or a complete one, in place of any other."""
+        """Records a copy, complete or still being uploaded, in place of any other."""
         return replace(self, cold=copy, cold_version=self.cold_version + copy.is_stored)
 
     def forgetting_copy(self) -> LedgerRecord:
@@ -197,13 +199,14 @@ class LedgerRecord:
         return replace(self, cold=None, cold_version=self.cold_version + self.is_in_object_store)
 
     def without_copies(self) -> LedgerRecord:
-        """Returns the record without bookies' copies: the object store has the ledger."""
+        """Returns the record without the bookies' copies, because the ledger is in the object store."""
         assert self.is_in_object_store
         nowhere = (replace(one, ensemble=(), lacking=()) for one in self.fragments)
         return replace(self, fragments=tuple(nowhere), cold_version=self.cold_version + 1)
 
     def recalled(self, ensemble: Ensemble) -> LedgerRecord:
-        """Returns the record with these bookies, which still have to copy the ledger from the object store."""
+        """Returns the record with these bookies in all ensembles; they still have to copy the ledger from the object
+        store."""
         placed = tuple(replace(one, ensemble=ensemble) for one in self.fragments)
         record = replace(self, fragments=placed, cold_version=self.cold_version + 1)
         for position in range(self.shape.ensemble_size):
@@ -215,8 +218,8 @@ class LedgerRecord:
         return any(bookie.bookie_id == bookie_id for one in self.fragments for bookie in one.ensemble)
 
     def may_hold(self, since: datetime | None, until: datetime | None) -> bool:
-        """Returns whether, by its record, the ledger may have entries that were appended within these times, both
-        included.
+        """Returns whether, according to its record, the ledger may have entries that were appended between these times,
+        inclusive.
 
         Depends on the clocks of writers and recoverers: allow for their skew.
         """
@@ -226,7 +229,7 @@ class LedgerRecord:
 
     @property
     def is_of_log(self) -> bool:
-        """Whether the ledger was made as a segment of a log."""
+        """Whether the ledger was created as a segment of a log."""
         return SEGMENT in self.custom_metadata
 
     @property
@@ -251,8 +254,8 @@ class LedgerRecord:
 
     @property
     def absent_positions(self) -> frozenset[int]:
-        """Positions of the last ensemble whose bookies were absent when the ledger was created, and according to the
-        record have taken no entry since (rule W9)."""
+        """Positions in the last ensemble whose bookies were absent when the ledger was created and, according to the
+        record, have taken no entry since (rule W9)."""
         return frozenset(lack.position for lack in self.fragments[-1].lacking if lack.is_everything)
 
     def claimed(self) -> LedgerRecord:
@@ -266,14 +269,15 @@ class LedgerRecord:
         return replace(self.left_by_writer(version), state=LedgerState.IN_RECOVERY)
 
     def left_by_writer(self, version: int) -> LedgerRecord:
-        """Notes this version as the writer's last, before a process other than the writer makes a change, unless one is
-        noted."""
+        """Records this version as the last that the writer wrote, before another process makes a change, unless such a
+        version is already recorded."""
         if self.state is not LedgerState.OPEN:
             return self
         return replace(self, written_at=self.written_at or version)
 
     def closed(self, last_entry: int, length_bytes: int) -> LedgerRecord:
-        """Changes to CLOSED with this last entry; drops fragments that begin after it, because they hold nothing."""
+        """Changes the state to CLOSED with this last entry; drops fragments that begin after it, because they hold no
+        entries."""
         assert self.state is not LedgerState.CLOSED
         *over, last = tuple(f for f in self.fragments if f.first_entry <= last_entry) or self.fragments[:1]
         kept = (*over, last.lacking_through(last_entry))
@@ -288,13 +292,13 @@ class LedgerRecord:
         )
 
     def found_at(self, bookie: BookieRef) -> LedgerRecord:
-        """Adds a bookie that holds entries of the last fragment that the record does not place there."""
+        """Adds a bookie outside the last ensemble that holds entries of the last fragment."""
         assert not self.is_closed
         return replace(self, also_at=(*self.also_at, bookie))
 
     def fenced_by(self, bookie: BookieRef) -> LedgerRecord:
-        """Removes a bookie from `to_fence`: it did not answer when the loss was accepted, is back, and has fenced the
-        ledger."""
+        """Removes a bookie from `to_fence`: it did not answer when the loss was accepted, but has now returned and
+        fenced the ledger."""
         loss = self.accepted_loss
         assert loss is not None
         left = tuple(one for one in loss.to_fence if one != bookie)
@@ -306,20 +310,23 @@ class LedgerRecord:
         return zip(self.fragments, [*ends, self.last_entry], strict=True)
 
     def copy_bytes(self) -> Iterator[tuple[Fragment, int]]:
-        """Yields each fragment, with the estimated payload bytes of one copy of it; 0 while it is being written."""
+        """Yields each fragment with the estimated payload bytes of one copy of it; 0 while the fragment is being
+        written."""
         starts = [one.length_before for one in self.fragments]
         ends = [*starts[1:], starts[-1] if self.length_bytes is None else self.length_bytes]
         for fragment, start, end in zip(self.fragments, starts, ends, strict=True):
             yield fragment, max(0, end - start) * self.shape.write_quorum // self.shape.ensemble_size
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Records that the copies at this position may lack these entries, in all fragments that have some of them."""
+        """Records that the copies at this position may lack these entries, in all fragments that contain any of
+        them."""
         return self._each_between(
             first_entry, last_entry, lambda f, first, last: f.with_lacking(position, first, last)
         )
 
     def without_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Removes lacking ranges within these entries, which have arrived; longer ranges stay."""
+        """Removes lacking ranges that lie within these entries, because the entries have arrived; longer ranges
+        remain."""
 
         def without(fragment: Fragment, first: int, last: int) -> Fragment:
             lack = fragment.lacking_at(position)
@@ -331,7 +338,8 @@ class LedgerRecord:
     def _each_between(
         self, first_entry: int, last_entry: int, change: Callable[[Fragment, int, int], Fragment]
     ) -> LedgerRecord:
-        """Applies `change` to each fragment that has some of these entries, with their range."""
+        """Applies `change` to each fragment that contains any of these entries, along with the range that it
+        contains."""
         fragments = []
         for fragment, end in self.spans():
             first = max(first_entry, fragment.first_entry)
@@ -340,10 +348,10 @@ class LedgerRecord:
         return replace(self, fragments=tuple(fragments))
 
     def closed_part(self) -> LedgerRecord | None:
-        """Returns the part that has no writer, as a closed ledger; None if there is none.
+        """Returns the part that has no writer, as a closed ledger; None if there is no such part.
 
-        For a closed ledger this is the whole ledger; for any other, all but the last fragment, because those entries
-        are confirmed.
+        For a closed ledger this is the whole ledger; for any other, it is all but the last fragment, because the
+        entries of the earlier fragments are confirmed.
         """
         if self.is_closed:
             return self
@@ -359,17 +367,18 @@ class LedgerRecord:
         )
 
     def moved(self, first_entry: int, old: BookieRef, new: BookieRef) -> LedgerRecord:
-        """Replaces `old` by `new`, which has all its entries on disk, in the fragment that begins there."""
+        """Replaces `old` by `new`, which has all the entries on disk, in the fragment that begins at `first_entry`."""
         return self._with_fragment(first_entry, lambda fragment: fragment.moved(old, new))
 
     def whole_at(self, first_entry: int, bookie: BookieRef) -> LedgerRecord:
-        """Marks the bookie's copy of the fragment that begins there as whole: all its entries are on disk."""
+        """Marks the bookie's copy of the fragment that begins at `first_entry` as complete: all its entries are on
+        disk."""
         return self._with_fragment(
             first_entry, lambda fragment: fragment.whole_at(fragment.ensemble.index(bookie))
         )
 
     def _with_fragment(self, first_entry: int, change: Callable[[Fragment], Fragment]) -> LedgerRecord:
-        """Changes a fragment of the closed part only, which no writer or recovery changes at the same time."""
+        """Changes a fragment in the closed part only, which no writer or recovery changes at the same time."""
         part = self.closed_part()
         assert part is not None and any(f.first_entry == first_entry for f in part.fragments)
         fragments = tuple(change(f) if f.first_entry == first_entry else f for f in self.fragments)
@@ -378,18 +387,18 @@ class LedgerRecord:
 
 @dataclass(frozen=True, slots=True)
 class Tombstone:
-    """Remains of a deleted ledger, so that its id is never assigned again."""
+    """What remains of a deleted ledger, so that its id is never assigned again."""
 
     ledger_id: int
     identity: bytes = b""
     version: int = field(default=0, compare=False)
-    """The store's revision of the deletion."""
+    """The store's revision at which the ledger was deleted."""
     is_of_log: bool = False
     """Whether the ledger was a segment of a log."""
 
 
 def _time(milliseconds: int) -> datetime | None:
-    """Converts to UTC; None also for times outside the calendar."""
+    """Converts milliseconds to a time in UTC; returns None for 0 or less, and for times outside the calendar."""
     try:
         return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds > 0 else None
     except (OverflowError, ValueError, OSError):

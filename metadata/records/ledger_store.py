@@ -1,4 +1,4 @@
-"""Stores ledger records: read, create, change by compare-and-swap, list, watch."""
+"""Stores ledger records: reads, creates, lists and watches them, and changes them by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from .ledger_record import LedgerRecord, Tombstone
 from .record_decoding import OnUnreadable, skip
 
 SPREAD_MAX = 4
-"""`look_up` lists the range of the given ledgers if it contains at most this multiple of their number."""
+"""`look_up` lists the range of the given ledgers if the range contains at most this many times as many ids as were
+given."""
 
 
 @dataclass(frozen=True, slots=True)
 class VersionedRecord:
-    """A ledger's record and the version a change must name."""
+    """A ledger's record, and the version that a change must specify."""
 
     record: LedgerRecord
     version: int
@@ -48,13 +49,13 @@ class LedgerStore:
         return None if found is None else _alive(decoded(key, found.value, found.version))
 
     async def read_again(self, record: LedgerRecord) -> VersionedRecord | None:
-        """Reads the latest record if it has the same identity. None otherwise: the ledger was deleted, or the store
-        went back to an older copy, and the id is another ledger's (rule W8)."""
+        """Reads the latest record if it has the same identity. Returns None otherwise: the ledger was deleted, or the
+        store has reverted to an older copy and the id belongs to another ledger (rule W8)."""
         found = await self.read(record.ledger_id)
         return found if found is not None and found.identity == record.identity else None
 
     async def create(self, record: LedgerRecord, *, while_held: bool = False) -> VersionedRecord:
-        """Creates a ledger. Raises KeyExists if the id belongs to a ledger, or to one that was deleted.
+        """Creates a ledger. Raises KeyExists if the id belongs to an existing or a deleted ledger.
 
         Raises MetadataRestored until an operator accepts restored metadata, because bookies may hold entries under this
         id. `while_held` permits it: the record describes those entries.
@@ -69,8 +70,8 @@ class LedgerStore:
     ) -> VersionedRecord:
         """Replaces the record at `version`. Raises KeyConflict: read again.
 
-        With `unless_held` raises MetadataRestored, and changes nothing, until an operator accepts metadata that went
-        back.
+        With `unless_held` raises MetadataRestored, and changes nothing, until an operator accepts metadata that has
+        reverted to an older copy.
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         unless = keys.RESTORED if unless_held else None
@@ -79,9 +80,9 @@ class LedgerStore:
     async def delete(self, found: VersionedRecord) -> None:
         """Replaces the record by a tombstone; bookies drop its entries later.
 
-        Raises VersionConflict if it has changed since. The tombstone of a few bytes permits bookies to drop the ledger,
-        and stays until all have. Without it a new ledger of that id would show the old one's entries. Also, a creation
-        that was tried twice because an answer was lost could succeed once more after the deletion.
+        Raises VersionConflict if the record has changed since. The tombstone of a few bytes permits bookies to drop the
+        ledger, and is kept until all have done so. Without it, a new ledger with that id would show the old ledger's
+        entries. Also, a creation that was retried because an answer was lost could succeed again after the deletion.
         """
         was = found.record
         if was.cold is not None:
@@ -93,8 +94,8 @@ class LedgerStore:
     async def _replace(
         self, record: LedgerRecord, version: int, value: bytes, unless: str | None = None
     ) -> int:
-        """Replaces the record at `version` if it is this ledger's. A store that went back assigns versions twice (rule
-        W8), so the identity and the version are compared in one step."""
+        """Replaces the record at `version` if it belongs to this ledger. A store that has reverted to an older copy
+        assigns versions a second time (rule W8), so the identity and the version are compared in one step."""
         key, begins = keys.ledger(record.ledger_id), ledger_codec.beginning(record.identity)
         return await settled_writes.replace(self.store, key, value, version, unless=unless, begins=begins)
 
@@ -108,7 +109,8 @@ class LedgerStore:
     async def list(
         self, first_ledger: int = 0, *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord]:
-        """Yields every ledger from `first_ledger` on, by id. A listing that fails part-way raises; it never just ends.
+        """Yields every ledger from `first_ledger` on, by id. A listing that fails part-way raises an error; it is never
+        silently cut short.
 
         Calls `on_unreadable`, which may raise, for each record that cannot be decoded, and continues with the next.
         """
@@ -119,9 +121,9 @@ class LedgerStore:
     async def look_up(
         self, ledger_ids: Sequence[int], *, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
-        """Yields the records and tombstones of these ledgers, in ascending order, as the given ids must be.
+        """Yields the records and tombstones of these ledgers in ascending order; the ids must be given in that order.
 
-        If the ids are many of those in their range, lists the range; otherwise reads each.
+        Lists a whole range of ids if many of them are wanted; otherwise reads each ledger separately.
         """
         for first in range(0, len(ledger_ids), PAGE_KEYS_MAX):
             some = ledger_ids[first : first + PAGE_KEYS_MAX]
@@ -143,7 +145,7 @@ class LedgerStore:
     async def list_with_deleted(
         self, first_ledger: int = 0, *, limit: int = PAGE_KEYS_MAX, on_unreadable: OnUnreadable = skip
     ) -> AsyncIterator[VersionedRecord | Tombstone]:
-        """Yields every ledger and tombstone, by id. A listing that fails part-way raises."""
+        """Yields every ledger and tombstone, by id. A listing that fails part-way raises an error."""
         if first_ledger > keys.LEDGER_ID_MAX:
             return
         after = keys.ledger(first_ledger - 1) if first_ledger > 0 else None

@@ -1,7 +1,9 @@
-"""Parses records of one version, and handles those that it cannot decode: a newer program's, or a stray key's.
+"""Parses records of one version, and handles those that it cannot decode, which come from a newer program or are under
+a stray key.
 
-Listings skip them, so that one does not stop everything else, and log each once. A skipped record is not absent: before
-deleting, giving or taking something because it is absent, a caller reads the single record, which raises BadRecord.
+Listings skip them, so that one such record does not stop everything else, and log each once. A skipped record is not
+absent: before deleting, giving or taking something because it is absent, a caller reads the single record, which raises
+BadRecord.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ T = TypeVar("T")
 OnUnreadable = Callable[[BadRecord], None]
 
 NAMED_MAX = 1000
-"""Maximum number of keys that one process logs; further ones are skipped silently."""
+"""Maximum number of keys that one process logs; any further ones are skipped silently."""
 
 _named: set[str] = set()
 
@@ -50,14 +52,14 @@ def parse_record(kind: type[M], key: str, value: bytes, version: int, what: str 
 
 
 def skip(error: BadRecord) -> None:
-    """Logs a warning, once for each key."""
+    """Logs a warning that a record was skipped, once for each key."""
     if error.key not in _named and len(_named) < NAMED_MAX:
         _named.add(error.key)
         log.warning("skipped: %s; upgrade this program, or remove the key if no program uses it", error)
 
 
 def decode_or_skip(decode: Callable[[str, bytes], T], key: str, value: bytes) -> T | None:
-    """Returns the decoded record; None, after skipping it, if it cannot be decoded."""
+    """Returns the decoded record; if it cannot be decoded, skips it and returns None."""
     try:
         return decode(key, value)
     except BadRecord as error:

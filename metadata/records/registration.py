@@ -19,11 +19,11 @@ FORMAT_VERSION = 1
 class Registration:
     """A live bookie: its identity, its address, and its fault domain, which other bookies may share.
 
-    With `heals` off the bookie does not re-replicate ledgers, and other bookies do. Disk sizes are updated when they
-    have changed by much. 0 and "" come from programs that did not report them.
+    If `heals` is off, the bookie does not re-replicate ledgers, but other bookies do. Disk sizes are updated when they
+    have changed considerably. 0 and "" come from programs that did not report a value.
 
     `reading_key`: the public key that authenticates it as a bookie when it copies ledgers with a password. `problems`:
-    problems that only it can measure, by the name of the fact (`metadata/counting/facts`).
+    problems that only the bookie can detect, by the name of the fact (`metadata/counting/facts`).
     """
 
     bookie: BookieRef
@@ -44,7 +44,7 @@ class Registration:
 
     @property
     def outline(self) -> Registration:
-        """The part that is useful to people while the bookie is absent."""
+        """The part that is of interest to people while the bookie is absent."""
         return replace(self, session=b"", reading_key=b"", problems={})
 
     def encode(self) -> bytes:
@@ -100,7 +100,7 @@ def decode(key: str, value: bytes) -> Registration:
 
 
 def _check_names(key: str, message: pb.Registration) -> None:
-    """Raises BadRecord for a registration under another name, or with a name that no ledger's record could have."""
+    """Raises BadRecord for a registration under another name, or with a name that cannot occur in a ledger's record."""
     try:
         belongs = keys.bookie(message.bookie_id)
     except ValueError as error:
@@ -108,4 +108,4 @@ def _check_names(key: str, message: pb.Registration) -> None:
     if belongs != key:
         raise BadRecord(key, f"it is the registration of {message.bookie_id}, under another name")
     if not message.incarnation or not message.address:
-        raise BadRecord(key, "a registration without an incarnation or an address")
+        raise BadRecord(key, "the registration lacks an incarnation or an address")

@@ -51,7 +51,7 @@ def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str, meta: str)
     assert "a set of logs 'sales' exists already" in fails_with_one_line(
         "log", "set", "create", meta, "sales", "2"
     )
-    assert "2 logs grow to a multiple of that" in fails_with_one_line(
+    assert "2 logs can only grow to a multiple of that" in fails_with_one_line(
         "log", "set", "grow", meta, "sales", "3"
     )
     with LedgerClient(uri) as client:

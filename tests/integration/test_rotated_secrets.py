@@ -99,7 +99,7 @@ def test_a_writer_appends_and_makes_ledgers_while_both_change(
         until(lambda: "takes the new password" in bookie.log.read_text(), SECONDS_MAX)
         work()
     told = bookie.log.read_text()
-    assert "SIGHUP: passwords and certificates are read again" in told
+    assert "SIGHUP: passwords and certificates will be read again" in told
     assert OF_ROOT not in told and "registration was lost" not in told, told
 
 

@@ -277,7 +277,7 @@ def test_by_whose_word_a_ledger_was_closed_stays_in_its_record() -> None:
 
 
 def test_a_loss_is_accepted_by_closing_only() -> None:
-    with pytest.raises(ValueError, match="by closing the ledger"):
+    with pytest.raises(ValueError, match="only a closed ledger can have an accepted loss"):
         replace(OPEN, accepted_loss=LOSS)
 
 

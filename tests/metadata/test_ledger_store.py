@@ -124,7 +124,7 @@ async def test_the_last_id_of_all_is_given_and_none_after_it() -> None:
     store = MemoryStore()
     await ledger_ids.count_beyond(store, keys.LEDGER_ID_MAX - 1)
     assert await ledger_ids.next_ledger_id(store) == keys.LEDGER_ID_MAX
-    with pytest.raises(BadRecord, match="is no ledger's id"):
+    with pytest.raises(BadRecord, match="is not a valid ledger id"):
         await ledger_ids.next_ledger_id(store)
 
 

@@ -49,5 +49,5 @@ def test_what_has_no_end_is_read_no_further_than_a_secret_can_be() -> None:
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null"])
 def test_a_device_is_no_password_file_and_nobody_is_told_to_change_it(device: str) -> None:
-    with pytest.raises(ValueError, match=f"^{device} is a device and holds no password: name a file$"):
+    with pytest.raises(ValueError, match=f"^{device} is a device and contains no password: specify a file$"):
         read_password(device)

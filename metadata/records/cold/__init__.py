@@ -1,1 +1,1 @@
-"""Records of ledgers' copies in object stores."""
+"""Records of the copies of ledgers in object stores."""

@@ -1,4 +1,4 @@
-"""The copy of a closed ledger in an object store, as the ledger's record names it (rule O1)."""
+"""The copy of a closed ledger in an object store, as recorded in the ledger's record (rule O1)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 SCHEMES = ("s3", "gs", "az", "file")
-"""The allowed schemes, so that a writer of records cannot have clients call arbitrary servers."""
+"""The allowed schemes. Others are refused, so that a writer of records cannot make clients call arbitrary servers."""
 
 _URL = re.compile(rf"({'|'.join(SCHEMES)})://\S*[^\s/]\S*")
 _KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{32}")
@@ -17,10 +17,10 @@ PARTS_MAX = 10_000
 
 @dataclass(frozen=True, slots=True)
 class ColdCopy:
-    """A copy of a ledger. `url` names the store, without credentials. `key` is random: no two uploads share an object.
-    The object of part n is `key/n`; `part_starts` has the first entry of each part, and is empty during the upload.
-    `size_bytes`: the total size of all objects. `at_ms`: when the copy was verified, or its upload began, by the clock
-    of the process that did it."""
+    """A copy of a ledger. `url` identifies the store, without credentials. `key` is random: no two uploads share an
+    object. The object of part n is `key/n`; `part_starts` contains the first entry of each part, and is empty during
+    the upload. `size_bytes`: the total size of all objects. `at_ms`: when the copy was verified, or its upload began,
+    by the clock of the process that did it."""
 
     url: str
     key: str
@@ -31,16 +31,16 @@ class ColdCopy:
     def __post_init__(self) -> None:
         check_url(self.url)
         if not _KEY.fullmatch(self.key):
-            raise ValueError(f"no copy in an object store has the key {self.key!r}")
+            raise ValueError(f"{self.key!r} is not a valid key for a copy in an object store")
         starts = self.part_starts
         if list(starts) != sorted(set(starts)) or len(starts) > PARTS_MAX or starts[:1] not in ((), (0,)):
             raise ValueError(
-                f"the parts of a copy begin at rising entries from 0 on, not at {list(starts[:5])}"
+                f"the parts of a copy must begin at increasing entries, the first at 0, not at {list(starts[:5])}"
             )
 
     @property
     def is_stored(self) -> bool:
-        """Whether the copy is complete, and was read back."""
+        """Whether the copy is complete and has been read back."""
         return bool(self.part_starts)
 
     def part_of(self, entry_id: int) -> int:
@@ -58,15 +58,15 @@ def new_key(ledger_id: int, random: bytes) -> str:
 
 
 def check_url(url: str) -> str:
-    """Returns the URL of an object store. Raises ValueError for a URL that names none, or that may contain
+    """Returns the URL of an object store. Raises ValueError if the URL does not identify one, or may contain
     credentials."""
     if any(sign in url for sign in "@?#"):
         scheme = url.partition(":")[0][:10]
         raise ValueError(
-            f"the URL of an object store contains no credentials and no options ({scheme}://…): they come from the "
+            f"the URL of an object store must not contain credentials or options ({scheme}://…): they come from the "
             "environment or from a file"
         )
     if not _URL.fullmatch(url):
         known = "s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, az://CONTAINER/PREFIX or file:///DIRECTORY"
-        raise ValueError(f"{url!r} names no object store: write {known}")
+        raise ValueError(f"{url!r} is not the URL of an object store: use {known}")
     return url

@@ -18,10 +18,10 @@ LEDGERS_NAMED_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class OffloaderState:
-    """`offloader`: its name; `at_ms`: when its round ended. `stored`: ledgers with a copy in an object store;
-    `on_bookies` of these have copies on bookies, too. `waiting`: ledgers that are due, and `next_ledgers` the first of
-    them. `with_password`: ledgers that are due and that only their owner can copy. `failed` and `missing`: by ledger,
-    why it was not copied, and why one of its objects cannot be found."""
+    """`offloader`: its name; `at_ms`: when its round ended. `stored`: number of ledgers with a copy in an object store;
+    `on_bookies`: how many of these also have copies on bookies. `waiting`: number of ledgers that are due;
+    `next_ledgers`: the first of them. `with_password`: number of ledgers that are due but can be copied only by their
+    owner. `failed` and `missing`: by ledger, why it was not copied, and why one of its objects cannot be found."""
 
     offloader: str
     url: str
@@ -45,8 +45,8 @@ async def write(store: MetadataStore, state: OffloaderState) -> None:
 
 
 async def read(store: MetadataStore) -> OffloaderState | None:
-    """Reads the state; None if there has been no offloader. Raises MetadataError, BadRecord for a newer program's
-    state."""
+    """Reads the state; returns None if no offloader has run yet. Raises MetadataError, or BadRecord for the state of a
+    newer program."""
     found = await store.get(keys.OFFLOADER)
     if found is None:
         return None

@@ -1,10 +1,10 @@
 """Objects to be deleted from object stores, because their ledger no longer needs them (rule O3).
 
-An entry is written before the ledger's record stops naming a copy, so no object is forgotten. It proves nothing: a
-program that deletes objects first checks whether the record names the copy. While the record does, the entry stays for
-a day, because its author may be about to change the record. A key that a record has stopped naming never comes back in
-any record, because keys are random. An upload that was abandoned by another program may continue for a while and write
-another object, so its entry stays for a day, too.
+An entry is written before a copy is removed from the ledger's record, so no object is forgotten. An entry proves
+nothing: before a program deletes objects, it checks whether the record still refers to the copy. As long as it does,
+the entry stays for a day, because its author may be about to change the record. A key that has been removed from a
+record never reappears in any record, because keys are random. An upload that was abandoned by another program may
+continue for a while and write another object, so its entry stays for a day, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .cold_copy import ColdCopy
 FORMAT_VERSION = 1
 
 UPLOAD_SECONDS_MAX = 86_400.0
-"""An upload that takes longer counts as failed."""
+"""Maximum duration of an upload; one that takes longer counts as failed."""
 
 SKEW_SECONDS = 3600.0
 """Maximum difference between the clocks of programs that upload and delete."""
@@ -31,7 +31,8 @@ SKEW_SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A copy that may have to be deleted. `may_grow`: the upload may add further objects. `version`: of this entry."""
+    """A copy that may have to be deleted. `may_grow`: the upload may add further objects. `version`: the version of
+    this entry."""
 
     ledger_id: int
     url: str
@@ -42,12 +43,12 @@ class Removal:
 
     @property
     def is_old(self) -> bool:
-        """Whether the entry's author, and an upload, can no longer change anything."""
+        """Whether the entry is so old that neither its author nor an upload can change anything any more."""
         return self.added_ms + 1000 * (UPLOAD_SECONDS_MAX + SKEW_SECONDS) <= _now_ms()
 
 
 async def add(store: MetadataStore, ledger_id: int, copy: ColdCopy, *, is_over: bool = False) -> None:
-    """Adds an entry. `is_over`: the uploader itself reports that it writes nothing more. Raises MetadataError."""
+    """Adds an entry. `is_over`: the uploader itself reports that it will write nothing more. Raises MetadataError."""
     message = pb.ColdRemoval(
         format_version=FORMAT_VERSION,
         ledger_id=ledger_id,
@@ -71,7 +72,7 @@ async def list_removals(store: MetadataStore) -> AsyncIterator[Removal]:
 
 def _removal_in(item: Versioned) -> Removal:
     message = parse_record(pb.ColdRemoval, item.key, item.value, FORMAT_VERSION)
-    try:  # a key that no copy has could name other files of a directory
+    try:  # an invalid key could refer to unrelated files in a directory
         copy = ColdCopy(message.url, item.key.removeprefix(keys.COLD_REMOVALS))
     except ValueError as error:
         raise BadRecord(item.key, str(error)) from error
@@ -79,7 +80,7 @@ def _removal_in(item: Versioned) -> Removal:
 
 
 async def done(store: MetadataStore, removal: Removal) -> None:
-    """Deletes the entry: its objects are gone, or the ledger's record names them. Raises MetadataError."""
+    """Deletes the entry: its objects have been deleted, or the ledger's record refers to them. Raises MetadataError."""
     await settled_writes.delete_unless_changed(store, keys.cold_removal(removal.key), removal.version)
 
 

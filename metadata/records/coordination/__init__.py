@@ -1,1 +1,1 @@
-"""Coordination between programs, apart from ledgers and logs: leaders, and the positions of readers."""
+"""Records that coordinate programs, other than those of ledgers and logs: leaders, and the positions of readers."""

@@ -18,8 +18,8 @@ NAME_CHARACTERS_MAX = 256
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A candidate that leads or waits, and since when. `version` is its place, because no candidate's key is ever
-    changed."""
+    """A candidate that leads or waits, and since when. `version` is its place in the queue, because the key of a
+    candidate is never changed."""
 
     key: str
     version: int
@@ -35,7 +35,8 @@ class Queue:
     revision: int
 
     def before(self, candidate: Candidate) -> Candidate | None:
-        """Returns the candidate for whose end this one waits; None for the first."""
+        """Returns the candidate just ahead of this one in the queue, for which this one waits; None if this one is the
+        first."""
         earlier = [one for one in self.candidates if one.version < candidate.version]
         return earlier[-1] if earlier else None
 
@@ -57,7 +58,7 @@ class CandidateStore:
         return keys.candidate(self.led, settled_writes.new_nonce()), value
 
     async def queue(self) -> Queue:
-        """Returns all candidates that lead or wait. Raises BadRecord if there are more than one page can hold."""
+        """Returns all candidates that lead or wait. Raises BadRecord if there are more than fit on one page."""
         prefix = keys.candidates(self.led)
         page = await list_some(self.store, prefix)
         if page.next_after is not None:
@@ -75,7 +76,7 @@ class CandidateStore:
 
 
 def decode(item: Versioned) -> Candidate:
-    """Decodes a candidate. A newer program's candidate has a place, too; only its name is unknown."""
+    """Decodes a candidate. That of a newer program also has a place in the queue; only its name is unknown."""
     try:
         message = parse_record(pb.Candidate, item.key, item.value, FORMAT_VERSION, "candidate")
     except BadRecord:

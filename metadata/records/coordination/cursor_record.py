@@ -1,4 +1,4 @@
-"""Cursors: the positions of a log's readers. Changed by compare-and-swap only, and moved back only by a seek."""
+"""Cursors: the positions of a log's readers. Changed only by compare-and-swap, and moved back only by a seek."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ CONSUMER_CHARACTERS_MAX = 256
 class CursorRecord:
     """A cursor. `position`: the position of the next record that its reader has to read.
 
-    `generation`: raised by each seek, so that a commit from before it is recognized. `epoch`: raised by each consumer
-    that takes the cursor over, for the same reason. `changed_ms`: when the cursor was last moved.
+    `generation`: incremented by each seek, so that a commit from before the seek is recognized. `epoch`: incremented by
+    each consumer that takes over the cursor, for the same reason. `changed_ms`: when the cursor was last moved.
     """
 
     position: int
@@ -33,7 +33,7 @@ class CursorRecord:
 
     def __post_init__(self) -> None:
         if min(self.position, self.generation, self.epoch, self.changed_ms) < 0:
-            raise ValueError("a cursor's record has a number below 0")
+            raise ValueError("a cursor's record contains a negative number")
 
     def committed(self, position: int, now_ms: int) -> CursorRecord:
         """Commits all records before the position. Never moves back."""
@@ -42,11 +42,11 @@ class CursorRecord:
         return replace(self, position=position, changed_ms=now_ms)
 
     def sought(self, position: int, now_ms: int) -> CursorRecord:
-        """Moves the cursor, back or forth; records that were read before can no longer be committed."""
+        """Moves the cursor backward or forward; records that were read earlier can no longer be committed."""
         return replace(self, position=position, generation=self.generation + 1, changed_ms=now_ms)
 
     def taken_over(self, consumer: str) -> CursorRecord:
-        """Assigns the cursor to a consumer; the one before it can no longer commit."""
+        """Assigns the cursor to a consumer; the previous consumer can no longer commit."""
         return replace(self, epoch=self.epoch + 1, consumer=consumer[:CONSUMER_CHARACTERS_MAX])
 
 
@@ -75,13 +75,13 @@ class CursorStore:
         return Standing(record, await settled_writes.replace(self.store, key, _encode(record), version))
 
     async def list(self) -> AsyncIterator[tuple[str, CursorRecord]]:
-        """Yields all cursors with their names, in the order of the names. A listing that fails part-way raises."""
+        """Yields all cursors with their names, in order of name. A listing that fails part-way raises an error."""
         prefix = keys.cursors(self._log)
         async for item in list_all(self.store, prefix):
             yield item.key.removeprefix(prefix), _decoded(item).record
 
     async def forget(self, name: str) -> bool:
-        """Deletes a cursor; False if there is none."""
+        """Deletes a cursor; returns False if it does not exist."""
         return await settled_writes.delete(self.store, keys.cursor(self._log, name))
 
     async def forget_all(self) -> None:

@@ -1,4 +1,4 @@
-"""Elections: the latest term of each, counted by compare-and-swap. The number of a term is its token."""
+"""Elections: the latest term of each, numbered by compare-and-swap. The number of a term is its token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TermRecord:
-    """One term: its token, which only grows from term to term, its leader, its start, and its candidate's key."""
+    """One term: its token, which increases from term to term, its leader, its start, and the key of the leader's
+    candidate."""
 
     token: int
     leader: str
@@ -37,7 +38,7 @@ async def begin_term(store: MetadataStore, election: str, leader: Candidate, sin
 
 
 async def current_term(store: MetadataStore, election: str) -> TermRecord | None:
-    """Returns the present leader's term; None if there is no leader. Raises MetadataError."""
+    """Returns the current leader's term; None if there is no leader. Raises MetadataError."""
     key = keys.election(election)
     found = await store.get(key)
     term = None if found is None else decode(key, found.value)
@@ -48,7 +49,7 @@ def decode(key: str, value: bytes) -> TermRecord:
     """Decodes a term. Raises BadRecord."""
     message = parse_record(pb.Election, key, value, FORMAT_VERSION, "election")
     if message.token < 1:
-        raise BadRecord(key, f"no term has the token {message.token}")
+        raise BadRecord(key, f"{message.token} is not a valid token of a term")
     return TermRecord(message.token, message.leader, message.since_ms, message.candidate)
 
 

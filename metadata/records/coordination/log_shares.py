@@ -1,7 +1,7 @@
 """How a group of consumers shares the logs of a set: evenly, moving as few logs as possible when a member joins or
 leaves.
 
-The record only assigns the logs. The cursor's own queue ensures that no other member has a log.
+The record only assigns the logs. The queue of each cursor ensures that no two members have the same log.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..record_decoding import parse_record
 FORMAT_VERSION = 1
 
 Owners = tuple[str, ...]
-"""For each log the key of the member that is assigned to it."""
+"""For each log, the key of the member to which it is assigned."""
 
 
 class Shares(NamedTuple):
     """The assignment of logs, and the number of logs when the group began. The group reads logs that are added later
-    from their beginning, regardless of where it began in the first ones."""
+    from their beginning, regardless of where it began reading the original logs."""
 
     owners: Owners
     begun_with: int
 
 
 def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
-    """Assigns this number of logs to the members; `owners` is the previous assignment. Without members the logs have no
-    owner."""
+    """Assigns `logs` logs to the members; `owners` is the previous assignment. If there are no members, the logs have
+    no owner."""
     if not members:
         return ("",) * logs
     held: dict[str, list[int]] = {member: [] for member in members}
@@ -41,7 +41,7 @@ def shared(owners: Sequence[str], members: Sequence[str], logs: int) -> Owners:
     least, more = divmod(logs, len(members))
     by_held = sorted(
         members, key=lambda member: -len(held[member])
-    )  # the member with the most logs keeps the most
+    )  # the member that has the most logs keeps the most
     for n, member in enumerate(by_held):
         quota = least + (n < more)
         free += held[member][quota:]
@@ -62,8 +62,8 @@ class LogShares:
         self.key = keys.log_shares(log_set, group)
 
     async def share(self, members: Sequence[str], logs: int) -> Shares | None:
-        """Shares the logs among these members, unless that is already done; None if another client was faster: read
-        again."""
+        """Divides the logs among these members, unless that has already been done; returns None if another client was
+        faster and the caller has to read again."""
         found = await self._store.get(self.key)
         before = Shares((), logs) if found is None else decode(self.key, found.value)
         wanted = Shares(shared(before.owners, members, logs), before.begun_with)

@@ -1,4 +1,5 @@
-"""Changes of a record by compare-and-swap: a transition is applied to the present record, again after each conflict."""
+"""Changes of a record by compare-and-swap: a transition is applied to the current record, and again after each
+conflict."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Standing(Generic[R]):
-    """A record, and the version that a change must name."""
+    """A record, and the version that a change must specify."""
 
     record: R
     version: int
@@ -26,7 +27,7 @@ class HeldRecord(ABC, Generic[R]):
 
     def __init__(self, found: Standing[R]) -> None:
         self.found = found
-        self._turn = asyncio.Lock()  # changes of one program take turns instead of conflicting
+        self._turn = asyncio.Lock()  # changes by the same program take turns instead of conflicting
 
     @property
     def record(self) -> R:
@@ -43,7 +44,7 @@ class HeldRecord(ABC, Generic[R]):
             self.found = found
 
     async def change(self, transition: Callable[[R], R]) -> R:
-        """Makes one change; returns the present record. If the transition raises, nothing is changed.
+        """Makes one change; returns the current record. If the transition raises, nothing is changed.
 
         Raises KeepsChanging.
         """
@@ -64,7 +65,7 @@ class HeldRecord(ABC, Generic[R]):
 
     @abstractmethod
     async def _read(self) -> Standing[R]:
-        """Reads the record from the store. Raises if it must not be changed."""
+        """Reads the record from the store. Raises an error if the record must not be changed."""
 
     @abstractmethod
     async def _replaced(self, wanted: R, version: int) -> Standing[R]:

@@ -1,1 +1,1 @@
-"""Records of logs: names, records with their latest segments, pages of earlier ones."""
+"""Records of logs: their names, the records with their latest segments, and the pages of earlier segments."""

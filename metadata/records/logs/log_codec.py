@@ -75,13 +75,13 @@ def encode_page(segments: Iterable[Segment], nonce: bytes) -> bytes:
 
 
 def decode_page(key: str, value: bytes) -> tuple[Segment, ...]:
-    """Decodes a page. Raises BadRecord, also for a page whose segments are not one closed chain."""
+    """Decodes a page. Raises BadRecord, including for a page whose segments do not form one closed chain."""
     try:
         message = pb.LogPage.FromString(value)
         _check_version(message.format_version)
         segments = _segments(message.segments)
         if not segments or segments[-1].end_position is None:
-            raise ValueError("a page without segments, or with an open one")
+            raise ValueError("a page has no segments, or has an open one")
         check_chain(segments, segments[0].first_position)
         return segments
     except (DecodeError, ValueError) as error:
@@ -95,12 +95,12 @@ def encode_page_time(end_position: int, nonce: bytes) -> bytes:
 
 
 def decode_page_time(key: str, value: bytes) -> int:
-    """Decodes the end position of the page that a time leads to. Raises BadRecord."""
+    """Decodes the end position of the page that is found by a time. Raises BadRecord."""
     try:
         message = pb.LogPageTime.FromString(value)
         _check_version(message.format_version)
         if message.end_position < 0:
-            raise ValueError(f"a page that ends at position {message.end_position}")
+            raise ValueError(f"a page cannot end at position {message.end_position}")
     except (DecodeError, ValueError) as error:
         raise BadRecord(key, str(error)) from error
     return message.end_position
@@ -113,12 +113,12 @@ def encode_name(identity: bytes, nonce: bytes) -> bytes:
 
 
 def decode_name(key: str, value: bytes) -> bytes:
-    """Decodes the identity of the log that a name leads to. Raises BadRecord."""
+    """Decodes the identity of the log to which a name leads. Raises BadRecord."""
     try:
         message = pb.LogName.FromString(value)
         _check_version(message.format_version)
         if len(message.identity) != IDENTITY_BYTES:
-            raise ValueError(f"no log has an identity of {len(message.identity)} bytes")
+            raise ValueError(f"a log's identity cannot have {len(message.identity)} bytes")
     except (DecodeError, ValueError) as error:
         raise BadRecord(key, str(error)) from error
     return message.identity

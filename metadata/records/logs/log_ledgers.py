@@ -1,4 +1,4 @@
-"""The log of a segment's ledger according to the ledger's metadata, and whether that log needs the ledger."""
+"""Determines from the metadata of a segment's ledger to which log it belongs, and whether that log needs the ledger."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .log_store import LogStore
 from .segment import Segment
 
 LOG = "bookledger.log.record"
-"""Custom metadata key of a segment's ledger: the log's record at that time, without its segments."""
+"""Custom metadata key of a segment's ledger: the log's record at the time the ledger was created, without
+its segments."""
 
 _SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
 _VERSION = 1
@@ -33,8 +34,8 @@ class SegmentOf:
 
 
 def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
-    """Returns the segment that the ledger is according to its metadata; None for any other ledger, or if a newer
-    program wrote the metadata."""
+    """Returns the segment that the ledger is, according to its metadata; None for a ledger that is not a segment, or if
+    a newer program wrote the metadata."""
     said = custom_metadata.get(SEGMENT, b"")
     if len(said) != _SEGMENT.size:
         return None
@@ -43,7 +44,7 @@ def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
 
 
 def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
-    """Returns the log's record in the metadata of a segment's ledger; None if another program wrote it."""
+    """Returns the log's record from the metadata of a segment's ledger; None if it was written by another program."""
     said = custom_metadata.get(LOG)
     try:
         return None if said is None else log_codec.decode(LOG, said)
@@ -52,12 +53,13 @@ def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
 
 
 def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: Sequence[Segment]) -> bool:
-    """Returns whether the log that made this ledger has it as a segment, or may still get it, or a fork has it (rule
-    L13); `segments` are those of `segments_at`.
+    """Returns whether the log that created this ledger has it as a segment, or may still add it, or a fork of that log
+    has it (rule L13); `segments` are those returned by `segments_at`.
 
     The log does not need a segment that has left the chain, or a segment of a page without remaining records, unless it
-    is under legal hold. A deleted log needs no ledger. A ledger that a writer made and never added is not needed once a
-    later writer has taken over or the chain begins after it. Once False, the answer stays False until a hold begins.
+    is under legal hold. A deleted log needs no ledger. A ledger that a writer created but never added is no longer
+    needed once a later writer has taken over or the chain begins after it. Once False, the answer stays False until a
+    hold begins.
     """
     end = None if ledger.last_entry is None else said.first_position + ledger.last_entry + 1
     mine = next((one for one in segments if one.ledger_id == ledger.ledger_id), None)
@@ -75,7 +77,7 @@ def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: S
 
 
 async def segments_at(logs: LogStore, log: LogRecord, position: int) -> Sequence[Segment]:
-    """Returns the part of the chain that contains the segment from this position on, if there is one."""
+    """Returns the part of the chain that contains the segment beginning at this position, if there is one."""
     if position >= log.paged_through:
         return log.segments
     page = await logs.page_of(log.identity, position)

@@ -1,9 +1,9 @@
 """The record of a log: its writer, its latest segments, its first position; and the only permitted transitions.
 
-A segment is a ledger: entry *n* of it is the record at `first_position` + *n*, so positions have no holes. Each segment
-begins where the one before it ends, and only the last one may be open. Segments that hold nothing are left out of the
-chain. Older segments are moved to pages, so that the record does not grow with the log. The epoch rises with each
-take-over, and a writer adds segments only under its own.
+A segment is a ledger: its entry *n* is the record at `first_position` + *n*, so positions have no gaps. Each segment
+begins where the previous one ends, and only the last one may be open. Empty segments are left out of the chain. Older
+segments are moved to pages, so that the record does not grow with the log. The epoch rises with each take-over, and a
+writer adds segments only under its own epoch.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from .set_member import SetMember
 from .shared_ledgers import FORKS_MAX, Fork, Maker, Successor, check_makers, makers_before
 
 PAGE_SEGMENTS = 64
-"""Segments of a page. Moving this many at a time keeps the record below twice that."""
+"""Number of segments in a page. Moving this many at a time keeps fewer than twice as many in the record."""
 
 SEGMENTS_MAX = 4 * PAGE_SEGMENTS
-"""Maximum number of segments in the record. It holds twice PAGE_SEGMENTS, unless pages cannot be written."""
+"""Maximum number of segments in the record. It contains up to twice PAGE_SEGMENTS, unless pages cannot be written."""
 
 OBSOLETE_MAX = 1000
-"""Maximum number of obsolete ledgers in the record; further ones stay until a process deletes them."""
+"""Maximum number of obsolete ledgers in the record; any more are left in place until a process deletes them."""
 
 ROLL_BYTES = 1024**3
 ROLL_RECORDS = 2**31
 ROLL_SECONDS = 86_400.0
-"""Default age at which segments end. Large ones cost less metadata; small ones are deleted sooner after a truncation.
-"""
+"""Default age at which segments end. Large segments need less metadata; small ones are deleted sooner after a
+truncation."""
 
 WRITER_CHARACTERS_MAX = 256
 
 PRODUCER_BYTES_MAX = 128
-"""Maximum length of a producer's name in UTF-8."""
+"""Maximum length of a producer's name, in bytes of UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class LogSettings:
 
     def __post_init__(self) -> None:
         if not (0 < self.roll_bytes < 2**63 and 0 < self.roll_records < 2**63):
-            raise ValueError("a segment has at least 1 byte and 1 record when it ends")
+            raise ValueError("the limits of a segment must be at least 1 byte and 1 record")
         if not 0.001 <= self.roll_seconds < 2**40:
             raise ValueError(f"a segment cannot end every {self.roll_seconds} seconds: use 0.001 or more")
 
@@ -59,15 +59,15 @@ class LogSettings:
 class LogRecord:
     """One log's metadata, immutable; a change makes a new record and is one compare-and-swap.
 
-    `first_position`: of the oldest remaining record. `segments`: the latest; the first of them begins at
-    `paged_through`, where the last page ends. `obsolete`: unreferenced ledgers, to be deleted. A log has one
-    `name`, from which `lognames/` leads to it; `next_name`: the new name during a rename. `owner`: to whom
-    certificates can be confined, as for ledgers. `election` and `token`: of the latest term under which the log
-    was written. `retention`: its retention settings. `producers_from`: no record before it has a producer; None
-    if none has. `member`: its place in a set; None for a log outside of sets. `forks`: other logs that have
-    ledgers of this one. `makers`: the other logs that made this log's first ledgers. `forking`: the log is a
-    fork that does not list all its segments yet. `successor`: the fork that has taken its name; the log has no
-    writer after that.
+    `first_position`: the position of the oldest remaining record. `segments`: the latest segments; the first of them
+    begins at `paged_through`, where the last page ends. `obsolete`: unreferenced ledgers, to be deleted. A log has one
+    `name`, which `lognames/` maps to the log; `next_name`: the new name during a rename. `owner`: the owner to whom
+    certificates can be restricted, as for ledgers. `election` and `token`: those of the latest term under which the log
+    was written. `retention`: its retention settings. `producers_from`: no record before this position has a producer;
+    None if no record has one. `member`: its place in a set; None for a log that is not in a set. `forks`: other logs
+    that have ledgers of this one. `makers`: the other logs that created this log's first ledgers. `forking`: the log is
+    a fork that does not list all its segments yet. `successor`: the fork that has taken its name; the log has no writer
+    after that.
     """
 
     identity: bytes
@@ -100,31 +100,31 @@ class LogRecord:
         if len(self.forks) > FORKS_MAX:
             raise ValueError(f"a log has at most {FORKS_MAX} forks: delete one of them, or fork another log")
         if len(self.identity) != IDENTITY_BYTES:
-            raise ValueError(f"no log has an identity of {len(self.identity)} bytes")
+            raise ValueError(f"a log's identity cannot have {len(self.identity)} bytes")
         if len(self.segments) > SEGMENTS_MAX:
             raise ValueError(f"{len(self.segments)} segments are too many for one record")
         if len(self.obsolete) > OBSOLETE_MAX:
             raise ValueError(f"{len(self.obsolete)} ledgers to be deleted are too many for one record")
         if min(self.epoch, self.paged_through, self.created_ms, self.token, self.producers_from or 0) < 0:
-            raise ValueError("a log's record has a number below 0")
+            raise ValueError("a log's record contains a negative number")
         check_chain(self.segments, self.paged_through)
         if not 0 <= self.first_position <= POSITION_MAX:
-            raise ValueError(f"no log begins at position {self.first_position}")
+            raise ValueError(f"a log cannot begin at position {self.first_position}")
         if self.end_position is not None and self.first_position > self.end_position:
             raise ValueError(f"the first position {self.first_position} is after the end {self.end_position}")
 
     @property
     def log_set(self) -> str | None:
-        """The name of the log's set."""
+        """The name of the set to which the log belongs."""
         return None if self.member is None else self.name.rpartition(".")[0]
 
     def is_of(self, log_set: bytes) -> bool:
-        """Returns whether the log belongs to the set of this identity."""
+        """Returns whether the log belongs to the set with this identity."""
         return self.member is not None and self.member.log_set == log_set
 
     @property
     def last(self) -> Segment | None:
-        """The last segment; None before the first."""
+        """The last segment; None if the log has no segment yet."""
         return self.segments[-1] if self.segments else None
 
     @property
@@ -140,13 +140,13 @@ class LogRecord:
 
     @property
     def time_us(self) -> int:
-        """Least time of future records, as far as the log's record shows."""
+        """The earliest time that a future record can have, as far as the log's record shows."""
         last = self.last
         return 0 if last is None else max(last.begun_us, last.ended_us)
 
     @property
     def paged_us(self) -> int:
-        """No record in a page counts as younger."""
+        """A time that no record in a page exceeds."""
         return self.segments[0].begun_us if self.segments else POSITION_MAX
 
     def segment_of(self, position: int) -> Segment | None:
@@ -174,7 +174,8 @@ class LogRecord:
         return self if self.producers_from is not None else replace(self, producers_from=position)
 
     def ended(self, last: Segment) -> LogRecord:
-        """Ends the last segment, which must be of the same ledger. An empty one leaves the chain."""
+        """Ends the last segment, which must have the same ledger as `last`. Removes the segment from the chain if it is
+        empty."""
         assert last.is_ended
         *over, open_one = self.segments
         assert (open_one.ledger_id, open_one.first_position) == (last.ledger_id, last.first_position)
@@ -185,7 +186,8 @@ class LogRecord:
         return replace(self, segments=(*over, last))
 
     def begun(self, segment: Segment) -> LogRecord:
-        """Appends a segment of this epoch at the end of the log. Caps the times of earlier segments at its start."""
+        """Appends a segment of this epoch at the end of the log. Caps the times of earlier segments at the
+        time when this one begins."""
         assert not segment.is_ended
         assert segment.epoch == self.epoch
         assert segment.first_position == self.end_position
@@ -193,14 +195,14 @@ class LogRecord:
         return replace(self, segments=(*earlier, segment))
 
     def full_page(self) -> tuple[Segment, ...]:
-        """Returns the oldest segments, if there are enough to move some to a page; else none. One ended segment before
-        the last one stays in the record, so that `time_us` still has its time if the last one is empty and is removed.
-        """
+        """Returns the oldest segments, if there are enough to move some to a page; otherwise none. One ended segment
+        before the last one stays in the record, so that `time_us` can be taken from it if the last one is empty and is
+        removed."""
         count = len(self.segments)
         return self.segments[: min(PAGE_SEGMENTS, count - 2)] if count >= 2 * PAGE_SEGMENTS else ()
 
     def without_page(self, page: tuple[Segment, ...]) -> LogRecord:
-        """Removes segments that are in a page now. Segments that were removed already are skipped."""
+        """Removes segments that are now in a page. Segments that have already been removed are skipped."""
         end = page[-1].end_position
         assert end is not None
         if end <= self.paged_through:
@@ -212,9 +214,9 @@ class LogRecord:
         """Removes the records before a position, and the segments without remaining records. Never moves the first
         position back.
 
-        The segments leave the chain, and their ledgers become obsolete, in the same change, so that every segment which
-        a later legal hold finds in the chain stays. Dead segments for which there is no room leave the chain at the
-        next truncation.
+        The same change removes the segments from the chain and makes their ledgers obsolete, so that every segment that
+        a later legal hold finds in the chain is kept. If there is no room for some of the segments in `obsolete`, the
+        next truncation removes them from the chain.
         """
         log = replace(self, first_position=max(first_position, self.first_position))
         room = OBSOLETE_MAX - len(log.obsolete)
@@ -226,7 +228,7 @@ class LogRecord:
         return replace(log, segments=left, paged_through=start).with_obsolete(s.ledger_id for s in dead)
 
     def dead_segments(self) -> tuple[Segment, ...]:
-        """Returns the segments in this record without remaining records: the first of the chain."""
+        """Returns the segments in this record that have no remaining records: those at the start of the chain."""
         return tuple(s for s in self.segments if self.gave_up(s))
 
     def gave_up(self, segment: Segment) -> bool:
@@ -238,16 +240,16 @@ class LogRecord:
         return POSITION_MAX if self.deleted else self.first_position
 
     def maker_of(self, position: int) -> bytes:
-        """Returns the identity of the log that made the ledger with this position."""
+        """Returns the identity of the log that created the ledger with this position."""
         return next((one.identity for one in self.makers if position < one.stop), self.identity)
 
     def is_forked(self, start: int, stop: int | None) -> bool:
-        """Returns whether a fork needs any of these positions of the log's own ledgers. No fork needs an empty
+        """Returns whether a fork needs any of these positions in the log's own ledgers. No fork needs an empty
         ledger."""
         return start != stop and any(one.needs(start, stop) for one in self.forks)
 
     def forked(self, identity: bytes, name: str, at: int, created_ms: int) -> LogRecord:
-        """Returns the record of a new fork that ends before `at`, without its segments yet."""
+        """Returns the record of a new fork that ends before `at`; its segments are added later."""
         producers_from = self.producers_from
         return LogRecord(
             identity,
@@ -267,12 +269,12 @@ class LogRecord:
         return replace(self, forks=(*self.forks, fork))
 
     def released(self, identity: bytes, start: int) -> LogRecord:
-        """Records that the fork of this identity no longer needs the positions before `start`."""
+        """Records that the fork with this identity no longer needs the positions before `start`."""
         forks = [one.released(start) if one.identity == identity else one for one in self.forks]
         return replace(self, forks=tuple(filter(None, forks)))
 
     def with_shared(self, segments: tuple[Segment, ...]) -> LogRecord:
-        """Sets the last segments that a fork shares, which completes it."""
+        """Sets the last of the segments that a fork shares, which completes the fork."""
         assert self.forking and not self.segments
         start = segments[0].first_position if segments else self.first_position
         return replace(self, segments=segments, paged_through=start, forking=False)
@@ -284,17 +286,17 @@ class LogRecord:
         return replace(self.named(), successor=Successor(fork, self.name), retention=NOTHING_GOES)
 
     def emptied(self) -> LogRecord:
-        """Returns the rest of a deleted log with forks: the ledgers that the forks need, and nothing else."""
+        """Returns what remains of a deleted log that has forks: a record of the ledgers that the forks need."""
         assert self.deleted
         return replace(self, segments=(), obsolete=(), paged_through=self.first_position, makers=())
 
     @property
     def is_done(self) -> bool:
-        """Whether the log is deleted, has no fork, and the record lists nothing else."""
+        """Whether the log is deleted, has no forks, and its record lists nothing more to delete."""
         return self.deleted and not self.forks and self == self.emptied()
 
     def without_makers(self) -> LogRecord:
-        """Removes makers if the log has none of their ledgers left."""
+        """Removes the makers of which the log has no ledgers left."""
         return replace(self, makers=tuple(one for one in self.makers if one.stop > self._kept))
 
     def with_obsolete(self, ledgers: Iterable[int]) -> LogRecord:
@@ -307,15 +309,15 @@ class LogRecord:
         return replace(self, obsolete=tuple(one for one in self.obsolete if one not in gone))
 
     def to_be_named(self, name: str) -> LogRecord:
-        """Sets the log's `next_name`; an empty one cancels the rename."""
+        """Sets the log's `next_name`; an empty name cancels the rename."""
         return replace(self, next_name=name)
 
     def named(self) -> LogRecord:
-        """Gives the log its `next_name`: from here on the former name is free."""
+        """Makes `next_name` the log's name; the former name is free from then on."""
         return replace(self, name=self.next_name, next_name="")
 
     def without_segments(self) -> LogRecord:
-        """Returns the part that does not change with each segment."""
+        """Returns the part of the record that does not change with each segment."""
         return replace(
             self,
             next_name="",
@@ -337,7 +339,8 @@ class LogRecord:
         return replace(self, retention=retention)
 
     def as_its_set(self, model: LogRecord, member: SetMember) -> LogRecord:
-        """Adopts the set's retention and hold, unless the log already has later ones from the set."""
+        """Adopts the set's retention and legal hold, unless the log already has the same or later settings from the
+        set."""
         assert self.member is not None
         if self.member.generation >= member.generation:
             return self

@@ -1,5 +1,5 @@
-"""Sets of logs: the number of logs over which keys are spread, and where the logs ended when the set grew. Changed by
-compare-and-swap only."""
+"""Sets of logs: the number of logs over which keys are spread, and the position where each log ended when the set grew.
+Changed only by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from .set_member import SetMember
 FORMAT_VERSION = 1
 
 LOGS_MAX = 1024
-"""Maximum number of logs of a set: each has its own writer, and a cursor for each group of consumers."""
+"""Maximum number of logs in a set: each has its own writer, and a cursor for each group of consumers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSetRecord:
-    """`growths`: for each growth of the set, the ends of its logs at that time. Up to its end, a log has keys as they
-    were spread before; from there on, as they were spread afterwards. `growing_to`: the new number of logs during a
-    growth, when no client writes. `deleted`: the set's logs are being deleted, and no client uses the set.
+    """`growths`: for each expansion of the set, the ends of its logs at that time. Before its end, a log contains the
+    keys that it had before the expansion; from there on, those that it had afterwards. `growing_to`: the new number of
+    logs during an expansion, while no client writes. `deleted`: the set's logs are being deleted, and no client uses
+    the set.
 
-    `model`: the shape, segments, owner, retention and hold of all its logs; its identity and its name are the set's. It
-    is the wanted state: a log's own record has the settings in force for it. `is_unsettled`: some log may still have to
-    be created, or to get the wanted settings. `generation` rises with each change that the logs get, so that no log
-    returns to earlier settings.
+    `model`: the shape, segments, owner, retention and legal hold of all its logs; its identity and its name are those
+    of the set. It is the wanted state: a log's own record contains the settings in force for the log. `is_unsettled`:
+    some log may still have to be created, or to get the wanted settings. `generation` rises with each change that the
+    logs get, so that no log returns to earlier settings.
     """
 
     logs: int
@@ -53,28 +54,30 @@ class LogSetRecord:
             *([self.growing_to] if self.growing_to else []),
         ]
         if any(more <= less or more % less for less, more in zip(counts, counts[1:], strict=False)):
-            raise ValueError(f"numbers of logs {counts}: a set grows to a multiple of its logs")
+            raise ValueError(
+                f"numbers of logs {counts} are not valid: each must be a multiple of the one before"
+            )
 
     def to_grow(self, logs: int) -> LogSetRecord:
-        """Begins to grow. Raises ValueError unless `logs` is a multiple of the present number, and no other growth is
-        in progress."""
+        """Begins an expansion. Raises ValueError unless `logs` is a multiple of the current number, and no expansion to
+        another number is in progress."""
         if self.growing_to not in (0, logs):
-            raise ValueError(f"the set grows to {self.growing_to} logs already")
+            raise ValueError(f"the set is already growing to {self.growing_to} logs")
         if not self.logs < logs <= LOGS_MAX or logs % self.logs:
             raise ValueError(
-                f"{self.logs} logs grow to a multiple of that, {LOGS_MAX} at most, and not to {logs}, so that the keys "
-                "of each new log come from one log"
+                f"{self.logs} logs can only grow to a multiple of that, at most {LOGS_MAX}, not to {logs}, so that "
+                "the keys of each new log come from one log"
             )
         return self if self.growing_to else replace(self, growing_to=logs, generation=self.generation + 1)
 
     def grown(self, ends: tuple[int, ...]) -> LogSetRecord:
-        """Completes the growth; `ends` are those of the former logs."""
+        """Completes an expansion; `ends` are the ends of the logs that the set had before."""
         assert self.growing_to and len(ends) == self.logs
         growths = (*self.growths, ends)
         return replace(self, logs=self.growing_to, growths=growths, growing_to=0, is_unsettled=False)
 
     def wanting(self, model: LogRecord) -> LogSetRecord:
-        """Sets the model of all logs from now on."""
+        """Sets the model that all logs follow from now on."""
         if model == self.model:
             return self
         return replace(self, model=model, generation=self.generation + 1, is_unsettled=True)
@@ -84,7 +87,7 @@ class LogSetRecord:
         return replace(self, is_unsettled=False)
 
     def member(self, number: int) -> SetMember:
-        """Returns the place of the log of this number in the set."""
+        """Returns the place in the set of the log with this number."""
         logs = max(self.logs, self.growing_to)
         return SetMember(self.model.identity, number, logs, self.generation)
 
@@ -93,8 +96,8 @@ class LogSetRecord:
         return replace(self, deleted=True)
 
     def before(self, log: int) -> tuple[int, int] | None:
-        """Returns the log that earlier had this log's keys, and the end up to which that log has to be used first; None
-        if there is none."""
+        """Returns the log that had this log's keys earlier, and the position up to which that log must be read first;
+        None if there is no such log."""
         for ends in reversed(self.growths):
             if log >= len(ends):
                 return log % len(ends), ends[log % len(ends)]
@@ -110,8 +113,8 @@ def log_name(log_set: str, number: int) -> str:
 
 
 def made_again(members: Iterable[LogRecord]) -> LogSetRecord:
-    """Rebuilds the record of a set from its remaining logs, by the latest of them. The next client that opens the set
-    creates the missing logs. Where the logs ended when the set grew is lost."""
+    """Rebuilds the record of a set from its remaining logs, according to the latest of them. The next client that opens
+    the set creates the missing logs. The positions where the logs ended when the set grew are lost."""
     latest = max(members, key=lambda one: one.member.generation if one.member else -1)
     member, name = latest.member, latest.log_set
     assert member is not None and name is not None
@@ -138,7 +141,7 @@ class LogSetStore:
         return None if found is None else _decoded(found)
 
     async def list(self) -> AsyncIterator[tuple[str, LogSetRecord]]:
-        """Yields all sets that are not deleted, by name. A listing that fails part-way raises."""
+        """Yields all sets that are not deleted, by name. A listing that fails part-way raises an error."""
         async for item in list_all(self._store, keys.LOG_SETS):
             record = _decoded(item).record
             if not record.deleted:
@@ -154,7 +157,7 @@ class LogSetStore:
         return Standing(record, await settled_writes.replace(self._store, key, value, version))
 
     async def forget(self, name: str, version: int) -> None:
-        """Deletes this version of a record whose logs are all deleted."""
+        """Deletes this version of the record, once all logs of the set have been deleted."""
         await settled_writes.delete_unless_changed(self._store, keys.log_set(name), version)
 
 

@@ -1,4 +1,4 @@
-"""Stores the records of logs: names, records changed by compare-and-swap, pages of earlier segments."""
+"""Stores the records of logs: names, records changed by compare-and-swap, and pages of earlier segments."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .segment import Segment
 VersionedLog = Standing[LogRecord]
 
 RESTORES_FOLLOWED_MAX = 100
-"""Maximum number of restores of a log before the key of its name has to be rewritten."""
+"""Maximum number of times that a log can be restored before the key of its name has to be rewritten."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Earlier segments of a log, closed and in order, and the version that a change must name."""
+    """Earlier segments of a log, closed and in order, and the version that a change must specify."""
 
     segments: tuple[Segment, ...]
     key: str
     version: int
 
     def ending_in(self, behind: int, through: int) -> list[Segment]:
-        """Returns the segments that end after `behind`, and at `through` or before."""
+        """Returns the segments whose end is after `behind`, and not after `through`."""
         return [s for s in self.segments if behind < (s.end_position or 0) <= through]
 
 
@@ -42,11 +42,11 @@ class LogStore:
 
     # --- names ------------------------------------------------------------------------------------
 
-    # A key leads from a name to a log, and the log's record confirms that name: if it does not, or if the log is
-    # deleted, the name is free. So a log has one name at any time, and gets another by one change of its record.
+    # A key leads from a name to a log, and the log's record confirms that name. If it does not, or if the log is
+    # deleted, the name is free. So a log has one name at any time, and one change to its record renames it.
 
     async def named(self, name: str) -> VersionedLog | None:
-        """Returns the log of this name, which may be in deletion; None for a free name."""
+        """Returns the log with this name, which may be in the process of deletion; None if the name is free."""
         found = await self.store.get(keys.log_name(name))
         return None if found is None else await self.led_to(found)
 
@@ -65,11 +65,11 @@ class LogStore:
         return None
 
     async def give_name(self, name: str, identity: bytes) -> bool:
-        """Makes a name lead to a log whose record already has it as its present or next name; False if it is another
-        log's.
+        """Makes a name lead to a log whose record already contains it as the current or next name; returns False if the
+        name belongs to another log.
 
-        Writes the key even if it leads there already: a client that found the name free a moment ago then fails to take
-        it.
+        Writes the key even if it already leads there, so that a client that found the name free a moment ago fails to
+        take it.
         """
         key, value = keys.log_name(name), log_codec.encode_name(identity, settled_writes.new_nonce())
 
@@ -83,15 +83,15 @@ class LogStore:
         return await settled_writes.until_changed(f"name {name!r}", await read(), attempt, read)
 
     async def _may_lead_to(self, identity: bytes, item: Versioned) -> bool:
-        """Returns whether no other log has the name of this key. Cancels another log's rename to this name, unless that
-        was faster. Raises KeyConflict."""
+        """Returns whether no other log has the name of this key. Cancels another log's rename to this name, unless the
+        rename has already been completed. Raises KeyConflict."""
         leads_to = log_codec.decode_name(item.key, item.value)
         if leads_to == identity:
             return True
         has_it = await self.led_to(item)
         if has_it is not None:
             return has_it.record.deleted or has_it.record.identity == identity
-        log = await self.read(leads_to)  # read again: the log may have got the name in between
+        log = await self.read(leads_to)  # read again: the log may have got the name in the meantime
         if log is None or log.record.deleted:
             return True
         name = item.key.removeprefix(keys.LOG_NAMES)
@@ -100,8 +100,8 @@ class LogStore:
         return log.record.name != name
 
     async def take_name(self, name: str, identity: bytes) -> None:
-        """Deletes a free name's key. Keeps the key if it leads to another log by now, or if the log gets the name
-        again."""
+        """Deletes the key of a name that has become free. Keeps the key if it now leads to another log, or if the log
+        has taken the name again."""
         found = await self.store.get(keys.log_name(name))
         leads_there = found is not None and log_codec.decode_name(found.key, found.value) == identity
         log = await self.read(identity)
@@ -112,7 +112,8 @@ class LogStore:
             await settled_writes.delete_unless_changed(self.store, found.key, found.version)
 
     async def by_name(self) -> AsyncIterator[VersionedLog]:
-        """Yields all logs that have a name and are not deleted, by name. A listing that fails part-way raises."""
+        """Yields all logs that have a name and are not deleted, by name. A listing that fails part-way raises an
+        error."""
         async for item in list_all(self.store, keys.LOG_NAMES):
             found = await self.led_to(item)
             if found is not None and not found.record.deleted:
@@ -121,35 +122,35 @@ class LogStore:
     # --- records ----------------------------------------------------------------------------------
 
     async def read(self, identity: bytes) -> VersionedLog | None:
-        """Reads the latest record; None if there is none, or if it was deleted."""
+        """Reads the latest record; returns None if it does not exist or was deleted."""
         found = await self.store.get(keys.log(identity))
         return None if found is None else _decoded(found)
 
     async def create(self, record: LogRecord, *, while_held: bool = False) -> VersionedLog:
         """Creates a record; its log has no name yet. Raises MetadataRestored until an operator accepts restored
-        metadata, unless `while_held`: in that case ledgers prove that the log exists."""
+        metadata, unless `while_held` is set because ledgers prove that the log exists."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
         unless = None if while_held else keys.RESTORED
         return Standing(mine, await settled_writes.create(self.store, key, value, unless=unless))
 
     async def change(self, record: LogRecord, version: int, *, while_held: bool = False) -> VersionedLog:
-        """Replaces the record at `version`. Raises KeyConflict: read again. Raises MetadataRestored as `create` does: a
-        log whose ledgers may have more records must not be written to."""
+        """Replaces the record at `version`. Raises KeyConflict: read again. Raises MetadataRestored as `create` does,
+        because a log whose ledgers may contain more records must not be written to."""
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.log(record.identity), log_codec.encode(mine)
         unless = None if while_held else keys.RESTORED
         return Standing(mine, await settled_writes.replace(self.store, key, value, version, unless=unless))
 
     async def forget(self, found: VersionedLog) -> None:
-        """Deletes the record of a deleted log whose other data is deleted."""
+        """Deletes the record of a deleted log once all its other data has been deleted."""
         assert found.record.deleted
         if (successor := found.record.successor) is not None:
             await self.give_name(successor.name, successor.identity)
         await settled_writes.delete_unless_changed(self.store, keys.log(found.record.identity), found.version)
 
     async def records(self) -> AsyncIterator[VersionedLog]:
-        """Yields all records, also of deleted logs. A listing that fails part-way raises."""
+        """Yields all records, including those of deleted logs. A listing that fails part-way raises an error."""
         async for item in list_all(self.store, keys.LOGS):
             yield _decoded(item)
 
@@ -168,8 +169,8 @@ class LogStore:
     # --- pages of earlier segments ------------------------------------------------------------------
 
     async def put_page(self, identity: bytes, segments: tuple[Segment, ...]) -> None:
-        """Writes a page, and the key that finds it by time. A page that already exists, from a writer that has ended in
-        the meantime, has the same segments."""
+        """Writes a page, and the key that finds it by time. If the page already exists, it has the same segments: it
+        was written by a writer that has since ended."""
         end, nonce = segments[-1].end_position, settled_writes.new_nonce()
         assert end is not None
         page = keys.log_page(identity, end), log_codec.encode_page(segments, nonce)
@@ -184,10 +185,10 @@ class LogStore:
         return _page(found.items[0]) if found.items else None
 
     async def page_of_time(self, identity: bytes, time_us: int) -> LogPage | None:
-        """Returns the first page with a record of this time or later, in two look-ups; None if no page has one.
+        """Returns the first page with a record of this time or later, in two look-ups; None if there is no such page.
 
-        If a page is deleted while a slow writer writes it, the key that finds it may stay: in that case the next page
-        counts.
+        If a page is deleted while a slow writer is writing it, the key that finds it may remain: in that case the next
+        page is returned.
         """
         after = keys.log_time(identity, time_us)
         async for found in list_all(self.store, keys.log_times(identity), after=after, limit=1):
@@ -204,8 +205,8 @@ class LogStore:
             yield _page(item)
 
     async def paged_segments(self, record: LogRecord, behind: int) -> AsyncIterator[Segment]:
-        """Yields all segments in pages that end after a position, in order, each once: an unfinished page may have
-        segments of the next page, or of the record itself."""
+        """Yields all segments in pages that end after the position `behind`, in order, each only once: an unfinished
+        page may contain segments that are also in the next page, or in the record itself."""
         async for page in self.pages(record.identity, behind):
             for segment in page.ending_in(behind, record.paged_through):
                 behind = segment.end_position or behind

@@ -1,5 +1,5 @@
 """The known producers of a log's records before a position. All processes that write a snapshot at a position write the
-same, because all records before it are confirmed by then."""
+same snapshot, because all records before the position are confirmed by then."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ PRODUCERS_MAX = 4096
 """Maximum number of producers that a log remembers."""
 
 RUNS_OF_ONE_MAX = 1024
-"""Maximum number of runs that a log remembers of one producer; earlier ones are forgotten."""
+"""Maximum number of runs that a log remembers for one producer; earlier runs are forgotten."""
 
 EARLIER_RUNS_MAX = 6000
-"""Maximum number of runs, apart from the last of each producer, that a log remembers of all producers; earlier ones are
-forgotten.
+"""Maximum number of runs, apart from the last run of each producer, that a log remembers for all producers in total;
+earlier runs are forgotten.
 
-With the longest names (PRODUCER_BYTES_MAX) and the most forgotten producers (FORGOTTEN_MAX), all of them fit a value of
-the metadata store.
+With the longest names (PRODUCER_BYTES_MAX) and the most forgotten producers (FORGOTTEN_MAX), all of them fit into one
+value of the metadata store.
 """
 
 DIGEST_BYTES = 8
@@ -48,14 +48,14 @@ class Run(NamedTuple):
         return self.sequence + self.records - 1
 
     def goes_on_in(self, other: Run) -> bool:
-        """Returns whether `other` continues this run, so that the two are one run."""
+        """Returns whether `other` continues this run, so that the two form one run."""
         return (self.sequence + self.records, self.position + self.records) == other[:2]
 
 
 @dataclass(slots=True)
 class Heard:
-    """A known producer: its last runs, in their order. `heard_us`: when the last record was confirmed, in microseconds
-    since 1970."""
+    """A known producer: its last runs, in order. `heard_us`: when its last record was confirmed, in microseconds since
+    1970."""
 
     runs: list[Run]
     heard_us: int
@@ -66,7 +66,7 @@ class Heard:
 
 @dataclass(frozen=True, slots=True)
 class ProducerSnapshot:
-    """Producers, in the order of their last record, the oldest first; digests of forgotten producers, the earliest
+    """Producers, in the order of their last records, the oldest first; digests of forgotten producers, the earliest
     first; the total number of forgotten producers."""
 
     producers: tuple[tuple[str, Heard], ...] = ()
@@ -82,7 +82,7 @@ class ProducerStore:
         self._log = log
 
     async def write(self, position: int, snapshot: ProducerSnapshot) -> None:
-        """Writes the snapshot at a position, unless another process has done that."""
+        """Writes the snapshot at a position, unless another process has already written it."""
         key = keys.log_producers_at(self._log, position)
         await settled_writes.create_unless_there(self._store, key, encode(snapshot))
 
@@ -91,7 +91,7 @@ class ProducerStore:
         return None if found is None else decode(found.key, found.value)
 
     async def latest(self, position: int) -> tuple[int, ProducerSnapshot] | None:
-        """Returns the last snapshot at this position or before it, and its position."""
+        """Returns the last snapshot at or before this position, and the snapshot's position."""
         last = keys.log_producers_at(self._log, position)
         found = [
             item async for item in list_all(self._store, keys.log_producers(self._log)) if item.key <= last
@@ -150,12 +150,12 @@ def decode(key: str, value: bytes) -> ProducerSnapshot:
 
 
 def _heard(one: pb.Producer) -> Heard:
-    """Decodes a producer. Raises ValueError, also if sequences or positions do not rise."""
+    """Decodes a producer. Raises ValueError, including if sequences or positions do not increase."""
     runs = list(starmap(Run, zip(one.sequences, one.positions, one.counts, strict=True)))
     ends = [(0, 0), *((run.sequence + run.records, run.position + run.records) for run in runs)]
     rise = all(
         run.sequence >= end[0] and run.position >= end[1] for run, end in zip(runs, ends, strict=False)
     )
     if not (runs and rise and all(run.records >= 1 for run in runs)):
-        raise ValueError(f"no producer has {runs}")
+        raise ValueError(f"{runs} are not valid runs of a producer")
     return Heard(runs, one.heard_us)

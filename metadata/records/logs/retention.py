@@ -1,7 +1,7 @@
-"""Retention: which records of a log are removed automatically. Pure.
+"""Retention: which records of a log are removed automatically. Pure functions.
 
-Only whole segments are removed, the oldest first, and none that has not ended. Time is an argument: records have the
-times of their writers, and the present is that of a majority of the bookies.
+Only whole segments are removed, the oldest first, and only segments that have ended. Time is an argument: records have
+the times of their writers, and the current time is that of a majority of the bookies.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from ... import keys
 
 CURSORS_MAX = 32
-"""Maximum number of cursors that count for one log."""
+"""Maximum number of cursors that are taken into account for one log."""
 
 SECONDS_MIN = 1.0
 SECONDS_MAX = 2.0**40
@@ -21,18 +21,18 @@ SECONDS_MAX = 2.0**40
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """Removes records that are `age_seconds` old, or have `bytes` of newer records after them, whichever comes first.
+    """Removes records that are `age_seconds` old, or are followed by `bytes` of newer records, whichever comes first.
 
-    `cursors`: records that one of them has not read yet stay, however old they are. With neither age nor bytes, records
-    that all of them have read are removed at once. A cursor that does not exist keeps everything.
+    `cursors`: records that any of them has not read yet are kept, however old they are. With neither age nor bytes,
+    records that all of them have read are removed at once. A cursor that does not exist keeps everything.
     `cursor_silent_seconds`: a cursor that has unread records and has not moved for this long is ignored until it moves;
-    without this setting, it counts for ever.
+    without this setting, it is never ignored.
     """
 
     age_seconds: float | None = None
-    """Records this old are deleted; None for no bound by age."""
+    """Records this old are deleted; None for no limit by age."""
     bytes: int | None = None
-    """Records with this many bytes of newer records after them are deleted; None for no bound by size."""
+    """Records that are followed by this many bytes of newer records are deleted; None for no limit by size."""
     cursors: tuple[str, ...] = ()
     """Names of up to CURSORS_MAX (32) cursors that keep the records they have not read yet."""
     cursor_silent_seconds: float | None = None
@@ -47,7 +47,7 @@ class Retention:
         if self.bytes is not None and not 0 < self.bytes < 2**63:
             raise ValueError(f"{self.bytes} bytes cannot be kept: use 1 or more")
         if len(self.cursors) > CURSORS_MAX or len(set(self.cursors)) < len(self.cursors):
-            raise ValueError(f"at most {CURSORS_MAX} cursors count, and each of them once")
+            raise ValueError(f"list at most {CURSORS_MAX} cursors, each of them once")
         for name in self.cursors:
             keys.check_name(name)
         if self.cursor_silent_seconds is not None and not self.cursors:
@@ -82,10 +82,11 @@ class EndedSegment(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CountedCursor:
-    """A cursor that retention names: its position, and for how long it has not moved while it had unread records.
+    """A cursor listed in the retention settings: its position, and how long it has not moved while it had unread
+    records.
 
-    `position` is None if the cursor does not exist. `counts`: whether it counts, because it has not been silent for too
-    long.
+    `position` is None if the cursor does not exist. `counts`: whether it is taken into account; it is not if it has
+    been silent for too long.
     """
 
     name: str
@@ -100,7 +101,7 @@ class CountedCursor:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The oldest segment that stays: why, and when it is removed, if that is known."""
+    """The oldest segment that is kept, the reason, and the time at which it will be removed, if that is known."""
 
     first_position: int
     end_position: int
@@ -111,8 +112,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Removes everything before `before` now, if that is not None. `next`: the segment to be removed after that; None
-    if no other segment has ended, or was checked."""
+    """The records to be removed now: all before `before`, if that is not None. `next`: the segment to be removed after
+    that; None if no other segment has ended, or was checked."""
 
     before: int | None
     next: Kept | None
@@ -125,8 +126,8 @@ def judge(
     cursors: Iterable[CountedCursor],
     now_us: int,
 ) -> Judgement:
-    """Decides which of the oldest segments with remaining records are removed. `bytes_left`: of all segments that have
-    ended."""
+    """Decides which of the oldest segments with remaining records are removed. `bytes_left`: the total size of all
+    segments that have ended."""
     counting = [one for one in cursors if one.counts]
     before = None
     for segment in head:
@@ -148,7 +149,7 @@ def _kept(
     counting: Sequence[CountedCursor],
     now_us: int,
 ) -> tuple[str, int | None] | None:
-    """Returns why a segment stays, and until when; None for one that is removed."""
+    """Returns why a segment is kept, and until when; None for a segment that is to be removed."""
     reader = next((one for one in counting if not one.has_read(segment)), None)
     if reader is not None:
         what = "has not read it yet" if reader.position is not None else "does not exist"

@@ -1,4 +1,4 @@
-"""The next records that retention removes from a log, and when, according to the metadata."""
+"""Determines from the metadata which records retention removes next from a log, and when."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .segment import Segment
 from .silences import Silences
 
 HEAD_SEGMENTS_MAX = 64
-"""Maximum number of segments that are checked, and removed, at a time: as many as one page has."""
+"""Maximum number of segments that are checked and removed at a time: as many as one page contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionView:
-    """A log's state for its retention. `head`: the oldest segments that have ended and have remaining records;
-    `bytes_left`: the size of all such segments.
+    """A log's state as far as retention needs it. `head`: the oldest segments that have ended and have remaining
+    records; `bytes_left`: the size of all such segments.
 
-    `cursors`: the cursors that the retention names; None for one that does not exist.
+    `cursors`: the cursors listed in the retention settings; None for one that does not exist.
     """
 
     record: LogRecord
@@ -33,8 +33,8 @@ class RetentionView:
 
     @property
     def behind(self) -> dict[str, int]:
-        """Cursors below the end of the ended segments, with the versions of their records; 0 for one that does not
-        exist."""
+        """Cursors that have not reached the end of the ended segments, with the versions of their records; 0 for one
+        that does not exist."""
         end = self.record.ended_position
         return {
             name: 0 if found is None else found.version
@@ -43,7 +43,7 @@ class RetentionView:
         }
 
     def counted(self, silent_ms: Mapping[str, int] | None = None) -> list[CountedCursor]:
-        """Returns the cursors with their silences, as given or else as recorded."""
+        """Returns the cursors, each with the time for which it has not moved: as given, or otherwise as recorded."""
         known = {name: self.silences.of(name, version) for name, version in self.behind.items()}
         silent = known if silent_ms is None else silent_ms
         return [self._counted(name, silent.get(name, 0) / 1000) for name in self.cursors]
@@ -54,13 +54,13 @@ class RetentionView:
         return CountedCursor(name, None if found is None else found.record.position, silent_seconds, counts)
 
     def judged(self, now_us: int, cursors: Sequence[CountedCursor] | None = None) -> Judgement:
-        """Returns the records that retention removes now, and the next segment."""
+        """Returns the records that retention removes now, and the segment to be removed next."""
         counted = self.counted() if cursors is None else cursors
         return judge(self.record.retention, self.head, self.bytes_left, counted, now_us)
 
 
 async def look(logs: LogStore, record: LogRecord) -> RetentionView:
-    """Reads a log's state for its retention. Raises MetadataError."""
+    """Reads the state of a log that retention needs. Raises MetadataError."""
     store, identity, retention = logs.store, record.identity, record.retention
     cursors = CursorStore(store, identity)
     pages = 0 if retention.bytes is None else await _bytes_in_pages(logs, record)
@@ -78,7 +78,7 @@ async def _head(logs: LogStore, record: LogRecord) -> list[Segment]:
     position = record.first_position
     while position < record.paged_through and len(head) < HEAD_SEGMENTS_MAX:
         page = await logs.page_of(record.identity, position)
-        if page is None:  # the log has moved on: the next look covers the rest
+        if page is None:  # the log has changed in the meantime: the next look covers the rest
             return head
         head += [s.before(record.paged_us) for s in page.ending_in(position, record.paged_through)]
         position = page.segments[-1].end_position or record.paged_through

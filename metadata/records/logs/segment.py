@@ -9,10 +9,10 @@ POSITION_MAX = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One ledger of a log. Times are microseconds since 1970, and never go back along a log.
+    """One ledger of a log. Times are microseconds since 1970, and never decrease along a log.
 
-    `begun_us`: no record in it is older. `ended_us`: no record in it is younger, by any writer's clock. `end_position`:
-    the position after its last record; None while its ledger may be open.
+    `begun_us`: no record in the segment is older. `ended_us`: no record in it is younger, by any writer's clock.
+    `end_position`: the position after its last record; None while its ledger may be open.
     """
 
     ledger_id: int
@@ -27,7 +27,7 @@ class Segment:
         if not 0 <= self.first_position <= (self.end_position or self.first_position) <= POSITION_MAX:
             raise ValueError(f"a segment from position {self.first_position} to {self.end_position}")
         if min(self.ledger_id, self.epoch, self.begun_us, self.ended_us, self.length_bytes) < 0:
-            raise ValueError(f"segment {self.first_position} has a number below 0")
+            raise ValueError(f"the segment at {self.first_position} contains a negative number")
 
     @property
     def is_ended(self) -> bool:
@@ -48,17 +48,17 @@ class Segment:
         )
 
     def before(self, time_us: int) -> Segment:
-        """Caps the times of the segment at this time."""
+        """Returns the segment with its times capped at this time."""
         return replace(self, begun_us=min(self.begun_us, time_us), ended_us=min(self.ended_us, time_us))
 
 
 def check_chain(segments: tuple[Segment, ...], start: int) -> None:
-    """Raises ValueError unless each segment begins where the one before it ended."""
+    """Raises ValueError unless each segment begins where the previous one ended."""
     for segment in segments:
         if segment.first_position != start:
             raise ValueError(f"a segment begins at {segment.first_position} instead of {start}")
         if segment.end_position is None:
             if segment is not segments[-1]:
-                raise ValueError(f"the segment at {start} is open, and not the last one")
+                raise ValueError(f"the segment at {start} is open but is not the last one")
             return
         start = segment.end_position

@@ -1,9 +1,9 @@
-"""Deletes the ledgers that logs no longer need, then the records that name them.
+"""Deletes the ledgers that logs no longer need, and then the records that refer to them.
 
-An interrupted clean-up leaves the names, and the next one deletes the same ledgers again. It deletes only ledgers whose
-own metadata names the log, because after the metadata has gone back, an id may belong to another ledger
-(rule W8). A ledger that logs share is deleted by the last of them that releases it, according to the record of
-the log that made it (rule L13).
+An interrupted clean-up leaves these records, and the next one deletes the same ledgers again. Only ledgers whose own
+metadata identifies the log are deleted, because after the metadata has reverted to an older copy, an id may belong to
+another ledger (rule W8). A ledger that logs share is deleted by the last of them that releases it, according to the
+record of the log that created it (rule L13).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from .segment import POSITION_MAX, Segment
 logger = logging.getLogger(__name__)
 
 Look = Callable[[], Awaitable[LogRecord]]
-"""Reads a log's present record."""
+"""Reads a log's current record."""
 
 Change = Callable[[Callable[[LogRecord], LogRecord]], Awaitable[LogRecord]]
-"""Changes a log's record by compare-and-swap: a transition is applied to the present record."""
+"""Changes a log's record by compare-and-swap: a transition is applied to the current record."""
 
 
 class Cleaner:
@@ -51,9 +51,9 @@ class Cleaner:
         """Ledgers that this clean-up has deleted."""
 
     async def clean(self, change: Change) -> bool:
-        """Deletes the ledgers that hold no remaining records; returns whether all of them are deleted.
+        """Deletes the ledgers that hold no remaining records; returns whether all of them have been deleted.
 
-        False also during a legal hold. Raises MetadataError, and the errors of `look` and `change`.
+        Also returns False during a legal hold. Raises MetadataError, and the errors of `look` and `change`.
         """
         await self._drop_snapshots(await self._look())
         # Before the pages: a segment that is also in the chain is needed until it has left the chain.
@@ -72,9 +72,9 @@ class Cleaner:
 
     async def forget(self, found: VersionedLog) -> bool:
         """Deletes the rest of a deleted log whose last ledger is closed: ledgers, pages, name, record. Ledgers that its
-        forks need stay, and its record stays as long as it has forks.
+        forks need are kept, and its record is kept for as long as it has forks.
 
-        False if a ledger keeps changing; call it again later in that case. Raises MetadataError.
+        Returns False if a ledger keeps changing; in that case, call it again later. Raises MetadataError.
         """
         logs, record = self._logs, found.record
         assert record.deleted
@@ -82,7 +82,8 @@ class Cleaner:
         own = (*(segment.ledger_id for segment in record.segments), *record.obsolete)
         if not (await self._clean_pages(record) and await self._delete_all(own)):
             return False
-        if record.forks:  # before its name is deleted: from here on the last fork deletes its record
+        # Before the name is deleted: from here on, the deletion of the last fork also deletes this record.
+        if record.forks:
             await self._end(found)
         await logs.take_name(record.name, record.identity)
         await CursorStore(logs.store, record.identity).forget_all()
@@ -93,8 +94,8 @@ class Cleaner:
         return True
 
     async def _end(self, found: VersionedLog) -> None:
-        """Deletes the record of a log whose other data is deleted. If it has forks, the record stays with nothing but
-        these."""
+        """Deletes the record of a log whose other data is deleted. If the log has forks, keeps the record, but reduces
+        it to them."""
         read = partial(self._logs.read, found.record.identity)
 
         async def attempt(now: VersionedLog | None) -> None:
@@ -108,8 +109,8 @@ class Cleaner:
         await until_changed(f"the record of log {found.record.name!r}", found, attempt, read)
 
     async def release(self, record: LogRecord) -> None:
-        """Releases ledgers that this log no longer needs, in the records of the logs that made them, before anything is
-        deleted."""
+        """Releases ledgers that this log no longer needs, in the records of the logs that created them, before anything
+        is deleted."""
         for identity in dict.fromkeys(one.identity for one in record.makers):
             await self._release_of(identity, record)
 
@@ -127,21 +128,22 @@ class Cleaner:
         await until_changed(f"the record of log {maker.hex()}", await read(), attempt, read)
 
     async def _end_makers(self, record: LogRecord) -> None:
-        """Deletes the records of deleted logs that made ledgers of this one, if they have no fork left."""
+        """Deletes the records of deleted logs that created ledgers of this log, if they have no forks left."""
         for identity in dict.fromkeys(one.identity for one in record.makers):
             found = await self._logs.read(identity)
             if found is not None and found.record.is_done:
                 await self._logs.forget(found)
 
     async def _drop_snapshots(self, record: LogRecord) -> None:
-        """Deletes the snapshots of producers from before the last segment, because they are no longer needed."""
+        """Deletes the snapshots of producers at positions before the last segment, because they are no longer
+        needed."""
         if record.producers_from is not None:
             begins = record.paged_through if record.last is None else record.last.first_position
             await ProducerStore(self._logs.store, record.identity).drop_before(begins)
 
     async def _clean_pages(self, record: LogRecord) -> bool:
-        """Deletes pages without remaining records, and their ledgers; deletes only ledgers if a page has remaining
-        records."""
+        """Deletes pages without remaining records, along with their ledgers. From the first page that still has
+        remaining records, deletes only the ledgers that have none."""
         async for page in self._logs.pages(record.identity):
             dead = [s.ledger_id for s in page.segments if record.gave_up(s)]
             if not await self._delete_all(dead, page.segments):
@@ -160,7 +162,8 @@ class Cleaner:
         return True
 
     async def _delete(self, ledger_id: int, segments: Sequence[Segment]) -> bool:
-        """Deletes a ledger; returns whether it is deleted. `segments`: those of its page, if it is in one."""
+        """Deletes a ledger; returns whether it has been deleted. `segments`: those of the ledger's page, if it is in
+        one."""
         read = partial(self._ledgers.read, ledger_id)
 
         async def attempt(found: VersionedRecord | None) -> bool:
@@ -173,7 +176,7 @@ class Cleaner:
                     found, said, log
                 )
             if is_needed(log, found.record, said, segments):
-                return log.is_forked(*_positions(found, said))  # it is deleted with the last fork
+                return log.is_forked(*_positions(found, said))  # it will be deleted along with the last fork
             await _delete(self._ledgers, found, log, self._who)
             self.deleted += 1
             return True
@@ -183,13 +186,13 @@ class Cleaner:
         return False
 
     async def _delete_shared(self, found: VersionedRecord, said: SegmentOf, log: LogRecord) -> bool:
-        """Deletes a ledger of another log that this one no longer needs, unless another log needs it; returns True in
-        either case."""
+        """Deletes a ledger of another log that this log no longer needs, unless another log needs the ledger; returns
+        True in either case."""
         if log.legal_hold:
             return False
         maker = await self._logs.read(said.identity)
         if maker is None:
-            return True  # in metadata that went back: an audit deletes nothing of an unknown log
+            return True  # in metadata that has reverted to an older copy: an audit deletes nothing of an unknown log
         segments = await segments_at(self._logs, maker.record, said.first_position)
         if not is_needed(maker.record, found.record, said, segments):
             await _delete(self._ledgers, found, log, self._who)
@@ -199,10 +202,10 @@ class Cleaner:
 
 class UnneededSegments:
     """Finds and deletes ledgers that no log needs, during one audit: ledgers of a writer that died before it added
-    them, or that a client released and could not delete.
+    them, or that a client released but could not delete.
 
-    Reads each log once, and each of its pages about once, because the ledgers of a log usually come in the order of its
-    segments.
+    Reads each log once, and each of its pages about once, because the ledgers of a log are usually given in the order
+    of its segments.
     """
 
     def __init__(self, store: MetadataStore) -> None:
@@ -212,11 +215,12 @@ class UnneededSegments:
         self._pages: dict[bytes, Sequence[Segment]] = {}
 
     async def delete(self, found: VersionedRecord) -> bool:
-        """Deletes the ledger if its log does not need it, and never will; returns whether it was deleted. Raises
+        """Deletes the ledger if its log does not need it and never will; returns whether it was deleted. Raises
         MetadataError.
 
-        Nothing in the ledger was confirmed, or no record of it remains, because a writer of an earlier epoch adds no
-        segment. So it is not recovered. A ledger of an unknown log stays, in case an operator restores the metadata.
+        Either no record in the ledger was confirmed, because a writer of an earlier epoch adds no segment, or none of
+        the ledger's records remain. So the ledger is not recovered. A ledger of an unknown log is kept, in case an
+        operator restores the metadata.
         """
         said = segment_of(found.record.custom_metadata)
         if said is None:
@@ -226,16 +230,16 @@ class UnneededSegments:
             return False
         now = await self._logs.read(said.identity)
         if now is not None and now.record.legal_hold:
-            return False  # it began since the log was read
+            return False  # the hold began after the log was read
         try:
             await _delete(self._ledgers, found, of)
         except KeyConflict:
-            return False  # another process changed it: the next audit checks again
+            return False  # another process changed the record: the next audit checks again
         return True
 
     async def _is_needed(self, of: LogRecord, ledger: LedgerRecord, said: SegmentOf) -> bool:
-        """Returns whether the log needs the ledger, or a fork that really has it does: no fork has a ledger that a dead
-        writer did not add."""
+        """Returns whether the ledger is needed by the log, or by a fork that really has it: a fork never has a ledger
+        that a dead writer did not add."""
         segments = await self._segments_at(of, said.first_position)
         if is_needed(replace(of, forks=()), ledger, said, segments):
             return True
@@ -264,7 +268,8 @@ class UnneededSegments:
 
 
 async def _delete(ledgers: LedgerStore, found: VersionedRecord, log: LogRecord, who: str = "") -> None:
-    """Deletes the ledger, which its log does not need. Raises KeyConflict if another process has changed its record."""
+    """Deletes the ledger, which its log does not need. Raises KeyConflict if another process has changed the ledger's
+    record."""
     await ledgers.delete(found)
     ledger_id = found.ledger_id
     line = "ledger %d, which log %r does not need, is deleted"
@@ -278,5 +283,5 @@ def _positions(found: VersionedRecord, said: SegmentOf) -> tuple[int, int | None
 
 
 def _without_dead(record: LogRecord) -> LogRecord:
-    """Removes segments for which an earlier truncation had no room."""
+    """Removes segments for which there was no room in `obsolete` at an earlier truncation."""
     return record if record.legal_hold else record.truncated(record.first_position)

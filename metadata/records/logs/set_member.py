@@ -11,7 +11,7 @@ from ..ledger_record import IDENTITY_BYTES
 class SetMember:
     """A log's place in a set: the set's identity, the number of the log, and the number of logs.
 
-    `generation`: of the set's record from which the log has its retention and hold.
+    `generation`: the generation of the set's record from which the log has taken its retention and legal hold.
     """
 
     log_set: bytes

@@ -1,7 +1,7 @@
 """Ledgers that a log shares with its forks.
 
-A ledger belongs to the log that made it. That log's record names the forks that also have some of its ledgers, and the
-positions that they need. So one record shows whether any log needs a ledger, and each change of that is one
+A ledger belongs to the log that created it. That log's record lists the forks that also have some of its ledgers, and
+the positions that they need. So a single record shows whether any log needs a ledger, and each change to that is one
 compare-and-swap (rule L13). The forks' own records and pages only list where their records are.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 FORKS_MAX = 100
-"""Maximum number of forks that a log's record can name. A fork of a fork counts for each log whose ledgers it has."""
+"""Maximum number of forks listed in a log's record. A fork of a fork counts for each log whose ledgers it has."""
 
 MAKERS_MAX = 16
 """Maximum number of other logs whose ledgers one log can have: forks of forks."""
@@ -19,7 +19,7 @@ MAKERS_MAX = 16
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Another log that has ledgers of this one. It needs positions `start` … `stop` - 1."""
+    """Another log that has ledgers of this log. It needs positions `start` … `stop` - 1."""
 
     identity: bytes
     start: int
@@ -34,13 +34,13 @@ class Fork:
         return start < self.stop and (stop is None or self.start < stop)
 
     def released(self, start: int) -> Fork | None:
-        """Returns the fork once it no longer needs the positions before `start`; None if it needs none."""
+        """Returns the fork after it has released the positions before `start`; None if it then needs none."""
         return replace(self, start=max(start, self.start)) if start < self.stop else None
 
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Another log that made the ledgers of this one's positions before `stop`."""
+    """Another log that created those ledgers of this log that hold its positions before `stop`."""
 
     identity: bytes
     stop: int
@@ -55,13 +55,13 @@ class Successor:
 
 
 def check_makers(makers: Sequence[Maker]) -> None:
-    """Raises ValueError unless their positions rise, and there are few enough."""
+    """Raises ValueError unless the positions of the makers increase, and there are at most MAKERS_MAX makers."""
     stops = [0, *(one.stop for one in makers)]
     if len(makers) > MAKERS_MAX or any(
         stop <= before for before, stop in zip(stops, stops[1:], strict=False)
     ):
         raise ValueError(
-            f"a log has ledgers of at most {MAKERS_MAX} other logs, up to rising positions, not up to {stops[1:]}"
+            f"a log can have ledgers of at most {MAKERS_MAX} other logs, up to increasing positions, not {stops[1:]}"
         )
 
 

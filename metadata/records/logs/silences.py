@@ -1,4 +1,4 @@
-"""For how long the cursors that retain records of a log have not moved, as counted by auditors."""
+"""How long the cursors that retain records of a log have not moved, as measured by auditors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """How long a cursor has stayed at this version of its record; version 0 means that there is no such cursor."""
+    """How long a cursor has stayed at this version of its record; version 0 means that the cursor does not exist."""
 
     cursor_version: int
     silent_ms: int
@@ -24,7 +24,7 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Silences:
-    """The silences of one log, by the cursor's name, and the version that a change must name; 0 if nothing is
+    """The silences of one log, by cursor name, and the version that a change must specify; 0 if nothing is
     recorded."""
 
     by_name: Mapping[str, Silence] = field(default_factory=dict)
@@ -56,7 +56,7 @@ def decode(key: str, value: bytes) -> Mapping[str, Silence]:
     """Decodes the silences. Raises BadRecord."""
     message = parse_record(pb.LogSilences, key, value, FORMAT_VERSION, "silences")
     if any(min(one.cursor_version, one.silent_ms) < 0 for one in message.silences):
-        raise BadRecord(key, "a silence has a number below 0")
+        raise BadRecord(key, "a silence contains a negative number")
     return {one.cursor: Silence(one.cursor_version, one.silent_ms) for one in message.silences}
 
 

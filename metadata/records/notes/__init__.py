@@ -1,1 +1,1 @@
-"""Notes that bookies keep of their ledgers, and the records that are rebuilt from the notes."""
+"""Notes that bookies keep about their ledgers, and the records that are rebuilt from the notes."""

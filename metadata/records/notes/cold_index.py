@@ -1,4 +1,4 @@
-"""The index at the end of an object: its ledger, and where the blocks of entries are."""
+"""The index at the end of an object: its ledger, and the positions of the blocks of entries."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ FORMAT_VERSION = 1
 
 @dataclass(slots=True)
 class ColdIndex:
-    """Index of one object. Block n has the entries from `first_entries[n]` to before `first_entries[n + 1]`, at the
-    bytes from `offsets[n]` to before `offsets[n + 1]`; `crcs[n]` is the CRC32C of these bytes. `ledger`: its record at
-    the time of the upload; `part`: the number of the object; `digest_bytes`: length of each entry's digest."""
+    """Index of one object. Block n contains the entries from `first_entries[n]` up to, but not including,
+    `first_entries[n + 1]`, in the bytes from `offsets[n]` up to, but not including, `offsets[n + 1]`; `crcs[n]` is the
+    CRC32C of these bytes. `ledger`: its record at the time of the upload; `part`: the number of the object;
+    `digest_bytes`: length of each entry's digest."""
 
     ledger: LedgerRecord
     part: int
@@ -51,7 +52,7 @@ class ColdIndex:
 
 
 def decode(value: bytes) -> ColdIndex:
-    """Raises ValueError if the value is not an index, or is a newer program's."""
+    """Decodes an index. Raises ValueError if the value is not an index, or was written by a newer program."""
     try:
         message = pb.ColdIndex.FromString(value)
         if message.format_version != FORMAT_VERSION:

@@ -1,9 +1,9 @@
-"""A bookie's note on a ledger of which it serves a fragment, kept with the entries: enough to rebuild the ledger's
-record.
+"""A bookie's note about a ledger of which it holds a fragment. Kept with the entries, and sufficient to rebuild the
+ledger's record.
 
 The writer sends it with the first frame on each lane, and after an ensemble change with the next frame on every lane. A
 bookie that heals a ledger takes the note from the record. The process that closes the ledger reports the end to its
-last ensemble; a recovery also reports it to the bookies of each fragment that it made.
+last ensemble; a recovery also reports it to the bookies of each fragment that it created.
 """
 
 from __future__ import annotations
@@ -25,24 +25,25 @@ FORMAT_VERSION = 1
 LEDGER_VERSION_MAX = ledger_codec.FORMAT_VERSION
 
 NOTE_BYTES_MAX = 256 * 1024
-"""No note is larger: custom metadata of the largest size, in the smallest pieces, takes less than three times that."""
+"""Maximum size of a note. Custom metadata of the largest size, in the smallest pieces, is encoded in less than three
+times its size."""
 
 
 class NewerNote(BadRecord):
-    """A newer program's note: this one cannot read it, and may skip it."""
+    """The note was written by a newer program: this one cannot read it, and may skip it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FragmentNote:
-    """`fragment`: its state, without lacking ranges. `ledger`: the record, open or closed, with this fragment only,
-    which begins at entry 0 there."""
+    """`fragment`: the fragment as recorded, without lacking ranges. `ledger`: the record, open or closed, with only
+    this fragment, which begins at entry 0 there."""
 
     fragment: Fragment
     ledger: LedgerRecord
 
     @classmethod
     def of(cls, record: LedgerRecord, fragment: Fragment) -> FragmentNote:
-        """Returns the note of a fragment that this record has."""
+        """Returns the note about a fragment in this record."""
         whole = replace(fragment, lacking=())
         state = LedgerState.CLOSED if record.is_closed else LedgerState.OPEN
         alone = replace(
@@ -77,7 +78,8 @@ class Headline(NamedTuple):
     is_closed: bool
 
     def is_older_than(self, other: Headline) -> bool:
-        """Returns whether `other`, of the same ledger and first entry, replaces this one; an equal one does, too."""
+        """Returns whether `other`, for the same ledger and first entry, replaces this headline; an equal one does,
+        too."""
         return self[1:] <= other[1:]
 
     def is_ahead_of(self, record: LedgerRecord) -> bool:
@@ -89,7 +91,8 @@ class Headline(NamedTuple):
 
 
 def notes_for(record: LedgerRecord, bookie: BookieRef) -> Iterator[FragmentNote]:
-    """Returns the notes that this bookie should keep by the record: one for each fragment that names it."""
+    """Returns the notes that this bookie should keep according to the record: one for each fragment that lists the
+    bookie."""
     return (FragmentNote.of(record, one) for one in record.fragments if bookie in one.ensemble)
 
 
@@ -103,14 +106,15 @@ def encode(note: FragmentNote) -> bytes:
 
 
 def headline(value: bytes) -> Headline:
-    """Returns the headline of a note that has been decoded before, in a tenth of the time that decoding takes."""
+    """Returns the headline of a note that has already been decoded once, in a tenth of the time that decoding takes."""
     ledger = pb.FragmentNote.FromString(value).ledger
     (only,) = ledger.fragments
     return Headline(only.first_entry, only.number, is_closed=ledger.state == pb.CLOSED)
 
 
 def encode_of(record: LedgerRecord, fragment: Fragment) -> bytes:
-    """Encodes `FragmentNote.of(record, fragment)` without building it, because a writer does so for each ledger."""
+    """Encodes `FragmentNote.of(record, fragment)` without building it, to save time, because a writer does so for each
+    ledger."""
     message = pb.FragmentNote()
     message.format_version, message.ledger_id = FORMAT_VERSION, record.ledger_id
     ledger = fill_message(message.ledger, record, (fragment,))
@@ -125,8 +129,8 @@ def encode_of(record: LedgerRecord, fragment: Fragment) -> bytes:
 
 
 def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> None:
-    """Raises BadRecord if a note is of another ledger, or is not a note; NewerNote for a newer program's. Decoding
-    checks the rest."""
+    """Raises BadRecord if the value is not a note, or is the note of another ledger; NewerNote if a newer program wrote
+    it. Decoding checks the rest."""
     try:
         message = pb.FragmentNote.FromString(value)
     except DecodeError as error:
@@ -137,9 +141,11 @@ def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> Non
             "note", f"format version {message.format_version}; this program knows {FORMAT_VERSION}"
         )
     if len(ledger.fragments) != 1 or ledger.fragments[0].first_entry < 0:
-        raise BadRecord("note", f"it is of {len(ledger.fragments)} fragments")
+        raise BadRecord("note", f"it describes {len(ledger.fragments)} fragments instead of one")
     if (message.ledger_id, ledger.identity, ledger.verifier) != (ledger_id, identity, verifier):
-        raise BadRecord("note", f"it is of another ledger than {ledger_id}, for which it was sent")
+        raise BadRecord(
+            "note", f"it belongs to a ledger other than ledger {ledger_id}, for which it was sent"
+        )
 
 
 def decode(value: bytes) -> FragmentNote:
@@ -160,7 +166,7 @@ def decode(value: bytes) -> FragmentNote:
             or length_before < 0
             or ledger.state is LedgerState.IN_RECOVERY
         ):
-            raise ValueError(f"no ledger {message.ledger_id} has such a fragment at entry {first_entry}")
+            raise ValueError(f"ledger {message.ledger_id} cannot have such a fragment at entry {first_entry}")
     except (DecodeError, ValueError, KeyError) as error:
         raise BadRecord("note", str(error)) from error
     fragment = replace(ledger.fragments[0], first_entry=first_entry, length_before=length_before)

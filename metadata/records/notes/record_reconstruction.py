@@ -1,4 +1,4 @@
-"""Rebuilds a ledger's record from the notes that bookies keep of it, if the metadata is older or has no record."""
+"""Rebuilds a ledger's record from the notes that bookies keep about it, if the metadata is older or has no record."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class NotedBy(NamedTuple):
 
 
 def reconcile(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRecord | None:
-    """Returns the record that the metadata should have; None if `found` may stay, or nothing is known of the ledger.
+    """Returns the record that the metadata should have; None if `found` may stay, or nothing is known about the ledger.
 
-    `noted`: notes of one ledger id. Notes of a ledger other than the metadata's under that id do not count; if the
-    metadata has none, the ledger that was made last counts. The end of a closed ledger never changes. A fragment that,
-    by the fragments' numbers, the record lacks before its last one is inserted. Raises ValueError for notes that fit no
-    record.
+    `noted`: notes for one ledger id. If the metadata has a ledger under that id, notes about other ledgers are ignored;
+    if it has none, only notes about the ledger that was created last are used. The end of a closed ledger never
+    changes. If the fragments' numbers show that the record lacks a fragment before its last one, that fragment is
+    inserted. Raises ValueError for notes that fit no record.
     """
     ours = of_one_ledger(found, [*noted])
     if not ours:
@@ -43,11 +43,11 @@ def reconcile(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRec
 
 
 def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Rebuilds the record from only the notes of one ledger. It stays open if no bookie was notified of the ledger's
-    end."""
+    """Rebuilds the record from the notes of one ledger, without metadata. It stays open if no bookie was notified of
+    the ledger's end."""
     latest = max((one.note for one in noted), key=lambda note: note.headline[1:]).ledger
     fragments = _placed(_from_entry_0(_fragments(noted)))
-    if not any(one.ensemble for one in fragments):  # all bookies that noted it have dropped it since
+    if not any(one.ensemble for one in fragments):  # all bookies that noted the ledger have dropped it since
         return replace(_last_moved(noted), fragments=fragments)
     opened = replace(
         latest,
@@ -64,8 +64,8 @@ def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Names the bookies whose notes place a ledger of the object store on them, if it was recalled since: its objects
-    may be gone. Each bookie may lack everything, until it has checked."""
+    """Returns the record of a ledger in an object store with the bookies on which their notes place it, if it has been
+    recalled since: its objects may be gone. Each bookie may lack everything until it has checked its copy."""
     if _last_moved(noted).cold_version <= found.cold_version:
         return found
     ensembles = {one.first_entry: one.ensemble for one in _fragments(noted)}
@@ -75,8 +75,8 @@ def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Returns the record with the copy in an object store that bookies noted last, if that is later than the record:
-    before they drop their own copies (rule O2), and when they heal."""
+    """Returns the record with the object-store copy that was last noted by bookies, if that is newer than the record.
+    Bookies note it before they drop their own copies (rule O2), and when they heal."""
     last = _last_moved(noted)
     if not record.is_closed or last.cold_version <= record.cold_version or last.cold == record.cold:
         return record
@@ -84,12 +84,12 @@ def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _last_moved(noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Returns the noted record that knows best where the ledger is stored."""
+    """Returns the noted record with the latest information on where the ledger is stored."""
     return max((one.note.ledger for one in noted), key=lambda ledger: ledger.cold_version)
 
 
 def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
-    """Returns whether the record lacks this fragment before one that it has, because no bookie that was asked before
+    """Returns whether the record lacks this fragment before one that it has, because no bookie that was asked earlier
     reported it."""
     return any(
         one.number < noted.number < following.number
@@ -99,7 +99,8 @@ def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
 
 
 def of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[NotedBy]:
-    """Returns, from the notes of one ledger id, those of the ledger that the metadata has, or should have, under it."""
+    """Returns, from the notes for one ledger id, those about the ledger that the metadata has, or should have, under
+    that id."""
     if not noted:
         return []
     if found is not None:
@@ -112,7 +113,7 @@ def of_one_ledger(found: LedgerRecord | None, noted: Sequence[NotedBy]) -> list[
 
 
 def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Returns the record with the fragments that it lacks. Bookies that reported need no longer be in `also_at`."""
+    """Returns the record with the fragments that it lacked. Bookies that have reported are removed from `also_at`."""
     by_first = {one.first_entry: one for one in _fragments(noted)}
     for one in found.fragments:
         known = by_first.get(one.first_entry)
@@ -129,7 +130,7 @@ def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Returns the record, closed if a bookie was notified of the ledger's end."""
+    """Returns the record, which is closed if a bookie was notified of the ledger's end."""
     ends = [one.note for one in noted if one.note.ledger.is_closed]
     if not ends:
         return record
@@ -140,9 +141,9 @@ def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> LedgerRecord:
-    """Marks every copy as possibly lacking in fragments that have no writer, except those that the metadata knew
-    completely: the lacking ranges were in the lost records. A bookie that heals checks its copy, and fetches missing
-    entries."""
+    """Marks every copy in fragments that have no writer as possibly lacking entries, because the lacking ranges were in
+    the lost records. Skips fragments that the metadata knew completely. A bookie that heals checks its copy, and
+    fetches missing entries."""
     fragments = []
     for one, last in record.spans():
         if last is not None and last >= one.first_entry and one not in settled:
@@ -153,7 +154,7 @@ def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> Led
 
 
 def _fragments(noted: Sequence[NotedBy]) -> list[Fragment]:
-    """Returns the fragments in order, each according to its newest notes."""
+    """Returns the fragments in order, each according to the newest notes about it."""
     of_first: defaultdict[int, list[NotedBy]] = defaultdict(list)
     for one in noted:
         of_first[one.note.fragment.first_entry].append(one)
@@ -161,7 +162,7 @@ def _fragments(noted: Sequence[NotedBy]) -> list[Fragment]:
 
 
 def _in_turn(fragments: Iterable[Fragment]) -> list[Fragment]:
-    """Sorts fragments by first entry; leaves out fragments that a later change has taken back."""
+    """Sorts fragments by first entry; leaves out fragments that a later change has replaced."""
     kept: list[Fragment] = []
     for one in sorted(fragments, key=lambda fragment: fragment.first_entry):
         if not kept or not one.number or one.number > kept[-1].number:
@@ -170,17 +171,19 @@ def _in_turn(fragments: Iterable[Fragment]) -> list[Fragment]:
 
 
 def _newest(noted: Sequence[NotedBy]) -> Fragment:
-    """Returns the fragment according to the notes of its last change, which differ in copies that were moved since."""
+    """Returns the fragment according to the notes written after its last change; these differ only in copies that were
+    moved since."""
     number = max(one.note.fragment.number for one in noted)
     last = [one for one in noted if one.note.fragment.number == number]
     last = [one for one in last if one.note.fragment.ensemble] or last[
         :1
-    ]  # a bookie that dropped it names no bookies
+    ]  # the note of a bookie that dropped it lists no bookies
     return replace(last[0].note.fragment, ensemble=_ensemble(last))
 
 
 def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
-    """Returns for each position the bookie that names itself there, else the one that most notes name."""
+    """Returns, for each position, a bookie whose own note places it there, or otherwise the bookie listed there by most
+    notes."""
     itself = {one.bookie for one in noted}
     named = [
         Counter(position) for position in zip(*(one.note.fragment.ensemble for one in noted), strict=True)
@@ -193,8 +196,8 @@ def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
 
 
 def _placed(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
-    """Places a fragment that all its noting bookies have dropped on other fragments' bookies, which lack it: a record
-    names bookies in all fragments or in none."""
+    """Places a fragment that has been dropped by all bookies that noted it on the bookies of another fragment, which
+    lack it: a record lists bookies in all fragments or in none."""
     known = next((one.ensemble for one in fragments if one.ensemble), ())
     return tuple(one if one.ensemble else replace(one, ensemble=known) for one in fragments)
 

@@ -240,7 +240,7 @@ async def test_a_note_of_another_ledger_is_refused(bookie: Bookie) -> None:
         frame = noted(record_of(7), [0])._replace(note=note_of(other))
         status, why = await submit(bookie, frame)
         assert status is Status.BAD_REQUEST
-        assert "of another ledger than 7" in why
+        assert "to a ledger other than ledger 7" in why
     status, why = await submit(bookie, noted(record_of(7), [0])._replace(note=b"junk"))
     assert status is Status.BAD_REQUEST
     assert await append(bookie, noted(record_of(7), [0])) == [OK]

@@ -109,6 +109,8 @@ def test_a_key_is_read_from_a_file_for_its_owner_alone(
     assert key_of_environment() == KEY
     for wrong in ("", "ab", "z" * 64, KEY.hex() + "00"):
         path.write_text(wrong)
-        with pytest.raises(ValueError, match=re.escape(str(path)) + " holds no key: it is 64") as refused:
+        with pytest.raises(
+            ValueError, match=re.escape(str(path)) + " contains no key: a key is 64"
+        ) as refused:
             read_key(str(path))
         assert not wrong or wrong not in str(refused.value)
