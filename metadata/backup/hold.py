@@ -281,7 +281,8 @@ async def publish_misfits(store: MetadataStore, misfits: Misfits) -> None:
 
 
 async def read_misfits(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:
-    """Reads the bookies' findings for this restore, by name; skips undecodable ones. Raises MetadataError."""
+    """Returns the findings for this restore, by the bookies' names; skips findings that cannot be decoded. Raises
+    MetadataError."""
     found = {}
     async for item in list_all(store, keys.MISFITS):
         try:

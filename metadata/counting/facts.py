@@ -100,7 +100,7 @@ def whole(findings: Iterable[Finding]) -> Verdict:
 _EACH_TIME = "each request"
 _A_COUNT = "the last count of all ledgers"
 
-# --- of a daemon -------------------------------------------------------------------------------
+# --- facts about a daemon -------------------------------------------------------------------------------
 
 STARTED = Fact(
     "started",
@@ -120,8 +120,8 @@ LOG = Fact(
 )
 REGISTERED = Fact(
     "registered",
-    "Clients find the bookie or journal node: it holds the lease of its name. For a cluster: every bookie that is not "
-    "given up is registered.",
+    "Clients can find the bookie or journal node: it holds the lease on its name. For a cluster: every bookie that was "
+    "not given up is registered.",
     "the daemon, at each renewal of its lease; for a cluster, the metadata",
     "a lease",
     not_ready=IF_AMISS,
@@ -157,7 +157,7 @@ CERTIFICATE_DAYS = {CERTIFICATE: 0, CERTIFICATE_TWO_DAYS: 2, CERTIFICATE_TWO_WEE
 WELL."""
 METADATA = Fact(
     "metadata",
-    "The metadata takes changes.",
+    "The metadata store accepts changes.",
     "the daemon; for a cluster, the process that is asked",
     "10 s",
     not_ready=IF_AMISS,
@@ -181,7 +181,7 @@ READABLE = Fact(
     alerts=("BookieDamage",),
 )
 
-# --- of a cluster --------------------------------------------------------------------------------
+# --- facts about a cluster --------------------------------------------------------------------------------
 
 COPIES = Fact(
     "copies",
@@ -254,7 +254,7 @@ BELONGING = Fact(
 )
 REACHABLE = Fact(
     "reachable",
-    "The auditor reaches every live bookie at its advertised address.",
+    "The auditor can reach every live bookie at its advertised address.",
     "the auditor, in the metadata",
     "an audit",
     not_whole=IF_AMISS,
@@ -276,7 +276,7 @@ ROOM = Fact(
 )
 BRAKE = Fact(
     "brake",
-    "Few enough bookies are absent that their ledgers are re-replicated.",
+    "The number of absent bookies is low enough for their ledgers to be re-replicated.",
     "the metadata",
     _EACH_TIME,
     not_whole=IF_AMISS,
@@ -284,7 +284,7 @@ BRAKE = Fact(
 )
 CURSORS = Fact(
     "cursors",
-    "Every cursor that counts for a log's retention moves, or has no unread records.",
+    "Every cursor that counts for a log's retention is advancing, or has no unread records.",
     "the auditor, in the metadata",
     "a round of retention",
     alerts=("LogCursorSilent",),
@@ -299,7 +299,7 @@ OBJECTS = Fact(
 )
 SAFE = Fact(
     "safe",
-    "No member of the metadata store has a version that may lose confirmed writes.",
+    "No member of the metadata store runs a version that may lose confirmed writes.",
     "the process that is asked",
     _EACH_TIME,
 )

@@ -60,7 +60,7 @@ class Declaration:
     def unit(self) -> str:
         return next((unit for unit in UNITS if self.base.endswith(f"_{unit}")), "")
 
-    # --- metrics that are looked up when Prometheus asks ---------------------------------------
+    # --- metrics whose values are looked up when Prometheus scrapes ---------------------------------------
 
     def family(self) -> Family:
         """Returns a metric without samples; the caller adds a sample for each combination of labels."""
@@ -90,7 +90,7 @@ class Declaration:
         assert self.kind is MetricKind.INFO
         return InfoMetricFamily(self.base, self.description, value=dict(facts))
 
-    # --- metrics that are counted as it happens ------------------------------------------------
+    # --- metrics that are counted as events happen ------------------------------------------------
 
     def counter_in(self, registry: CollectorRegistry) -> Counter:
         assert self.kind is MetricKind.COUNTER

@@ -1,4 +1,4 @@
-"""Absent bookies: formatted bookies that are not registered, and for how long."""
+"""Absent bookies: formatted bookies that are not registered, and how long they have been absent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Absence:
 
 
 async def list_absences(store: MetadataStore) -> list[Absence]:
-    """Returns all absences that can be decoded, by name. Raises MetadataError."""
+    """Returns all absences that can be decoded, sorted by name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.ABSENT):
         try:

@@ -52,7 +52,7 @@ class Marks:
         return None if found is None else _decode(found.key, found.value)
 
     async def list(self) -> AsyncIterator[Mark]:
-        """Yields all marks that can be decoded, by ledger."""
+        """Yields all marks that can be decoded, in order of ledger ids."""
         async for item in list_all(self._store, keys.UNDERREPLICATED):
             try:
                 mark = _decode(item.key, item.value)

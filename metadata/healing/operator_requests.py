@@ -40,7 +40,7 @@ class Order:
 
 
 async def list_orders(store: MetadataStore) -> list[Order]:
-    """Returns all requests that can be decoded, by name. Raises MetadataError."""
+    """Returns all requests that can be decoded, sorted by bookie name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.ORDERS):
         try:

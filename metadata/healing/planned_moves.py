@@ -38,7 +38,7 @@ class Moves:
 
 
 async def list_moves(store: MetadataStore) -> AsyncIterator[Moves]:
-    """Yields all planned moves that can be decoded, by ledger. Raises MetadataError."""
+    """Yields all planned moves that can be decoded, in order of ledger ids. Raises MetadataError."""
     async for item in list_all(store, keys.MOVES):
         try:
             found = _decode(item.key, item.value)

@@ -102,7 +102,7 @@ class BadSettings(ValueError):
 
 
 class Faults:
-    """Collects errors, to report all of them at once."""
+    """Collects errors, so that all of them can be reported at once."""
 
     def __init__(self) -> None:
         self._faults: dict[str, None] = {}
