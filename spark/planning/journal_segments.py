@@ -132,8 +132,7 @@ def _check_whole(journal_id: str, segments: Sequence[JournalSegment]) -> None:
 async def was_dropped(
     metadata_uri: str, journal_id: str, acceptor: str, generation: int, before_txid: int
 ) -> bool:
-    """Returns whether the acceptor has dropped segments that it finalized in this generation, or the part of them
-    before `before_txid`.
+    """Returns whether the acceptor has dropped any edits before `before_txid` that it finalized in this generation.
 
     A rollback, a discard or a format drops segments. The record of the drop is kept even if the segments that replaced
     them are purged.

@@ -140,7 +140,7 @@ class Selection:
         return omitted
 
     def _called(self, one: IdRange) -> str:
-        """Returns a message that this range selects nothing."""
+        """Returns the error message for a range that selects nothing."""
         which = f" with custom metadata {self._custom_description}" if self.custom else ""
         if one is EVERY_LEDGER:
             return f"there is no {'closed ledger outside of logs' if self.is_no_choice else f'ledger{which}'}"

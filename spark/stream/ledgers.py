@@ -188,7 +188,7 @@ class ClosedLedgersStream(LedgerStream):
             log.warning("%s", describe_retired(unknown))
 
     def _missing(self, listing: LedgerListing, offset: LedgersOffset) -> set[int]:
-        """Returns a set of the first id that may still become a ledger; empty if there is no such id."""
+        """Returns a set with the first id that may still become a ledger; empty if there is no such id."""
         self._gaps.look(listing.counted, time.monotonic(), time.time_ns() // 1_000_000)
         self._check_named(listing, offset)
         self._has_looked = True

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .offsets import NO_REVISION, LedgersOffset, to_ranges
 
 IDS_CHARS_MAX = 400
-"""Maximum length of the list of ids in a message, in characters; the total number of ids is always stated."""
+"""Maximum length of the list of ids in a message, in characters; a longer list is cut off and followed by the total."""
 
 GO_ON = (
     "start the stream once with the option failOnDataLoss=false and the same checkpointLocation: it skips the lost "
