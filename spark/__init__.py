@@ -7,14 +7,15 @@
     orders = session.read.format("log").option("metadata", uri).option("log", "orders").load()
     edits = session.read.format("edits").option("metadata", uri).option("journal", "ns1").load()
 
-In a session created in another way, call `register(session)` to register these formats. See README.md beside this file.
+In a session created in another way, call `register(session)` to register these formats. See README.md in this
+directory.
 """
 
 from importlib.util import find_spec
 from os.path import dirname, realpath
 from typing import TYPE_CHECKING
 
-# `ledgers` has this check for all other packages; for `ledgers` itself it must be done here.
+# `ledgers` checks this for all other packages; for `ledgers` itself it must be checked here.
 _ledgers = find_spec("ledgers")
 if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirname(
     dirname(realpath(__file__))

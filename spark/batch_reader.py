@@ -1,4 +1,4 @@
-"""The batch reader of closed ledgers: planned on the driver, read by tasks."""
+"""The batch reader of closed ledgers: the driver plans the batch, and tasks read it."""
 
 from __future__ import annotations
 

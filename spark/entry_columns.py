@@ -35,7 +35,7 @@ class EntryColumns:
         self._write_sets = _write_sets(record) if "bookies" in names else None
 
     def batch(self, page: Columns) -> pa.RecordBatch:
-        """Returns one row per entry of the page. Does not copy the payload."""
+        """Returns one row per entry in the page. Does not copy the payload."""
         ids = np.frombuffer(page.entry_ids, dtype="<i8")
         return pa.RecordBatch.from_arrays(
             [self._column(name, ids, page) for name in self._names], schema=self.schema
@@ -77,7 +77,7 @@ def _payloads(page: Columns, count: int) -> pa.Array:
 
 
 def _write_sets(record: LedgerRecord) -> pa.Array:
-    """Returns the bookies of each write set of each fragment (rule W1), as rows to take from."""
+    """Returns the bookies of each write set of each fragment (rule W1); the rows of entries are taken from these."""
     shape = record.shape
     rows = [
         [fragment.ensemble[(residue + k) % shape.ensemble_size].bookie_id for k in range(shape.write_quorum)]

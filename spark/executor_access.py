@@ -1,4 +1,4 @@
-"""Credentials for executors: metadata URI, its files, password and key, passed on without being shown.
+"""Credentials for executors: the metadata URI and its files, the password and the key, passed on without being shown.
 
 The driver reads the files, and the pickled reader carries their contents. So executors need neither the files nor an
 option that contains a secret, and no secret appears in a plan, a log or the UI.
@@ -30,9 +30,9 @@ class ExecutorAccess:
 
     @contextmanager
     def uri(self) -> Iterator[str]:
-        """Yields the URI to open a client with. It is valid in this process until the context ends.
+        """Yields the URI with which to open a client. It is valid in this process until the context ends.
 
-        The files it names are in memory, never on a disk, so a killed process leaves nothing behind.
+        The files that the URI names are in memory, never on a disk, so a killed process leaves nothing behind.
         """
         if not self.files:
             yield self.metadata_uri
@@ -43,7 +43,8 @@ class ExecutorAccess:
 
 
 def access_of(metadata_uri: str, password_file: str | None, key_file: str | None = None) -> ExecutorAccess:
-    """Reads the files of the URI and the options, on the driver. Raises ValueError or OSError naming the file."""
+    """Reads, on the driver, the files that the URI and the options name. Raises ValueError or OSError, which names the
+    file."""
     files = {
         name: read_bounded(path, private=name == "password_file")
         for name, path in parse_qsl(split(metadata_uri).query)
@@ -56,7 +57,7 @@ def access_of(metadata_uri: str, password_file: str | None, key_file: str | None
 
 @contextmanager
 def _in_memory(content: bytes) -> Iterator[str]:
-    """Yields a path from which this process can read these bytes."""
+    """Yields a path at which this process can read these bytes."""
     with os.fdopen(os.memfd_create("bookledger"), "wb") as file:
         os.fchmod(file.fileno(), 0o600)
         file.write(content)

@@ -32,8 +32,8 @@ def replay(
     """Writes the selected rows to Parquet files in `output`, which must not exist.
 
     Raises Spark's error, which contains the ledger, the entry and each replica's answer; in that case the output is not
-    marked complete (it has no _SUCCESS file). To abort it, call `session.sparkContext.cancelAllJobs()` in another
-    thread.
+    marked complete (it has no _SUCCESS file). To abort the replay, call `session.sparkContext.cancelAllJobs()` in
+    another thread.
     """
     seen = Observation("replayed")
     frame = frame_of(session, source, options)
@@ -46,7 +46,7 @@ def replay(
 
 
 def _sizes(frame: DataFrame) -> Column:
-    """Returns the payload bytes of each row, whichever columns are selected."""
+    """Returns a column with the payload bytes of each row, whichever columns are selected."""
     if "bytes" in frame.columns:
         return f.col("bytes")
     of_payload = [name for name in ("payload", "body") if name in frame.columns]

@@ -1,4 +1,4 @@
-"""Creates Spark sessions that can read ledgers, either locally or on a cluster, to which it ships our packages."""
+"""Creates Spark sessions that can read ledgers, either locally or on a cluster, to which our packages are shipped."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ SHIPPED_NAME = "bookledger.zip"
 def ship(context: SparkContext, packages: tuple[str, ...]) -> None:
     """Makes executors import these packages from a file, including executors that start later.
 
-    They fetch the file from the driver, which keeps it with the session's files. So it is deleted with the session,
-    even if this process is killed. The driver itself continues to import its installed packages.
+    Executors fetch the file from the driver, which keeps it with the session's files, so it is deleted with the
+    session, even if this process is killed. The driver itself continues to import its installed packages.
     """
     root = Path(SparkFiles.getRootDirectory())
     place = root / "shipped"
     place.mkdir(exist_ok=True)
     context.addPyFile(str(packages_file(packages, place)))
     # Spark has put its copy ahead of the installed packages on the path. It deletes the copy when the session stops,
-    # and later imports would be looked up in a deleted file.
+    # after which imports would look in a deleted file.
     copy = str(root / SHIPPED_NAME)
     sys.path[:] = [entry for entry in sys.path if entry != copy]
     sys.path_importer_cache.pop(copy, None)
 
 
 def packages_file(packages: tuple[str, ...], directory: Path) -> Path:
-    """Writes installed packages to one zip file from which Python can import.
+    """Writes installed packages to one zip file that Python can import.
 
     Raises ValueError if a package is not installed here.
     """
@@ -67,17 +67,17 @@ def session_on(
 ) -> SparkSession:
     """Creates a session on `local[*]` or any master, with our data sources registered.
 
-    Remote executors get our packages as a file; the packages' dependencies from PyPI must be installed there.
+    Remote executors get our packages as a file; the dependencies of these packages must be installed there from PyPI.
 
     Spark starts the same Python on the driver, for planning, and on executors, for reading. By default it uses the path
-    of the Python that runs this process, or the one that PYSPARK_PYTHON or the setting `spark.pyspark.python` names. So
-    if executors have their Python at a different path than this host, name a path or a command that all hosts have,
+    of the Python that runs this process; PYSPARK_PYTHON or the setting `spark.pyspark.python` overrides this. So if
+    executors have Python at a different path than this host, name a path or a command that exists on all hosts,
     including the driver.
     """
     _choose_python(config or {})
     for package in extra_packages:
-        directory_of(package)  # raises before anything has started
-    # The daemon forks tasks without gRPC's threads; silence gRPC's complaints about that.
+        directory_of(package)  # raises an error before anything is started
+    # Spark's daemon forks task processes, which lack gRPC's threads; silence gRPC's warnings about that.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     builder = SparkSession.builder.master(master).appName(app_name)
     for name, value in (config or {}).items():
@@ -105,7 +105,7 @@ def register(session: SparkSession) -> None:
 
 
 def _choose_python(config: Mapping[str, str]) -> None:
-    """Sets the workers' Python, because Spark's default, the `python3` on PATH, may lack our dependencies."""
+    """Sets the Python of the workers, because Spark's default, the `python3` on PATH, may lack our dependencies."""
     if chosen := config.get("spark.pyspark.python"):
         os.environ["PYSPARK_PYTHON"] = chosen
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -1,12 +1,12 @@
-"""`spark.read.format("ledger")`: closed ledgers as a table, every digest verified.
+"""`spark.read.format("ledger")`: closed ledgers as a table, with every digest verified.
 
     from spark.source import LedgerDataSource
 
     session.dataSource.register(LedgerDataSource)
     entries = session.read.format("ledger").option("metadata", uri).option("ledgers", "1,20-30").load()
 
-Only options select rows. There is no filter push-down, because in Spark 4.1 to 4.3 it gives wrong counts for the second
-query of a frame.
+Rows are selected only by options. There is no filter push-down, because in Spark 4.1 to 4.3 it gives wrong counts for
+the second query on a DataFrame.
 """
 
 from __future__ import annotations

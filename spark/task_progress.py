@@ -1,4 +1,4 @@
-"""Reports task progress of a session's jobs while they run."""
+"""Reports the progress of the tasks of a session's jobs while the jobs run."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pyspark.sql import SparkSession
 POLL_SECONDS = 0.5
 
 Progress = Callable[[int, int], None]
-"""Called with completed and total tasks while the job runs, in a separate thread."""
+"""Called with the numbers of completed and total tasks while the job runs, in a separate thread."""
 
 
 @contextmanager
 def task_progress(session: SparkSession, progress: Progress) -> Iterator[None]:
-    """Reports to `progress` while the block runs."""
+    """Reports task progress to `progress` while the block runs."""
     ended = Event()
     reporter = Thread(target=_report, args=(session, progress, ended), name="task progress", daemon=True)
     reporter.start()
@@ -34,6 +34,6 @@ def _report(session: SparkSession, progress: Progress, ended: Event) -> None:
         try:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         except (Py4JError, OSError):
-            return  # the JVM has ended, which the job itself reports
+            return  # the JVM has ended; the job itself reports that
         known = [stage for stage in stages if stage is not None]
         progress(sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known))

@@ -22,7 +22,7 @@ FORMAT = "metadata backup"
 FORMAT_VERSION = 1
 
 LINE_BYTES_MAX = 2 * VALUE_BYTES_MAX
-"""Maximum length of a key's line: its value in base64, and some space for the rest."""
+"""Maximum length of the line of one key: the value in base64, plus space for the other fields."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,7 @@ class BackupWriter:
 
 
 def read_header(file: IO[bytes]) -> Header:
-    """Reads the header, from any position in the file. Raises BackupUnusable for any file that is not one of our
-    backups."""
+    """Reads the header, wherever the file is positioned. Raises BackupUnusable if it is not one of our backups."""
     file.seek(0)
     fields = _fields(file.readline(LINE_BYTES_MAX), 1)
     if fields.get("bookledger") != FORMAT:
@@ -78,8 +77,8 @@ def read_header(file: IO[bytes]) -> Header:
 
 
 def read_items(file: IO[bytes]) -> Iterator[Item]:
-    """Yields every key, from the beginning of the file. Raises BackupUnusable, possibly only at the end: a caller that
-    acts on the keys first reads all of them once."""
+    """Yields every key, from the beginning of the file. Raises BackupUnusable, possibly only at the end, so a caller
+    must read all keys once before it acts on any of them."""
     read_header(file)
     file.seek(0)
     counted = hashlib.sha256(file.readline(LINE_BYTES_MAX))
@@ -91,7 +90,7 @@ def read_items(file: IO[bytes]) -> Iterator[Item]:
             if fields.get("sha256") != counted.hexdigest() or fields.get("keys") != keys:
                 raise BackupUnusable("it is damaged (checksum mismatch): use another backup")
             if file.read(1):
-                raise BackupUnusable(f"the file continues after its end, in line {number + 1}")
+                raise BackupUnusable(f"the file continues after its end record, in line {number + 1}")
             return
         counted.update(line)
         keys += 1

@@ -15,18 +15,19 @@ from . import hold
 from .backup_file import Header, Item, read_header, read_items
 
 AT_ONCE = 64
-"""Concurrent writes."""
+"""Number of concurrent writes."""
 
 PROCESSES = (keys.BOOKIES, keys.JOURNAL_NODES)
 """Prefixes of keys that processes hold while they run."""
 
 NOTED = (keys.RESTORED, keys.NEXT_LEDGER_ID, keys.AUDITOR)
 NOTED_BELOW = (keys.MISFITS, keys.LIVES, keys.ABSENT, keys.UNDERREPLICATED, keys.HEALING, keys.MOVES)
-"""Keys, and prefixes of keys, that running bookies write even into a store that lost its cluster."""
+"""Keys, and prefixes of keys, that running bookies write even into a store that has lost its cluster."""
 
 
 def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) -> tuple[Header, int]:
-    """Verifies a backup in one pass; returns its header and number of keys. `on_read` gets the number of bytes read.
+    """Verifies a backup in one pass; returns its header and its number of keys. `on_read` is called with the number of
+    bytes read.
 
     Raises BackupUnusable.
     """
@@ -37,7 +38,7 @@ def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) ->
         on_read(file.tell() - read_bytes)
         read_bytes = file.tell()
     if not has_layout:
-        raise BackupUnusable("it has no cluster's layout. Use another backup")
+        raise BackupUnusable("it does not contain a cluster's layout. Use another backup")
     return header, count
 
 
@@ -46,9 +47,9 @@ async def restore(
 ) -> Header:
     """Writes the keys of a verified backup to a store without a cluster.
 
-    The store may have been emptied while bookies ran: notes that they have written since are deleted. Raises
+    If the store was emptied while bookies were running, the notes that they have written since then are deleted. Raises
     BackupUnusable if there is a cluster, a registered process or any other key; and MetadataError if the store fails.
-    In the latter case there is no cluster yet, and the same file can be restored again.
+    After a MetadataError there is no cluster yet, and the same file can be restored again.
     """
     header = read_header(file)
     if await store.get(keys.LAYOUT) is not None:
@@ -63,11 +64,11 @@ async def check_may_be_rebuilt(store: MetadataStore) -> None:
     bookie."""
     if await store.get(keys.LAYOUT) is not None:
         raise BackupUnusable(
-            "there is a cluster here; only lost metadata is rebuilt, in an empty prefix or file"
+            "there is a cluster here; metadata is only rebuilt if it was lost, in an empty prefix or file"
         )
     begun = await hold.read(store)
     if begun is not None and begun.is_rebuilt:
-        return  # an earlier rebuild was begun
+        return  # an earlier rebuild was not completed
     if begun is not None and begun.backup_ms:
         raise BackupUnusable(begun.why_no_cluster)
     async for item in list_all(store, ""):
@@ -78,17 +79,17 @@ async def check_may_be_rebuilt(store: MetadataStore) -> None:
 async def put_rebuilt(
     store: MetadataStore, file: IO[bytes], now_ms: int, on_key: Callable[[int], None] = lambda _: None
 ) -> None:
-    """Writes the rebuilt keys of a cluster to a store without one. Its bookies may keep running.
+    """Writes the rebuilt keys of a cluster to a store without one. The cluster's bookies may keep running.
 
-    Replaces the keys of an earlier attempt. Raises BackupUnusable, and MetadataError if the store fails. In the latter
-    case there is no cluster yet, and the rebuild can be repeated.
+    Replaces the keys of an earlier attempt. Raises BackupUnusable, and MetadataError if the store fails. After a
+    MetadataError there is no cluster yet, and the rebuild can be repeated.
     """
     await check_may_be_rebuilt(store)
     backup_ms = read_header(file).created_ms
     await hold.begin(store, backup_ms=0, now_ms=now_ms)
     begun = await hold.read(store)
     if begun is None:
-        raise BackupUnusable("another client writes here: stop it, and try again")
+        raise BackupUnusable("another client is writing here: stop it, and try again")
     await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version, is_rebuilt=True)
     async for item in list_all(store, ""):
         if item.key != keys.RESTORED and not item.key.startswith((*PROCESSES, keys.LIVES)):
@@ -121,21 +122,21 @@ async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
             "another backup was being restored here; finish that one, or use an empty prefix or file"
         )
     await _clear_notes(store)
-    with suppress(KeyConflict):  # the other value is read below
+    with suppress(KeyConflict):  # the value written by another process is read below
         if begun is None:
             await hold.begin(store, backup_ms=backup_ms, now_ms=now_ms)
         else:
             await hold.begin_again(store, backup_ms=backup_ms, now_ms=now_ms, version=begun.version)
     if (now := await hold.read(store)) is None or now.backup_ms != backup_ms:
         raise BackupUnusable(
-            "bookies wrote here during the restore: stop all of them first, and restore it again"
+            "bookies wrote here during the restore: stop all of them first, and restore the backup again"
         )
 
 
 async def _clear_notes(store: MetadataStore) -> None:
-    """Deletes the notes that bookies wrote into a store that lost its cluster, except the hold.
+    """Deletes the notes that bookies wrote into a store that had lost its cluster, except the hold.
 
-    Raises BackupUnusable, and changes nothing, if processes are registered or there is any other key.
+    Raises BackupUnusable, without changing anything, if processes are registered or there is any other key.
     """
     noted = []
     async for item in list_all(store, ""):
@@ -181,8 +182,8 @@ async def _put_one(store: MetadataStore, item: Item) -> None:
     except KeyExists:
         found = await store.get(item.key)
         if found is not None and item.key.startswith(keys.LIVES):
-            return  # a bookie that was hanging has written it since: it is newer than the backup
+            return  # a bookie that had been hanging has written this key: its value is newer than the backup's
         if found is None or found.value != item.value:
             raise BackupUnusable(
-                f"there is another value under {item.key} already; restore into a prefix or a file that is empty"
+                f"there is already another value under {item.key}; restore into a prefix or a file that is empty"
             ) from None

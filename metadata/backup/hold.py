@@ -1,8 +1,8 @@
 """Hold on restored metadata: until an operator accepts it, nothing is created, recovered, re-replicated or collected.
 
-A backup is older than the bookies' data. It lacks ledgers that were created since. For other ledgers it names bookies
-that have since been replaced, so the copies on their replacements would be collected. Each bookie therefore reports
-here which of its entries do not match.
+A backup is older than the bookies' data. It lacks the ledgers created after it. For other ledgers it names bookies that
+have since been replaced, so the copies on their replacements would be collected. Each bookie therefore reports which of
+its entries do not match the restored metadata; the reports are stored here.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ EMPTIED = (
 )
 
 LEDGERS_NAMED_MAX = 100
-"""Ledgers of each kind that a bookie lists by id."""
+"""Maximum number of ledgers of each kind that a bookie lists by id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Noticed:
-    """How a bookie noticed that the metadata went back. `compared`: the value that it compared, in words; `found`: the
-    number that it found; `expected`: the least number that it expected. Both numbers are 0 if the words need none."""
+    """How a bookie noticed that the metadata had been rolled back. `compared`: a description of the value that it
+    compared; `found`: the number that it found; `expected`: the minimum that it expected. Both numbers are 0 if the
+    description needs none."""
 
     bookie_id: str
     compared: str
@@ -56,8 +57,9 @@ class Noticed:
 @dataclass(frozen=True, slots=True)
 class Restored:
     """A hold: when the backup was made (0 if bookies noticed a rollback), and when it was restored. `nonce` identifies
-    the restore, `version` is the key's. `noticed`: which bookie noticed the rollback, and how; None after a restore, or
-    if it was not recorded. `is_rebuilt`: the metadata came from the bookies' data instead of a backup."""
+    the restore; `version` is the version of the hold's key. `noticed`: which bookie noticed the rollback, and how; None
+    after a restore, or if this was not recorded. `is_rebuilt`: the metadata was rebuilt from the bookies' data instead
+    of restored from a backup."""
 
     backup_ms: int
     restored_ms: int
@@ -68,7 +70,7 @@ class Restored:
 
     @property
     def why_no_cluster(self) -> str:
-        """Why there is a hold without a cluster's layout, and how to proceed."""
+        """The reason why there is a hold but no cluster layout, and how to proceed."""
         if self.is_rebuilt:
             return BEING_REBUILT
         return BEING_RESTORED if self.backup_ms else EMPTIED
@@ -90,13 +92,14 @@ class HoldKind:
 class Misfits:
     """Mismatches between one bookie's entries and the restored metadata.
 
-    `unknown`: ledgers newer than the backup; they are kept, and cannot be read. `open_elsewhere`: ledgers that are not
-    closed and of which the bookie holds entries that are placed elsewhere; a recovery could miss these entries.
-    `closed_elsewhere`: the same for closed ledgers; another bookie should hold the entries, or did before it was
-    replaced. `lacking`: ledgers that the metadata places on this bookie although it lacks entries of them; the records
-    of closed ones list these entries as lacking, too. The bookie has no entries at all of an open one: the ledger may
-    be empty, or it was deleted after the backup and would come back as empty. `cut_short`: ledgers that were closed
-    before entries that the bookie can prove to be confirmed; it keeps its entries of them.
+    `unknown`: ledgers newer than the backup; they are kept, but cannot be read. `open_elsewhere`: ledgers that are not
+    closed, and of which the bookie holds entries that the metadata places on other bookies; a recovery could miss these
+    entries. `closed_elsewhere`: the same for closed ledgers; another bookie should hold the entries, or did so before
+    it was replaced. `lacking`: ledgers that the metadata places on this bookie although it lacks some of their entries;
+    the records of closed ledgers list these entries as lacking, too. If such a ledger is open, the bookie has no
+    entries of it at all: the ledger may be empty, or it was deleted after the backup and would be resurrected as an
+    empty ledger. `cut_short`: ledgers that were closed before entries that the bookie can prove to be confirmed; it
+    keeps those entries.
     """
 
     bookie: BookieRef
@@ -114,8 +117,8 @@ class Misfits:
 
 
 async def read(store: MetadataStore) -> Restored | None:
-    """Reads the hold; None if there is none. Raises MetadataError, and BadRecord for a hold that a newer program
-    wrote."""
+    """Returns the hold, or None if there is none. Raises MetadataError, and BadRecord for a hold written by a newer
+    program."""
     found = await store.get(keys.RESTORED)
     return None if found is None else _decoded(found)
 
@@ -140,7 +143,7 @@ def _noticed_in(message: pb.Restored) -> Noticed | None:
 
 
 async def check_accepted(store: MetadataStore) -> None:
-    """Raises MetadataRestored while there is a hold, and MetadataError."""
+    """Raises MetadataRestored if there is a hold, and MetadataError if the store fails."""
     found = await store.get(keys.RESTORED)
     if found is None:
         return
@@ -162,15 +165,15 @@ async def begin(store: MetadataStore, *, backup_ms: int, now_ms: int, noticed: N
         await settled_writes.create_unless_there(store, keys.RESTORED, _begun(backup_ms, now_ms, noticed))
     except StoreRefused as error:
         raise StoreRefused(
-            f"the hold cannot be set, because the key {keys.RESTORED!r} may not be written ({error}): run the commands "
-            "that `bookledger metadata roles` prints"
+            f"the hold cannot be set, because there is no permission to write the key {keys.RESTORED!r} ({error}): run "
+            "the commands that `bookledger metadata roles` prints"
         ) from error
 
 
 async def begin_again(
     store: MetadataStore, *, backup_ms: int, now_ms: int, version: int, is_rebuilt: bool = False
 ) -> None:
-    """Replaces the hold at this version. Raises KeyConflict, MetadataError."""
+    """Replaces the hold if it still has this version. Raises KeyConflict, MetadataError."""
     value = _begun(backup_ms, now_ms, is_rebuilt=is_rebuilt)
     await settled_writes.replace(store, keys.RESTORED, value, version)
 
@@ -197,14 +200,14 @@ def _begun(backup_ms: int, now_ms: int, noticed: Noticed | None = None, *, is_re
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The last acceptance of older metadata, and the bookies that were present: the metadata includes their reports.
-    `heard` is empty if no bookie was present."""
+    """The last acceptance of older metadata. `heard`: the bookies that were present, whose reports are included in the
+    metadata; empty if no bookie was present."""
 
     nonce: bytes
     heard: frozenset[BookieRef]
 
     def is_without(self, bookie: BookieRef) -> bool:
-        """Returns whether this bookie was away."""
+        """Returns whether this bookie was absent at the acceptance."""
         return bool(self.heard) and bookie not in self.heard
 
     @property
@@ -214,8 +217,8 @@ class Accepted:
 
 
 async def accepted(store: MetadataStore) -> Accepted | None:
-    """Reads the last acceptance; None if there is none. Raises MetadataError, and BadRecord for an acceptance that a
-    newer program wrote."""
+    """Returns the last acceptance, or None if there is none. Raises MetadataError, and BadRecord for an acceptance
+    written by a newer program."""
     found = await store.get(keys.ACCEPTED)
     if found is None:
         return None
@@ -226,7 +229,7 @@ async def accepted(store: MetadataStore) -> Accepted | None:
 
 
 async def waiting(store: MetadataStore) -> list[BookieRef]:
-    """Returns the bookies that were away at the last acceptance, are back, and have not reported since: they keep
+    """Returns the bookies that were absent at the last acceptance, are back, and have not reported since: they keep
     copies that the metadata places elsewhere. Raises MetadataError."""
     if (one := await accepted(store)) is None:
         return []
@@ -235,7 +238,7 @@ async def waiting(store: MetadataStore) -> list[BookieRef]:
 
 async def accept(store: MetadataStore, heard: Collection[BookieRef] = ()) -> bool:
     """Ends the hold, and records the acceptance and the bookies that were `heard`; returns whether there was a hold. If
-    there was none, adds `heard` to the last acceptance if that names bookies. Raises MetadataError."""
+    there was none, adds `heard` to the last acceptance, provided that it lists any bookies. Raises MetadataError."""
     found = await store.get(keys.RESTORED)
     if found is None:
         if heard and (one := await accepted(store)) is not None and one.heard:
@@ -264,8 +267,8 @@ def _with_heard(value: bytes, heard: Collection[BookieRef]) -> bytes:
 
 
 async def may_be_older(store: MetadataStore) -> bool:
-    """Returns whether the metadata may be older than a bookie: there is a hold, or an earlier one was accepted. Raises
-    MetadataError."""
+    """Returns whether the metadata may be older than a bookie's data: there is a hold, or an earlier hold was accepted.
+    Raises MetadataError."""
     for key in (keys.RESTORED, keys.ACCEPTED):
         if await store.get(key) is not None:
             return True
@@ -273,12 +276,13 @@ async def may_be_older(store: MetadataStore) -> bool:
 
 
 async def publish_misfits(store: MetadataStore, misfits: Misfits) -> None:
-    """Writes the bookie's findings, replacing those for an earlier restore. Raises MetadataError."""
+    """Writes the bookie's findings, replacing those from an earlier restore. Raises MetadataError."""
     await settled_writes.put(store, keys.misfits(misfits.bookie.bookie_id), _encode(misfits))
 
 
 async def read_misfits(store: MetadataStore, restored: Restored) -> dict[str, Misfits]:
-    """Reads the bookies' findings for this restore, by name; skips undecodable ones. Raises MetadataError."""
+    """Returns the findings for this restore, by the bookies' names; skips findings that cannot be decoded. Raises
+    MetadataError."""
     found = {}
     async for item in list_all(store, keys.MISFITS):
         try:

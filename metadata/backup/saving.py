@@ -1,8 +1,8 @@
 """Reads all of a cluster's metadata for a consistent backup, while the cluster is in use.
 
-Ledger records are independent, so each may be from a different moment. The records of journals and logs name their
-ledgers, so they are read before the ledgers and again after them. If any of them has changed in between, everything is
-read again. The id counter is read last, so that it is above the id of every ledger.
+Ledger records are independent of each other, so they may be read at different moments. The records of journals and logs
+name their ledgers, so they are read both before and after the ledgers. If any of them has changed in between,
+everything is read again. The id counter is read last, so that it is above the id of every ledger.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAMING_LEDGERS = (
     keys.LOG_TIMES,
     keys.LOG_PRODUCERS,
 )
-"""Prefixes whose records name ledgers, or belong to records that do. They must not change during a backup."""
+"""Prefixes of records that name ledgers, and of records that belong to those. They must not change during a backup."""
 
 KEPT = (
     keys.COOKIES,
@@ -56,7 +56,7 @@ NOT_KEPT = (
     keys.SILENCES,
     keys.OFFLOADER,
 )
-"""Prefixes that are not saved, because running processes write them again."""
+"""Prefixes that are not saved, because running processes write these keys again."""
 
 TRIES_MAX = 10
 
@@ -64,8 +64,8 @@ TRIES_MAX = 10
 async def save(
     store: MetadataStore, file: BackupWriter, on_key: Callable[[int], object] = lambda _: None
 ) -> bool:
-    """Writes all keys that a cluster needs. Returns False if journals or logs changed in between: try again. `on_key`
-    gets the number of keys written.
+    """Writes all keys that a cluster needs. Returns False if journals or logs changed in the meantime: try again.
+    `on_key` is called with the number of keys written.
 
     Raises MetadataError.
     """
@@ -95,7 +95,7 @@ async def save(
         if found is not None:
             add(Item(key, found.value))
         elif key == keys.LAYOUT:
-            raise BackupUnusable("the cluster's layout was deleted while it was read")
+            raise BackupUnusable("the cluster's layout was deleted during the backup")
     return True
 
 

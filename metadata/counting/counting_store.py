@@ -16,7 +16,7 @@ from .outage import Outage
 T = TypeVar("T")
 
 DONE = "done"
-"""Outcome of a call that was answered. The outcome of other calls is the name of the error."""
+"""Outcome of a call that was answered. For any other call, the outcome is the name of the error."""
 
 
 class Counts:
@@ -34,31 +34,31 @@ class Counts:
 
     def calls(self) -> dict[tuple[str, str], int]:
         """Returns the number of calls by name and outcome: DONE or the name of the error. A lost race (VersionConflict,
-        KeyExists) is an ordinary answer, not a fault."""
+        KeyExists) counts as an ordinary answer, not as a fault."""
         with self._lock:
             return dict(self._calls)
 
     def seconds(self) -> dict[str, float]:
-        """Returns the total seconds of calls, by the call's name. A watch is counted when it begins, and takes no
-        time."""
+        """Returns the total duration of calls in seconds, by the call's name. A watch is counted when it begins, with a
+        duration of 0."""
         with self._lock:
             return dict(self._seconds)
 
 
 def _name_of(error: MetadataError) -> str:
-    """Returns the name of the error's class that all stores share, because alerts look for it."""
+    """Returns the name of the error class that is common to all stores, because alerts look for that name."""
     return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == MetadataError.__module__)
 
 
 class CountingStore:
-    """Wraps a store and counts its calls. Belongs to its event loop."""
+    """Wraps a store and counts its calls. Must be used only in its own event loop."""
 
     def __init__(self, store: MetadataStore, counts: Counts | None = None) -> None:
         self._store = store
         self.counts = counts or Counts()
         self._outage = Outage()
         self.health_seen: StoreHealth | None = None
-        """What it said of itself last; None where that is not known, for it has not been asked, or did not answer."""
+        """The last reported health; None if it is unknown, because the store was not asked or did not answer."""
         self._health_at = 0.0
 
     async def get(self, key: str) -> Versioned | None:
@@ -110,7 +110,7 @@ class CountingStore:
         return self.health_seen
 
     def finding(self) -> Finding:
-        """Returns the finding about whether the store takes changes, as of the last call of `health`."""
+        """Returns the finding on whether the store accepts changes, as of the last call of `health`."""
         return of_store(self.health_seen, age_seconds=time.monotonic() - self._health_at)
 
     async def close(self) -> None:

@@ -28,11 +28,11 @@ UNLESS_WELL = frozenset({Verdict.AMISS, Verdict.UNKNOWN})
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A fact. `description` states what is true while the verdict is WELL. `by` and `age`: who measures it, and the
+    """A fact. `description` states what is true while the verdict is WELL. `by`: who measures the fact. `age`: the
     maximum age of a measurement.
 
-    `not_ready`: verdicts for which clients should not use the daemon. `not_whole`: verdicts for which the cluster is
-    not whole, or not known to be. `alerts`: the alerts of docs/running/alerts.yaml that watch it.
+    `not_ready`: the verdicts with which clients should not use the daemon. `not_whole`: the verdicts with which the
+    cluster is not whole, or not known to be. `alerts`: the alerts in docs/running/alerts.yaml that watch this fact.
     """
 
     name: str
@@ -53,7 +53,8 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The verdict on a fact, `age_seconds` ago. `why`: the problem and its remedy, or the reason why it is not known.
+    """The verdict on a fact, reached `age_seconds` ago. `why`: the problem and its remedy, or why the verdict is
+    unknown.
 
     `of`: the bookie, if a process may run several.
     """
@@ -74,8 +75,8 @@ class Finding:
 
 
 def of_store(seen: StoreHealth | None, *, age_seconds: float = 0.0) -> Finding:
-    """Returns the finding about the metadata store, from its last reported health; `seen` is None if the store did not
-    answer."""
+    """Returns the finding about the metadata store, based on its last reported health; `seen` is None if the store did
+    not answer."""
     if seen is None:
         return METADATA.unknown("the metadata has not reported its health")
     if not seen.is_reported:
@@ -84,7 +85,7 @@ def of_store(seen: StoreHealth | None, *, age_seconds: float = 0.0) -> Finding:
 
 
 def why_not_ready(findings: Iterable[Finding]) -> str:
-    """Returns why clients should not use a daemon; "" if they should."""
+    """Returns the reasons why clients should not use a daemon; "" if there are none."""
     return "; ".join(
         f"{one.of}: {one.why}" if one.of else one.why for one in findings if one.keeps_from_ready
     )
@@ -99,7 +100,7 @@ def whole(findings: Iterable[Finding]) -> Verdict:
 _EACH_TIME = "each request"
 _A_COUNT = "the last count of all ledgers"
 
-# --- of a daemon -------------------------------------------------------------------------------
+# --- facts about a daemon -------------------------------------------------------------------------------
 
 STARTED = Fact(
     "started",
@@ -119,8 +120,8 @@ LOG = Fact(
 )
 REGISTERED = Fact(
     "registered",
-    "Clients find the bookie or journal node: it holds the lease of its name. For a cluster: every bookie that is not "
-    "given up is registered.",
+    "Clients can find the bookie or journal node: it holds the lease on its name. For a cluster: every bookie that was "
+    "not given up is registered.",
     "the daemon, at each renewal of its lease; for a cluster, the metadata",
     "a lease",
     not_ready=IF_AMISS,
@@ -152,10 +153,11 @@ CERTIFICATE_TWO_WEEKS = Fact(
     alerts=("CertificateRunsOut",),
 )
 CERTIFICATE_DAYS = {CERTIFICATE: 0, CERTIFICATE_TWO_DAYS: 2, CERTIFICATE_TWO_WEEKS: 14}
-"""For each of these facts, the least number of days for which a certificate is still valid while the fact is well."""
+"""For each of these facts, the minimum number of days of validity that a certificate must have left for the verdict
+WELL."""
 METADATA = Fact(
     "metadata",
-    "The metadata takes changes.",
+    "The metadata store accepts changes.",
     "the daemon; for a cluster, the process that is asked",
     "10 s",
     not_ready=IF_AMISS,
@@ -179,7 +181,7 @@ READABLE = Fact(
     alerts=("BookieDamage",),
 )
 
-# --- of a cluster --------------------------------------------------------------------------------
+# --- facts about a cluster --------------------------------------------------------------------------------
 
 COPIES = Fact(
     "copies",
@@ -252,7 +254,7 @@ BELONGING = Fact(
 )
 REACHABLE = Fact(
     "reachable",
-    "The auditor reaches every live bookie at its advertised address.",
+    "The auditor can reach every live bookie at its advertised address.",
     "the auditor, in the metadata",
     "an audit",
     not_whole=IF_AMISS,
@@ -274,7 +276,7 @@ ROOM = Fact(
 )
 BRAKE = Fact(
     "brake",
-    "Few enough bookies are absent that their ledgers are re-replicated.",
+    "The number of absent bookies is low enough for their ledgers to be re-replicated.",
     "the metadata",
     _EACH_TIME,
     not_whole=IF_AMISS,
@@ -282,7 +284,7 @@ BRAKE = Fact(
 )
 CURSORS = Fact(
     "cursors",
-    "Every cursor that counts for a log's retention moves, or has no unread records.",
+    "Every cursor that counts for a log's retention is advancing, or has no unread records.",
     "the auditor, in the metadata",
     "a round of retention",
     alerts=("LogCursorSilent",),
@@ -297,7 +299,7 @@ OBJECTS = Fact(
 )
 SAFE = Fact(
     "safe",
-    "No member of the metadata store has a version that may lose confirmed writes.",
+    "No member of the metadata store runs a version that may lose confirmed writes.",
     "the process that is asked",
     _EACH_TIME,
 )
@@ -327,4 +329,4 @@ OF_A_CLUSTER = (
 )
 FACTS = tuple(dict.fromkeys((STARTED, *OF_A_BOOKIE, *OF_A_CLUSTER)))
 PUBLISHED = (*CERTIFICATE_DAYS, READABLE)
-"""Facts that only the bookie itself can measure: it publishes those that are amiss in its registration."""
+"""Facts that only the bookie itself can measure. It publishes those that are amiss in its registration."""

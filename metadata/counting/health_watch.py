@@ -1,4 +1,4 @@
-"""Checks repeatedly whether a metadata store takes changes, for a daemon that reports it."""
+"""Periodically checks whether a metadata store accepts changes, for a daemon that reports this."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ async def watch_health(store: CountingStore) -> NoReturn:
         try:
             refuses = (await store.health()).refuses
         except MetadataError as error:
-            log.log(weight(error), "the metadata does not report its health: %s", error)
+            log.log(weight(error), "the metadata store does not report its health: %s", error)
         else:
             if refuses and not logged:
                 log.error("%s", refuses)
             elif logged and not refuses:
-                log.warning("the metadata takes changes again")
+                log.warning("the metadata store accepts changes again")
             logged = refuses
         await asyncio.sleep(LOOK_SECONDS)
 

@@ -1,7 +1,6 @@
-"""Declarations of metrics: each once, with its type, labels, meaning and BookKeeper's equivalent.
+"""Declarations of metrics: each metric is declared once, with its type, labels, meaning and BookKeeper equivalent.
 
-The metrics that a process exports to Prometheus are filled in from these declarations, and docs/metrics.md is written
-from them.
+Both the metrics that a process exports to Prometheus and docs/metrics.md are generated from these declarations.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from prometheus_client.utils import floatToGoString
 PREFIX = "bookledger"
 
 UNITS = ("seconds", "bytes")
-"""Units with which a metric's name ends, if it has a unit."""
+"""Units with which a metric's name may end."""
 
 
 class MetricKind(StrEnum):
@@ -42,8 +41,8 @@ Family = CounterMetricFamily | GaugeMetricFamily
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """One metric. `base`: its name without the suffix of its type; `bookkeeper`: BookKeeper's name of the same
-    metric."""
+    """One metric. `base`: its name without the suffix of its type; `bookkeeper`: the name of the equivalent metric in
+    BookKeeper."""
 
     base: str
     kind: MetricKind
@@ -61,24 +60,24 @@ class Declaration:
     def unit(self) -> str:
         return next((unit for unit in UNITS if self.base.endswith(f"_{unit}")), "")
 
-    # --- metrics that are looked up when Prometheus asks ---------------------------------------
+    # --- metrics whose values are looked up when Prometheus scrapes ---------------------------------------
 
     def family(self) -> Family:
-        """Returns an empty metric; the caller adds a sample for each combination of labels."""
+        """Returns a metric without samples; the caller adds a sample for each combination of labels."""
         assert self.kind in (MetricKind.COUNTER, MetricKind.GAUGE)
         kind = CounterMetricFamily if self.kind is MetricKind.COUNTER else GaugeMetricFamily
         return kind(self.base, self.description, labels=self.labels, unit=self.unit)
 
     def of(self, value: float) -> Family:
-        """Returns the only sample of a metric without labels."""
+        """Returns a metric without labels, with this value as its only sample."""
         assert not self.labels
         family = self.family()
         family.add_metric((), value)
         return family
 
     def of_counts(self, counts: Sequence[int], total: float) -> HistogramMetricFamily:
-        """Returns a histogram's only sample: the count in each bucket, then the count above the last bucket, and the
-        sum."""
+        """Returns a histogram with a single sample. `counts` contains the count in each bucket, then the count above
+        the last bucket; `total` is the sum."""
         assert self.kind is MetricKind.HISTOGRAM
         names = [*map(floatToGoString, self.buckets), "+Inf"]
         buckets = list(zip(names, accumulate(counts), strict=True))
@@ -87,11 +86,11 @@ class Declaration:
         )
 
     def about(self, facts: Mapping[str, str]) -> InfoMetricFamily:
-        """Returns an info's only sample."""
+        """Returns an info metric with these facts as its only sample."""
         assert self.kind is MetricKind.INFO
         return InfoMetricFamily(self.base, self.description, value=dict(facts))
 
-    # --- metrics that are counted as it happens ------------------------------------------------
+    # --- metrics that are counted as events happen ------------------------------------------------
 
     def counter_in(self, registry: CollectorRegistry) -> Counter:
         assert self.kind is MetricKind.COUNTER
@@ -111,7 +110,7 @@ class Declaration:
 class MetricTable:
     """The metrics of one part of a process, in the order in which they are declared.
 
-    `part`: the part's name, which follows PREFIX in the metrics' names; `title`: the part's name for people.
+    `part`: the part's name, which follows PREFIX in the metrics' names; `title`: a human-readable name of the part.
     """
 
     def __init__(self, part: str, title: str) -> None:

@@ -1,4 +1,4 @@
-"""Logs outages of the metadata store in one place: at the beginning, once a minute while they last, and at the end.
+"""Logs outages of the metadata store in one place: when they begin, once a minute while they last, and when they end.
 
 The loops of a process notice the same outage at different times, and would otherwise log ten similar lines a minute.
 """
@@ -12,13 +12,13 @@ import time
 from ..errors import MetadataError, StoreFull, StoreRefused, StoreUnavailable
 
 AGAIN_SECONDS = 60.0
-"""Time between two lines about one outage."""
+"""Time between two log lines about the same outage."""
 
 log = logging.getLogger(__name__)
 
 
 def weight(error: Exception) -> int:
-    """Returns the log level for a caller's own line about an error: DEBUG in an outage, which is logged here; else
+    """Returns the level at which a caller logs an error itself: DEBUG during an outage, which is logged here; otherwise
     WARNING."""
     return logging.DEBUG if _is_outage(error) else logging.WARNING
 
@@ -28,7 +28,8 @@ def _is_outage(error: Exception) -> bool:
 
 
 class Outage:
-    """Outage of one store, for one process or bookie. Before a store's first answer its callers log instead."""
+    """Outage of one store, as seen by one process or bookie. Until the store answers for the first time, its callers
+    log the errors instead."""
 
     def __init__(self) -> None:
         self._has_answered = False
@@ -38,9 +39,9 @@ class Outage:
         self._answered_at = -math.inf
 
     def failed(self, error: MetadataError, asked_at: float = math.inf) -> None:
-        """Counts a failed call, made at `asked_at` by the monotonic clock. Errors that do not mean an outage are
-        answers. A call made before the store's last answer does not count, because it shows nothing about the present.
-        """
+        """Counts a failed call, made at `asked_at` on the monotonic clock. An error that does not indicate an outage is
+        treated as an answer. A call made before the store's last answer does not count, because it shows nothing about
+        the present."""
         if not _is_outage(error):
             self.answered()
             return
@@ -61,7 +62,7 @@ class Outage:
             )
 
     def answered(self) -> None:
-        """Ends the outage: a call was answered."""
+        """Ends the outage, because a call was answered."""
         self._has_answered, self._answered_at = True, time.monotonic()
         if self._began is not None:
             log.warning("the metadata store answers again, after %.1f s", time.monotonic() - self._began)

@@ -1,4 +1,4 @@
-"""Metrics of a process's calls to the metadata."""
+"""Metrics of a process's calls to the metadata store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def of_counts(counts: Counts, calls: Declaration = CALLS, seconds: Declaration =
 
 
 class MetadataMetrics(Collector):
-    """Exports the metrics of metadata calls, for a process that counts nothing else."""
+    """Exports the metrics of metadata calls, for a process that has no other metrics."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts

@@ -1,1 +1,1 @@
-"""Fork safety: a child refuses objects of its parent, and loads its own copy of gRPC."""
+"""Fork safety: a forked child cannot use its parent's objects, and loads its own copy of gRPC."""

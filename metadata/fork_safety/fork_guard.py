@@ -1,4 +1,4 @@
-"""Fork guard: detects use of an object in a forked child. `fork()` copies objects, but no threads or connections."""
+"""Fork guard: detects use of an object in a forked child. `fork()` copies objects, but not threads or connections."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import NoReturn
 
 
 class _Forks:
-    """Counts forks on the way to this process. Cheaper to compare than process ids: no system call."""
+    """Counts the forks that led to this process. Comparing this count is cheaper than comparing process ids: no system
+    call."""
 
     count = 0
 
@@ -21,20 +22,21 @@ os.register_at_fork(after_in_child=_was_forked)
 
 
 class NotPickled:
-    """Base of objects that belong to one process. Pickling them raises TypeError."""
+    """Base class of objects that belong to one process. Pickling them raises TypeError."""
 
     __slots__ = ()
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a client, and its handles, cannot be pickled: pass the metadata URI on, and make a client there"
+            "a client and its handles cannot be pickled: pass the metadata URI to the other "
+            "process, and make a client there"
         )
 
 
 class ForkGuard:
-    """Remembers the process in which it was made. A check is cheap, and takes no lock.
+    """Remembers the process in which it was created. A check is cheap, and takes no lock.
 
-    `error` makes the exception that `check` raises, from the reason.
+    `error` creates the exception that `check` raises, given the reason.
     """
 
     __slots__ = ("_error", "_forks", "_pid")
@@ -46,12 +48,12 @@ class ForkGuard:
 
     @property
     def is_here(self) -> bool:
-        """False in a child forked after this object was made."""
+        """False in a child that was forked after this object was created."""
         return self._forks == _Forks.count
 
     def check(self) -> None:
-        """Raises the owner's error in a forked child, because a lock of its parent may stay locked there for ever."""
-        if self._forks != _Forks.count:  # inlined `is_here`: called with every append
+        """Raises the owner's error in a forked child, where a lock that the parent held may remain locked forever."""
+        if self._forks != _Forks.count:  # `is_here`, inlined because this runs on every append
             raise self._error(
                 f"it was made before fork(), in process {self._pid}, and works only there: make a new one in this "
                 "process, after the fork"

@@ -1,4 +1,4 @@
-"""Fork safety of gRPC: loads a second copy of gRPC in a process that was forked from one that used it."""
+"""Fork safety of gRPC: loads a second copy of gRPC in a process whose parent had used gRPC before the fork."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTENSION = "grpc._cython.cygrpc"
 """gRPC's compiled module. It holds all of gRPC's state for the process; the rest of gRPC is ordinary Python."""
 
 _holders: weakref.WeakSet[object] = weakref.WeakSet()
-"""Objects that have channels and calls of this process's gRPC."""
+"""Objects that hold channels and calls of this process's gRPC."""
 
 _is_inherited = False
 _renewing = threading.Lock()
@@ -23,7 +23,7 @@ _renewing = threading.Lock()
 
 def own_grpc(holder: object) -> None:
     """Gives a forked child its own copy of gRPC. Call this before `holder` makes its first channel. In a forked child
-    the first call takes some 50 ms.
+    the first call takes about 50 ms.
 
     Raises ImportError if the copy cannot be loaded; use multiprocessing's `spawn` or `forkserver` in that case.
     """
@@ -49,19 +49,19 @@ def _second_copy(old: ModuleType) -> ModuleType:
     assert spec is not None
     try:
         new = importlib.util.module_from_spec(spec)
-        sys.modules[EXTENSION] = new  # it imports itself while it is loaded
+        sys.modules[EXTENSION] = new  # the module imports itself while it is loaded
         loader.exec_module(new)
     except BaseException:
         sys.modules[EXTENSION] = old
         raise
-    new.__file__ = old.__file__  # so that a child of this process finds it again
+    new.__file__ = old.__file__  # so that a child of this process finds the library
     return new
 
 
 def _copy_of_file(path: str) -> str:
-    """Copies the library to a new inode and path, since the dynamic loader identifies it by both.
+    """Copies the library to a new inode and path, since the dynamic loader identifies a library by both.
 
-    The descriptor stays open: once closed, its number, and with it the path, might be reused.
+    The descriptor is left open: if it were closed, its number, and therefore the path, might be reused.
     """
     copy = os.memfd_create("grpc-of-a-forked-process")
     with open(path, "rb") as source:
@@ -72,7 +72,7 @@ def _copy_of_file(path: str) -> str:
 
 
 def _rebind(module: ModuleType, old: ModuleType, new: ModuleType) -> None:
-    """Replaces the names that the module imported from the old copy by those of the new one."""
+    """Replaces the names that the module imported from the old copy with those of the new copy."""
     names = vars(module)
     for name, value in list(names.items()):
         if value is old:
@@ -83,7 +83,7 @@ def _rebind(module: ModuleType, old: ModuleType, new: ModuleType) -> None:
 
 def _after_fork_in_child() -> None:
     global _is_inherited, _renewing
-    _renewing = threading.Lock()  # a thread that does not exist here may have held the old one
+    _renewing = threading.Lock()  # the old lock may be held by a thread that does not exist in the child
     if EXTENSION in sys.modules:
         _is_inherited = True
         _never_free([sys.modules[EXTENSION], *_holders])
@@ -91,7 +91,7 @@ def _after_fork_in_child() -> None:
 
 
 def _never_free(objects: list[object]) -> None:
-    """Keeps references for ever, also at the interpreter's end."""
+    """Keeps references to these objects forever, even during interpreter shutdown."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(objects))
 
 

@@ -1,4 +1,4 @@
-"""Absent bookies: formatted bookies that are not registered, and for how long."""
+"""Absent bookies: formatted bookies that are not registered, and how long they have been absent."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ..store import MetadataStore, list_all
 FORMAT_VERSION = 1
 
 RESTART_MS = 30_000
-"""Time within which a restarting bookie is back."""
+"""Maximum time for which a restarting bookie is absent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """Absence of one bookie, in this incarnation.
+    """Absence of one incarnation of a bookie.
 
-    `since_ms` is by the clock of the process that recorded it, for people. Programs decide by `absent_ms`, which
-    auditors count.
+    `since_ms` is by the clock of the process that recorded it, and is only shown to people. Programs base their
+    decisions on `absent_ms`, which auditors count.
     """
 
     bookie_id: str
@@ -31,7 +31,7 @@ class Absence:
 
 
 async def list_absences(store: MetadataStore) -> list[Absence]:
-    """Returns all absences that can be decoded, by name. Raises MetadataError."""
+    """Returns all absences that can be decoded, sorted by name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.ABSENT):
         try:
@@ -42,7 +42,7 @@ async def list_absences(store: MetadataStore) -> list[Absence]:
 
 
 async def note(store: MetadataStore, absence: Absence) -> None:
-    """Records that the bookie is absent, unless that is already recorded. Raises MetadataError."""
+    """Records that the bookie is absent, unless its absence is already recorded. Raises MetadataError."""
     await settled_writes.create_unless_there(store, keys.absent(absence.bookie_id), _encode(absence))
 
 
@@ -59,7 +59,7 @@ async def count(store: MetadataStore, bookie_id: str, incarnation: str, absent_m
 
 
 async def forget(store: MetadataStore, bookie_id: str) -> None:
-    """Removes the record: the bookie is back, or was removed from the cluster. Raises MetadataError."""
+    """Removes the record, because the bookie is back or was removed from the cluster. Raises MetadataError."""
     await settled_writes.delete(store, keys.absent(bookie_id))
 
 

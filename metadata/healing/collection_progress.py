@@ -1,8 +1,8 @@
 """Progress of bookies in dropping deleted ledgers. A ledger that all bookies have dropped needs no tombstone.
 
-A tombstone permits a bookie to drop a ledger (B3). So it is kept until each bookie that was ever formatted, and was not
-decommissioned, has dropped all ledgers that were deleted by then. After that only one number is kept, the end of the
-retired ids: no id below it is assigned again.
+A tombstone permits a bookie to drop a ledger (B3). It is therefore kept until each bookie that was ever formatted, and
+not decommissioned, has dropped all ledgers deleted by then. After that only one number is kept, the end of the retired
+ids; no id below it is assigned again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FORMAT_VERSION = 1
 
 
 async def note(store: MetadataStore, bookie: BookieRef, revision: int) -> None:
-    """Records that this bookie has, and will have, no entries of ledgers that were deleted up to this revision."""
+    """Records that this bookie neither has nor will get any entries of ledgers deleted up to this revision."""
     message = pb.Collected(
         format_version=FORMAT_VERSION,
         incarnation=bookie.incarnation,
@@ -35,7 +35,7 @@ async def note(store: MetadataStore, bookie: BookieRef, revision: int) -> None:
 
 
 async def passed_by_all(store: MetadataStore) -> int:
-    """Returns the revision up to which every bookie has dropped deleted ledgers; 0 if one has not reported."""
+    """Returns the revision up to which every bookie has dropped deleted ledgers; 0 if any bookie has not reported."""
     reports = {item.key.removeprefix(keys.COLLECTED): item async for item in list_all(store, keys.COLLECTED)}
     passed = [_passed(item, reports) async for item in list_all(store, keys.COOKIES)]
     return min(passed, default=0)
@@ -51,16 +51,16 @@ def _passed(cookie: Versioned, reports: dict[str, Versioned]) -> int:
     except BadRecord as error:
         skip(error)
         return 0
-    # A record restored from a backup has a revision of another store, and a version before it.
+    # A report restored from a backup has another store's revision, and its own version is not above that revision.
     is_of_here = message.incarnation == incarnation and message.revision < found.version
     return message.revision if is_of_here else 0
 
 
 async def retire(store: MetadataStore, tombstones: Mapping[int, int]) -> None:
-    """Deletes these tombstones, given by ledger with their versions, after raising the number that replaces them.
+    """Deletes these tombstones, a mapping of ledger ids to versions, after raising the number that replaces them.
 
-    Looks them up once more, because a store that went back assigns versions twice (rule W8): the record at such a
-    version may be a ledger's. Raises MetadataError; some tombstones may be left.
+    Looks them up once more, because a store that was rolled back may assign a version twice (rule W8), so the record
+    with that version may be a ledger. Raises MetadataError; some tombstones may be left.
     """
     found = [
         one async for one in LedgerStore(store).look_up(sorted(tombstones)) if isinstance(one, Tombstone)

@@ -1,6 +1,7 @@
-"""Lease locks: a key that one bookie holds at a time, for the office of auditor, or for re-replicating a ledger.
+"""Lease locks: a key that one bookie holds at a time, for the role of auditor or for re-replicating a ledger.
 
-It keeps other bookies from doing the same work. Two holders would be safe, because every change is a compare-and-swap.
+The lock keeps other bookies from doing the same work. Two holders at once would do no harm, because every change is a
+compare-and-swap.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Unreachable:
-    """The address at which a bookie could not be reached, and why. `address` is empty if the auditor's program did not
-    report it yet."""
+    """The address at which a bookie could not be reached, and why. `address` is empty if the auditor runs an older
+    program that does not report it."""
 
     address: str
     why: str
 
     def is_at(self, address: str) -> bool:
-        """Returns whether this applies to a bookie that is at this address now."""
+        """Returns whether this applies to a bookie whose address is now `address`."""
         return self.address in ("", address)
 
 
@@ -48,7 +49,7 @@ class LeaseLock:
 
 
 async def read(store: MetadataStore, key: str) -> LeaseLock | None:
-    """Reads the holder, if there is one. Raises MetadataError."""
+    """Returns the holder, or None if there is none. Raises MetadataError."""
     found = await store.get(key)
     return None if found is None else decode(key, found.value)
 

@@ -1,7 +1,7 @@
 """Marks of under-replicated ledgers, so that no worker has to read all records to find them.
 
-The ledger's record is the truth; a mark is only a hint. A worker that finds an obsolete mark removes it; the next audit
-adds a missing one.
+The ledger's record is authoritative; a mark is only a hint. A worker that finds an obsolete mark removes it; the next
+audit adds a missing one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 FORMAT_VERSION = 1
 
 REASONS_MAX = 8
-"""Maximum number of reasons in a mark; a ledger with more of them needs work anyway."""
+"""Maximum number of reasons in a mark; any others are omitted, because the ledger needs work in any case."""
 
 TEXT_CHARACTERS_MAX = 500
 """Maximum length of a reason, and of the last failure."""
@@ -31,8 +31,8 @@ TEXT_CHARACTERS_MAX = 500
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Mark of a ledger. `since_ms`: when the under-replication was first found. `tries`: failed tries since; the last
-    one failed with `why_not`."""
+    """Mark of a ledger. `since_ms`: when the under-replication was first found. `tries`: the number of failed attempts
+    since then; `why_not`: why the last one failed."""
 
     ledger_id: int
     since_ms: int
@@ -42,7 +42,7 @@ class Mark:
 
 
 class Marks:
-    """The marks of a cluster. All methods raise MetadataError."""
+    """The marks of all under-replicated ledgers in a cluster. All methods raise MetadataError."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -52,7 +52,7 @@ class Marks:
         return None if found is None else _decode(found.key, found.value)
 
     async def list(self) -> AsyncIterator[Mark]:
-        """Yields all marks that can be decoded, by ledger."""
+        """Yields all marks that can be decoded, in order of ledger ids."""
         async for item in list_all(self._store, keys.UNDERREPLICATED):
             try:
                 mark = _decode(item.key, item.value)
@@ -62,19 +62,20 @@ class Marks:
                 yield mark
 
     async def set(self, ledger_id: int, reasons: Iterable[str], now_ms: int) -> None:
-        """Marks the ledger, or updates the reasons of its mark."""
+        """Marks the ledger, or updates the reasons in its mark."""
         wanted = tuple(reason[:TEXT_CHARACTERS_MAX] for reason in reasons)[:REASONS_MAX]
         await self._change(ledger_id, lambda mark: replace(mark or Mark(ledger_id, now_ms), reasons=wanted))
 
     async def failed(self, ledger_id: int, why: str) -> None:
-        """Counts a failed try. Does nothing for a ledger without a mark."""
+        """Counts a failed attempt. Does nothing for a ledger without a mark."""
         reason = why[:TEXT_CHARACTERS_MAX]
         await self._change(
             ledger_id, lambda mark: mark and replace(mark, tries=mark.tries + 1, why_not=reason)
         )
 
     async def remove(self, ledger_id: int) -> None:
-        """Removes the mark, because the ledger needs nothing. A mark that has just changed is checked again later."""
+        """Removes the mark, because the ledger needs no work. A mark that has just changed stays, and is checked again
+        later."""
         found = await self._store.get(keys.underreplicated(ledger_id))
         if found is not None:
             await settled_writes.delete_unless_changed(self._store, found.key, found.version)
@@ -82,7 +83,7 @@ class Marks:
     async def _change(self, ledger_id: int, step: Callable[[Mark | None], Mark | None]) -> None:
         try:
             await settled_writes.change(self._store, keys.underreplicated(ledger_id), step, _decode, _encode)
-        except BadRecord as error:  # a newer program's record: the ledger stays marked as it is
+        except BadRecord as error:  # a newer program wrote the mark, which stays unchanged
             skip(error)
 
 
@@ -105,10 +106,10 @@ def _decode(key: str, value: bytes) -> Mark:
 
 
 async def mark_if_underreplicated(marks: Marks, record: LedgerRecord) -> None:
-    """Marks a ledger under-replicated if its record states that copies lack entries (rule W6), or that a bookie has to
+    """Marks a ledger as under-replicated if its record states that copies lack entries (rule W6), or that a bookie must
     fence it.
 
-    A failed mark does no harm: the next audit finds the record.
+    If the mark cannot be written, no harm is done: the next audit finds the record.
     """
     reasons = [
         f"{fragment.ensemble[lack.position]} lacks {lack}"

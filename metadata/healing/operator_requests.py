@@ -1,4 +1,4 @@
-"""Operator requests for a bookie. A request stays until the operator withdraws it."""
+"""Operator requests for a bookie. A request remains in effect until the operator withdraws it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ FORMAT_VERSION = 1
 
 
 class OrderKind(StrEnum):
-    """DRAIN: the bookie gets no new entries, and its copies are moved to others. MAINTENANCE: it is away on purpose,
-    and nothing is copied. GIVEN_UP: it is lost for good, and its copies are re-created on other bookies at once."""
+    """DRAIN: the bookie gets no new entries, and its copies are moved to other bookies. MAINTENANCE: it is absent on
+    purpose, and nothing is re-replicated. GIVEN_UP: it is lost for good, and its copies are re-created on other bookies
+    at once."""
 
     DRAIN = "drain"
     MAINTENANCE = "maintenance"
@@ -31,7 +32,7 @@ _FROM_PB = {number: kind for kind, number in _TO_PB.items()}
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The request for one bookie; there is one at a time."""
+    """The request for one bookie. A bookie has at most one request at a time."""
 
     bookie_id: str
     kind: OrderKind
@@ -39,7 +40,7 @@ class Order:
 
 
 async def list_orders(store: MetadataStore) -> list[Order]:
-    """Returns all requests that can be decoded, by name. Raises MetadataError."""
+    """Returns all requests that can be decoded, sorted by bookie name. Raises MetadataError."""
     found = []
     async for item in list_all(store, keys.ORDERS):
         try:
@@ -57,7 +58,7 @@ async def read(store: MetadataStore, bookie_id: str) -> Order | None:
 
 
 async def give(store: MetadataStore, order: Order) -> None:
-    """Sets the request, replacing a former one. Raises MetadataError."""
+    """Sets the request, replacing any earlier one. Raises MetadataError."""
     message = pb.Order(
         format_version=FORMAT_VERSION,
         kind=_TO_PB[order.kind],

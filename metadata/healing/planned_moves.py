@@ -1,6 +1,6 @@
 """Planned moves of copies between bookies, to balance disk usage: operators plan them, bookies execute them.
 
-The bookie that is to get a copy drops a move that no longer fits the ledger's record.
+A bookie that was to receive a copy drops the move if it no longer fits the ledger's record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Replaces `old` by `new` in the fragment that begins at `first_entry`."""
+    """Replaces `old` with `new` in the fragment that begins at `first_entry`."""
 
     first_entry: int
     old: BookieRef
@@ -38,7 +38,7 @@ class Moves:
 
 
 async def list_moves(store: MetadataStore) -> AsyncIterator[Moves]:
-    """Yields all planned moves that can be decoded, by ledger. Raises MetadataError."""
+    """Yields all planned moves that can be decoded, in order of ledger ids. Raises MetadataError."""
     async for item in list_all(store, keys.MOVES):
         try:
             found = _decode(item.key, item.value)
@@ -54,7 +54,7 @@ async def plan(store: MetadataStore, moves: Moves) -> None:
 
 
 async def drop(store: MetadataStore, ledger_id: int, done: Iterable[Move]) -> None:
-    """Removes moves that are done, or are impossible. Raises MetadataError."""
+    """Removes moves that are done or have become impossible. Raises MetadataError."""
     over = set(done)
 
     def left(planned: Moves | None) -> Moves | None:
@@ -65,9 +65,11 @@ async def drop(store: MetadataStore, ledger_id: int, done: Iterable[Move]) -> No
 
 
 async def cancel(store: MetadataStore) -> int:
-    """Removes all planned moves; returns the number of ledgers that had some. Raises MetadataError."""
+    """Removes all planned moves; returns the number of ledgers that had any. Raises MetadataError."""
     count = 0
-    async for item in list_all(store, keys.MOVES):  # a plan that has changed since is being executed
+    async for item in list_all(
+        store, keys.MOVES
+    ):  # a plan that has changed since it was listed is being executed, and stays
         count += await settled_writes.delete_unless_changed(store, item.key, item.version)
     return count
 

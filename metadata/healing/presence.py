@@ -1,7 +1,7 @@
-"""Determines whether a bookie is alive, away or lost: one that is away may come back, a lost one will not.
+"""Determines whether a bookie is alive, away or lost: one that is away may come back; a lost one will not.
 
-The decision uses only the metadata. A bookie is lost only if an operator or another disk of its name shows that; a
-bookie that has been absent for long still counts as away.
+The decision is based only on the metadata. A bookie counts as lost only if an operator gave it up or decommissioned it,
+or if another disk has its name; a bookie that has been absent for a long time still counts as away.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Presence(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Whereabouts:
-    """Presence of a bookie. `why` is for people, and empty for a live bookie."""
+    """Presence of a bookie. `why`: the reason, as text for people; empty for a live bookie."""
 
     bookie: BookieRef
     presence: Presence
@@ -52,8 +52,8 @@ class Expected:
 
 
 async def expected_bookies(store: MetadataStore) -> list[Expected]:
-    """Returns every formatted bookie that is neither drained nor marked as given up, by name, registered or not. Raises
-    MetadataError."""
+    """Returns every formatted bookie, registered or not, that is neither being drained nor marked as given up, by name.
+    Raises MetadataError."""
     cookies = await cluster.list_cookies(store)
     orders = {
         order.bookie_id: order.kind for order in await _if_allowed(operator_requests.list_orders(store)) or ()
@@ -68,7 +68,7 @@ async def expected_bookies(store: MetadataStore) -> list[Expected]:
 
 
 async def absent_for_long(store: MetadataStore) -> frozenset[BookieRef]:
-    """Returns the bookies that have been away, according to auditors, for longer than a restart takes. Time during
+    """Returns the bookies that, according to the auditors, have been away for longer than a restart takes. Time during
     which the metadata is unavailable does not count. Raises MetadataError."""
     absences = await _if_allowed(absent_bookies.list_absences(store)) or ()
     return frozenset(
@@ -85,7 +85,9 @@ async def whereabouts(store: MetadataStore, bookie: BookieRef) -> Whereabouts:
         return Whereabouts(bookie, Presence.LIVING)
     cookie = await cluster.read_cookie(store, bookie.bookie_id)
     if registered is not None or (cookie is not None and cookie.incarnation != bookie.incarnation):
-        return Whereabouts(bookie, Presence.LOST, "its disk is lost: the name was given to another one")
+        return Whereabouts(
+            bookie, Presence.LOST, "its disk is lost: the bookie's name was given to another disk"
+        )
     if cookie is None:
         return await _without_cookie(store, bookie)
     order = await _if_allowed(operator_requests.read(store, bookie.bookie_id))
@@ -108,8 +110,8 @@ async def _without_cookie(store: MetadataStore, bookie: BookieRef) -> Whereabout
 
 
 async def _if_allowed(asked: Awaitable[T]) -> T | None:
-    """Returns None if the client's role in etcd may not read the key; the caller then assumes that there is no such
-    record."""
+    """Returns the result; None if the client's etcd role may not read the key, in which case the caller assumes that
+    the record does not exist."""
     try:
         return await asked
     except StoreRefused:

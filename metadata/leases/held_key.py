@@ -2,8 +2,8 @@
 logs its loss, and releases it.
 
 The key is ours if its value is one that we wrote, or tried to write, under the present lease. A nonce made with the
-lease ensures that no other value is equal. So a creation whose answer was lost is found to be ours. A key that another
-client deleted is not ours, nor is the key of an older lease in a store that went back.
+lease ensures that no other value is equal. So if the answer to a creation is lost, the key is still recognized as ours.
+A key that another client deleted is not ours, nor is a key held under an older lease in a store that was rolled back.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from . import lease_clock
 log = logging.getLogger(__name__)
 
 GIVE_UP_SECONDS_MAX = 2.0
-"""How long a holder that releases its key tries to revoke the lease; after that the lease runs out."""
+"""Maximum time for which a holder that releases its key tries to revoke the lease. After that, it leaves the lease to
+expire."""
 
 NOT_TAKEN = "it was not taken"
 NOT_IN_TIME = "its lease was not renewed in time"
@@ -31,18 +32,19 @@ RUN_OUT = "its lease has run out"
 GONE = "its key was deleted or changed, or the metadata went back"
 
 Value = Callable[[bytes], bytes]
-"""Makes the present value, given a nonce. The value has to contain this nonce, or the key another one."""
+"""Makes the present value, given a nonce. Either this value or the key must contain the nonce."""
 
 
 class HeldKey:
-    """`take`, then `keep` or `renew` until the key is lost, when it may be taken again; `give_up` at the end.
+    """Call `take`, then `keep` or `renew` until the key is lost; after that it may be taken again. Call `give_up` at
+    the end.
 
-    `stands`: the key as last seen or written, while it is held. `changed`: set it to make `keep` publish another value
-    at once.
+    `stands`: the key as last seen or written, while it is held. `changed`: set it to make `keep` publish a new value at
+    once.
     """
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, value: Value, what: str) -> None:
-        """`what`: name of the key in log lines."""
+        """`what`: the name of the key in log lines."""
         self.stands: Versioned | None = None
         self.changed = asyncio.Event()
         self._store = store
@@ -52,16 +54,14 @@ class HeldKey:
         self._what = what
         self._lease: Lease | None = None
         self._nonce = b""
-        self._written: set[bytes] = (
-            set()
-        )  # under this lease; the key may have one of these, or may yet get it
+        self._written: set[bytes] = set()  # under this lease: values that the key has, or may still get
         self._renewed_at = -math.inf
         self._why_lost = NOT_TAKEN
 
     @property
     def why_lost(self) -> str:
-        """Why the key is lost. Empty while it is held by this process's clock: a lease that was not renewed in time may
-        have ended."""
+        """Why the key is lost. Empty while the key is held according to this process's clock: a lease that was not
+        renewed in time may have ended."""
         if self.stands is None:
             return self._why_lost
         return "" if self._seconds_left > 0 else NOT_IN_TIME
@@ -76,9 +76,10 @@ class HeldKey:
         return found.value in self._written
 
     async def take(self) -> bool:
-        """Creates the key; False if another holder has it.
+        """Creates the key; returns False if another holder has it.
 
-        Raises StoreUnavailable, LeaseLost. If it is called again after that, it finds a creation whose answer was lost.
+        Raises StoreUnavailable, LeaseLost. A later call recognizes a key that an earlier call created without getting
+        the answer.
         """
         lease = await self._living_lease()
         value = self._value(self._nonce)
@@ -86,13 +87,14 @@ class HeldKey:
         try:
             version = await self._store.create(self._key, value, lease=lease)
         except KeyExists:
-            self.changed.set()  # the key may have an earlier value of ours
+            self.changed.set()  # publish at once: the key may have an earlier value of ours
             return await self._is_there()
         self.stands = Versioned(self._key, value, version)
         return True
 
     async def renew(self) -> bool:
-        """Renews the lease, checks that the key still exists, and publishes its value; False if the key is lost.
+        """Renews the lease, checks that the key still exists, and publishes its value; returns False if the key is
+        lost.
 
         Raises StoreUnavailable.
         """
@@ -105,7 +107,7 @@ class HeldKey:
         except LeaseLost:
             why = RUN_OUT
         if why is RUN_OUT or not await self._is_there():
-            self._lease = None  # a store that went back may grant it to another client
+            self._lease = None  # a store that was rolled back may grant the same lease to another client
             self._lost(why)
             return False
         self._renewed_at = asked_at
@@ -113,10 +115,10 @@ class HeldKey:
         return True
 
     async def publish(self) -> None:
-        """Writes the value if it has changed; the lease stays attached.
+        """Writes the value if it has changed; the key stays attached to the lease.
 
-        Raises StoreUnavailable. In that case the next renewal finds out the outcome. It also detects a key that belongs
-        to another holder.
+        Raises StoreUnavailable. In that case the next renewal determines whether the write succeeded. It also detects
+        that the key belongs to another holder.
         """
         value = self._value(self._nonce)
         if self.stands is None or value == self.stands.value:
@@ -124,13 +126,13 @@ class HeldKey:
         self._written.add(value)
         try:
             version = await self._store.replace(self._key, value, self.stands.version)
-        except (VersionConflict, NoSuchKey):  # lost, or an earlier write of ours came late
+        except (VersionConflict, NoSuchKey):  # the key is lost, or an earlier write of ours arrived late
             self.changed.set()
         else:
             self.stands, self._written = Versioned(self._key, value, version), {value}
 
     async def keep(self) -> None:
-        """Renews the lease. Returns when the key is lost, at the latest when the lease may have run out."""
+        """Keeps renewing the lease. Returns when the key is lost, or at the latest when the lease may have expired."""
         has_failed = False
         while (left := self._seconds_left) > 0:
             try:
@@ -144,7 +146,7 @@ class HeldKey:
             except TimeoutError:
                 break
         if self.stands is not None:
-            self._lost(NOT_IN_TIME)  # the lease may be alive: `take` tries to renew it
+            self._lost(NOT_IN_TIME)  # the lease may still exist, so `take` tries to renew it
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[bool]:
@@ -162,7 +164,7 @@ class HeldKey:
             await self.give_up()
 
     async def give_up(self) -> None:
-        """Ends the lease, and the key with it. If the store cannot be reached, the lease runs out."""
+        """Ends the lease, which deletes the key. If the store cannot be reached, the lease is left to expire."""
         lease, self._lease, self.stands = self._lease, None, None
         if lease is None:
             return
@@ -180,7 +182,7 @@ class HeldKey:
         return self._lease.ttl_seconds - self.age_seconds
 
     async def _living_lease(self) -> Lease:
-        """Returns the present lease, renewed, or a new one."""
+        """Returns the present lease after renewing it, or a new lease."""
         asked_at = lease_clock.now()
         if self._lease is not None:
             try:

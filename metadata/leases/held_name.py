@@ -1,5 +1,5 @@
-"""A name that one process has at a time: a key under a lease, which the process takes again after losing it (rule
-M2)."""
+"""A name that only one process holds at a time: a key under a lease, which the process takes again after losing it
+(rule M2)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from .held_key import HeldKey
 log = logging.getLogger(__name__)
 
 LEASES_TO_WAIT = 2
-"""How many lease times to wait for another process's key to run out before the name counts as taken."""
+"""How long to wait for another process's key to expire before the name counts as taken, in lease times."""
 
 
 class HeldName(ABC):
-    """`take` once, `keep` until cancelled, then `give_up`."""
+    """Call `take` once, `keep` until cancelled, then `give_up`."""
 
     leases_to_wait_again = LEASES_TO_WAIT
-    """LEASES_TO_WAIT for a process that has lost the name."""
+    """Replaces LEASES_TO_WAIT when a process that has lost the name takes it again."""
 
     def __init__(self, store: MetadataStore, key: str, lease_seconds: float, owner: bytes, what: str) -> None:
-        """`owner`: bytes that no other living process has, by which the process recognizes a key of its own from an
-        older lease; b"" if there are none. `what`: the name in log lines."""
+        """`owner`: bytes that no other living process has, by which the process recognizes its own key under an older
+        lease; b"" if it has no such bytes. `what`: how log lines refer to the name."""
         self._store = store
         self._key = key
         self._lease_seconds = lease_seconds
@@ -37,13 +37,13 @@ class HeldName(ABC):
         self.held = HeldKey(store, key, lease_seconds, lambda nonce: self._value(owner + nonce), what)
 
     async def take(self) -> None:
-        """Takes the name; returns when it is held. Raises `_taken` if another living process has it; StoreUnavailable
-        and LeaseLost, after which it may be called again."""
+        """Takes the name; returns once it is held. Raises `_taken` if another living process has it; StoreUnavailable
+        or LeaseLost, after which it may be called again."""
         await self._take(LEASES_TO_WAIT)
 
     async def keep(self) -> None:
         """Renews the lease until cancelled, and takes the name again after losing it. Raises `_taken` if another
-        process has it by then."""
+        process has taken it in the meantime."""
         while True:
             await self.held.keep()
             await self._take_again()
@@ -71,7 +71,8 @@ class HeldName(ABC):
             await asyncio.sleep(renewal_seconds(self._lease_seconds))
 
     async def _is_taken(self) -> bool:
-        """Takes the key, even if the present one is our own from an older lease; False if another process has it."""
+        """Takes the key, even if it still exists under an older lease of our own; returns False if another process has
+        it."""
         if await self.held.take():
             return True
         found = await self._store.get(self._key)
@@ -84,7 +85,7 @@ class HeldName(ABC):
     def _is_our_past(self, found: Versioned) -> bool:
         try:
             session = self._session_of(found)
-        except BadRecord as error:  # another process's: it ends with its lease
+        except BadRecord as error:  # another process's key, which expires with its lease
             log.warning("%s", error)
             return False
         return bool(self._owner) and session[: -settled_writes.NONCE_BYTES] == self._owner
@@ -95,8 +96,8 @@ class HeldName(ABC):
 
     @abstractmethod
     def _session_of(self, found: Versioned) -> bytes:
-        """Returns the session in a value. Raises BadRecord."""
+        """Returns the session contained in a value. Raises BadRecord."""
 
     @abstractmethod
     def _taken(self) -> Exception:
-        """Returns the error if another process has the name."""
+        """Returns the error to raise if another process has the name."""

@@ -1,4 +1,4 @@
-"""Reads settings from environment variables: BOOKLEDGER_, the name of the table and the setting, in capitals."""
+"""Reads settings from environment variables, whose names are BOOKLEDGER_, the table and the setting, in capitals."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ TRUE, FALSE = ("1", "true", "t", "yes", "y", "on"), ("0", "false", "f", "no", "n
 
 
 class BadVariable(ValueError):
-    """An environment variable has a wrong value; the message contains its name and the reason."""
+    """An environment variable has an invalid value; the message contains the variable's name and the reason."""
 
 
 def variable_of(*names: str) -> str:
-    """Returns the variable of a setting, such as BOOKLEDGER_LIMITS_POLLS_MAX; dashes become underscores."""
+    """Returns the name of a setting's variable, such as BOOKLEDGER_LIMITS_POLLS_MAX; dashes become underscores."""
     return "_".join([PREFIX, *names]).upper().replace("-", "_")
 
 
 def from_environment(kind: type, table: str) -> dict[str, Any]:
-    """Returns the fields of a dataclass that variables set. Raises BadVariable. An empty variable sets nothing."""
+    """Returns the values of those dataclass fields that are set by environment variables. An empty variable sets
+    nothing. Raises BadVariable."""
     found = {}
     for name, one in tunables_of(kind).items():
         variable = variable_of(table, name)
@@ -37,8 +38,8 @@ def from_environment(kind: type, table: str) -> dict[str, Any]:
 
 
 def _value(name: str, one: Tunable, text: str) -> Any:
-    """Converts the text to the setting's type. Text that is not a flag or a choice is left as it is, and
-    `convert_value` refuses it."""
+    """Converts the text to the setting's type. Text that is neither a flag nor a choice is returned unchanged, and
+    `convert_value` then rejects it."""
     if one.kind is bool:
         return _flag(text)
     if issubclass(one.kind, Enum | str):

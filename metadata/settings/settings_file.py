@@ -25,10 +25,10 @@ from .environment import BadVariable, from_environment
 from .tunable import Tunable, convert_value, elsewhere_of, tunables_of
 
 STATEMENT_LINES_MAX = 1000
-"""Maximum number of lines of a value; the lines of keys after a longer value are not known."""
+"""Maximum number of lines of a value; after a longer value, the line numbers of keys are unknown."""
 
 Keys = tuple[str, ...]
-"""A key with the tables around it: ("bookie", "run", "port")."""
+"""A key preceded by the tables that contain it: ("bookie", "run", "port")."""
 
 
 def lines_of(text: str) -> dict[Keys, int]:
@@ -60,7 +60,7 @@ def _note(found: dict[Keys, int], places: Iterator[tuple[Keys, int]]) -> None:
 
 
 def _deepest(parsed: Any) -> Keys:
-    """Returns the path that a table's header opens, also the header of a list of tables."""
+    """Returns the path that a table header opens; the header may be that of an array of tables."""
     if isinstance(parsed, list):
         return _deepest(parsed[0])
     for key, inner in parsed.items():
@@ -92,17 +92,17 @@ COMMON = {
 """Names at the top of the file, and the environment variables that override them."""
 
 LIKENESS = 0.8
-"""Similarity above which an unknown name at the top counts as a misspelled one."""
+"""Similarity above which an unknown name at the top of the file counts as a misspelling."""
 
 T = TypeVar("T")
 
 
 class BadSettings(ValueError):
-    """The file cannot be used. The message has a line with the place and the reason for each problem."""
+    """The file cannot be used. The message has one line for each problem, with its place and the reason."""
 
 
 class Faults:
-    """Collects errors, to report all of them at once."""
+    """Collects errors, so that all of them can be reported at once."""
 
     def __init__(self) -> None:
         self._faults: dict[str, None] = {}
@@ -112,7 +112,7 @@ class Faults:
 
     @contextmanager
     def gathering(self) -> Iterator[None]:
-        """Collects an error that is raised inside the block, and leaves the block."""
+        """Collects an error raised inside the block, which ends the block."""
         try:
             yield
         except BadSettings as error:
@@ -135,11 +135,11 @@ class SettingsFile:
 
     @cached_property
     def lines(self) -> dict[Keys, int]:
-        """The line of each key; a key includes the tables around it."""
+        """The line of each key; a key includes the tables that contain it."""
         return lines_of(self.text)
 
     def at(self, *keys: str) -> str:
-        """Returns `FILE:LINE` of a key or a table; only `FILE` if its line is not known."""
+        """Returns `FILE:LINE` for a key or a table, or only `FILE` if the line is unknown."""
         line = self.lines.get(keys)
         return self.path if line is None else f"{self.path}:{line}"
 
@@ -163,13 +163,13 @@ def read(path: str | Path) -> SettingsFile:
     faults = Faults()
     for name in COMMON:
         if not isinstance(found.content.get(name, ""), str):
-            faults.found(f"{found.at(name)}: {name} is text in quotes, not {found.content[name]!r}")
+            faults.found(f"{found.at(name)}: {name} must be text in quotes, not {found.content[name]!r}")
     faults.end()
     return found
 
 
 def check_name(name: str, known: Iterable[str], where: str) -> None:
-    """Raises BadSettings for an unknown name, and suggests the nearest known one."""
+    """Raises BadSettings for an unknown name, and suggests the most similar known name."""
     known = sorted(known)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
@@ -188,7 +188,7 @@ def table_in(value: Any, file: SettingsFile, *keys: str) -> Mapping[str, Any]:
 def section(
     kind: type, table: Mapping[str, Any], file: SettingsFile, name: str, faults: Faults
 ) -> dict[str, Any]:
-    """Reads and checks the settings of a dataclass in the table of this name; adds errors to the faults."""
+    """Reads and checks the settings of a dataclass from the table of this name; adds any errors to `faults`."""
     elsewhere, known = elsewhere_of(kind), tunables_of(kind)
     found: dict[str, Any] = {}
     for field, value in table.items():
@@ -209,7 +209,7 @@ def _taken(name: str, one: Tunable, value: Any, where: str) -> Any:
 
 
 def made(kind: type[T], values: Mapping[str, Any], where: str) -> T:
-    """Makes the dataclass with these values. Raises BadSettings if they contradict each other."""
+    """Makes an instance of the dataclass with these values. Raises BadSettings if the values contradict each other."""
     try:
         return kind(**values)
     except ValueError as error:
@@ -220,7 +220,7 @@ def made(kind: type[T], values: Mapping[str, Any], where: str) -> T:
 
 
 def of_program(path: str | Path, kind: type[T], name: str, **more: Any) -> T:
-    """Makes a dataclass from the settings in the table of this name, and from its environment variables.
+    """Makes an instance of a dataclass from the settings in the table of this name, and from its environment variables.
 
     Ignores other tables. `more`: values that the program itself sets. Raises BadSettings.
     """
@@ -236,7 +236,7 @@ def of_program(path: str | Path, kind: type[T], name: str, **more: Any) -> T:
 
 
 def in_environment(kind: type, name: str) -> dict[str, Any]:
-    """Reads the environment variables of the table of this name. Raises BadSettings."""
+    """Reads the environment variables that belong to the table of this name. Raises BadSettings."""
     try:
         return from_environment(kind, name)
     except BadVariable as error:
@@ -244,9 +244,9 @@ def in_environment(kind: type, name: str) -> dict[str, Any]:
 
 
 def metadata_uri_of(path: str | Path) -> str:
-    """Returns the metadata URI from a settings file; BOOKLEDGER_METADATA in the environment overrides it.
+    """Returns the metadata URI from a settings file; the environment variable BOOKLEDGER_METADATA overrides it.
 
-    Raises BadSettings if neither has it.
+    Raises BadSettings if neither sets the URI.
     """
     uri = common(path, "metadata")
     if not uri:
@@ -259,14 +259,15 @@ def metadata_uri_of(path: str | Path) -> str:
 
 
 def common(path: str | Path, name: str) -> str | None:
-    """Returns a setting at the top of the file, unless the environment overrides it. Raises BadSettings."""
+    """Returns a setting at the top of the file, or its value from the environment, which takes precedence. Raises
+    BadSettings."""
     value = os.environ.get(COMMON[name]) or read(path).content.get(name)
     assert value is None or isinstance(value, str)
     return value
 
 
 def key_in(path: str | Path) -> bytes | None:
-    """Reads the key in the file that `key-file` names. Raises BadSettings for a file that cannot be used."""
+    """Reads the key from the file that `key-file` names. Raises BadSettings if that file cannot be used."""
     name = common(path, "key-file")
     try:
         return read_key(name) if name else None

@@ -1,4 +1,4 @@
-"""Tunable settings: fields of frozen dataclasses with range, unit and description. Pure."""
+"""Tunable settings: fields of frozen dataclasses with a range, a unit and a description. Pure."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ UNITS = (
     ("ratio", "share"),
     ("share", "share"),
 )
-"""Units by a word of the setting's name; the first match counts."""
+"""The unit for each word that a setting's name may contain; the first match counts."""
 
 COUNT_MAX = 2**31 - 1
 """Default upper bound of a count."""
 
 SECONDS_MAX = 1e9
-"""Longer than any realistic wait."""
+"""Upper bound of durations: longer than any realistic wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tunable:
-    """Type, range and `description` (meaning and trade-off) of a setting. The range is for numbers."""
+    """Type, range and `description` (meaning and trade-off) of a setting. The range applies only to numbers."""
 
     description: str
     kind: type
@@ -37,13 +37,14 @@ class Tunable:
 def tunable(
     default: Any, description: str, least: float = 0, most: float = COUNT_MAX, *, kind: type | None = None
 ) -> Any:
-    """Returns a dataclass field that can be set. `kind`: its type, if the default, such as None, does not imply it."""
+    """Returns a dataclass field for a tunable setting. `kind`: its type, if the default (such as None) does not imply
+    it."""
     one = Tunable(description, kind or type(default), least, most)
     return field(default=default, metadata={_TUNABLE: one})
 
 
 def set_by_option(default: Any, where: str) -> Any:
-    """Returns a field that a command's option sets; `where` names the option, as in a settings file."""
+    """Returns a field that is set by a command's option; `where` names the option, as in a settings file."""
     return field(default=default, metadata={_ELSEWHERE: where})
 
 
@@ -53,7 +54,7 @@ def tunables_of(kind: type) -> dict[str, Tunable]:
 
 
 def elsewhere_of(kind: type) -> dict[str, str]:
-    """Returns the fields that are set by an option, with the option's name."""
+    """Returns the fields that are set by an option, with that option's name."""
     return {one.name: one.metadata[_ELSEWHERE] for one in fields(kind) if _ELSEWHERE in one.metadata}
 
 
@@ -68,7 +69,7 @@ def required_of(kind: type) -> list[str]:
 
 
 def unit_of(name: str, one: Tunable) -> str:
-    """Returns the unit of a setting's value, for people."""
+    """Returns the unit of a setting's value, as text for people."""
     if one.kind is bool:
         return "true or false"
     if issubclass(one.kind, Enum):
@@ -77,7 +78,7 @@ def unit_of(name: str, one: Tunable) -> str:
 
 
 def convert_value(name: str, one: Tunable, value: Any) -> Any:
-    """Converts and checks a value for its field. Raises ValueError for a wrong type, or a value out of range."""
+    """Converts a value for its field, and checks it. Raises ValueError if it has the wrong type or is out of range."""
     if issubclass(one.kind, Enum):
         known = {each.value: each for each in one.kind}
         if not isinstance(value, str) or value not in known:
@@ -98,13 +99,13 @@ def convert_value(name: str, one: Tunable, value: Any) -> Any:
 
 
 def format_range(name: str, one: Tunable) -> str:
-    """Returns the range, for people."""
+    """Returns the range, as text for people."""
     format_value = _format_bytes if "bytes" in name else _format_number
     return f"{format_value(one.least)} to {format_value(one.most)}"
 
 
 def to_toml(value: Any) -> Any:
-    """Returns a value in the form that a settings file has."""
+    """Returns a value in the form used in a settings file."""
     return value.value if isinstance(value, Enum) else value
 
 

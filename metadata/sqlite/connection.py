@@ -1,8 +1,8 @@
-"""Connection to the SQLite file of an embedded metadata store: opens it, and runs transactions.
+"""Connection to the SQLite file of an embedded metadata store: opens the file, and runs transactions.
 
-Several processes of one machine share the file. Each write transaction is `BEGIN IMMEDIATE` inside an `flock` on the
-side file `<path>.lock`: SQLite's own busy wait sleeps and retries, and starves; `flock` queues. A foreign file is
-never changed.
+Several processes of one machine share the file. Each write transaction is `BEGIN IMMEDIATE` under an `flock` on the
+side file `<path>.lock`: SQLite's own busy wait sleeps and retries, so a process can starve, whereas `flock` queues. A
+file of another program is never changed.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from .sqlite_uri import uri_of
 
 # Fork safety of SQLite: no fork during a transaction, and the child closes inherited connections.
 #
-# SQLite holds locks on its file for the whole process, and counts them in memory. A forked child inherits the count and
-# none of the locks: its own connections would run unlocked, and the parent, when it closes, would delete a log that the
-# child still writes. So no fork happens while a thread is inside SQLite, and the child closes its inherited connections
-# first. SQLite then has no open file there, and takes locks for the files that the child opens.
+# SQLite holds locks on its file for the whole process, and counts them in memory. A forked child inherits the count but
+# not the locks: its own connections would run without locks, and the parent, on closing, would delete a log that the
+# child is still using. So no fork happens while a thread is inside SQLite, and the child first closes the connections
+# that it inherited. SQLite then has no file open in the child, and takes locks for the files that the child opens.
 
 
 class Inherited(Protocol):
-    """Holder of a connection."""
+    """Owner of a connection that a forked child may inherit."""
 
     def close_inherited(self) -> None:
         """Closes the connection in a forked child."""
 
 
 class ForkGate:
-    """A lock that threads inside SQLite share, and a fork takes exclusively."""
+    """A lock that threads hold in shared mode while they are inside SQLite, and that a fork takes exclusively."""
 
     def __init__(self) -> None:
         self._reset()
@@ -53,7 +53,7 @@ class ForkGate:
 
     @contextmanager
     def inside(self) -> Iterator[None]:
-        """Shares the lock while a thread calls SQLite, from the beginning of a transaction to its end."""
+        """Holds the lock in shared mode while a thread calls SQLite, from the beginning of a transaction to its end."""
         with self._changed:
             self._inside += 1
         try:
@@ -72,7 +72,7 @@ class ForkGate:
 
     def after_fork_in_child(self) -> None:
         holders = list(self._holders)
-        self._reset()  # threads that do not exist here held the lock, and will not leave
+        self._reset()  # the lock was held by threads that do not exist in the child, so they would never release it
         for holder in holders:
             holder.close_inherited()
 
@@ -86,12 +86,12 @@ os.register_at_fork(
 
 
 APPLICATION_ID = 0x624B4C31
-"""SQLite's `application_id` header field of our files: "bKL1"."""
+"""The `application_id` in the SQLite header of our files: "bKL1"."""
 
 WHO_MAKES_IT = "`bookledger standalone` and `bookledger bookie format` make one"
 
 BUSY_SECONDS_MAX = 5.0
-"""How long SQLite itself waits for a program that does not take our flock (the `sqlite3` shell)."""
+"""Maximum time for which SQLite itself waits for a program that does not take our flock (the `sqlite3` shell)."""
 
 T = TypeVar("T")
 
@@ -99,11 +99,11 @@ log = logging.getLogger(__name__)
 
 
 class SqliteConnection:
-    """One connection, used by one thread. Opens itself at the first use and after an error.
+    """One connection, used by one thread. Opens the file on first use, and again after an error.
 
     `schema`: the statements that fill a new file, including a table `store` with a column `format_version`; a file of
-    any other version is refused. With `create` a missing or empty file is filled, at the first opening only: a file
-    that disappears later is not replaced by an empty one.
+    any other version is rejected. With `create`, a missing or empty file is filled, but only the first time it is
+    opened: a file that disappears later is not replaced by an empty one.
     """
 
     def __init__(
@@ -121,12 +121,13 @@ class SqliteConnection:
         self._connection: sqlite3.Connection | None = None
         self._lock: FileLock | None = None
         self._opened: tuple[int, int] | None = None
-        """Device and inode of the open file: the path can come to name another one."""
+        """Device and inode of the open file. The path may later name another file."""
         gate.add(self)
 
     def open(self) -> None:
-        """Opens the file, or creates it. Raises BadMetadataUri if that can never work, StoreUnavailable if a file that
-        was opened before is no longer one of ours: a file that is being restored may be complete in a moment."""
+        """Opens the file, or creates it. Raises BadMetadataUri if the file can never be used, StoreUnavailable if a
+        file that was opened before is no longer one of ours: a file that is being restored may be complete in a moment.
+        """
         try:
             self._open()
         except BadMetadataUri as error:
@@ -147,7 +148,7 @@ class SqliteConnection:
             self._create = False
 
     def _check_there(self) -> None:
-        """Raises BadMetadataUri for a missing file, before a lock file is made beside a mistyped path."""
+        """Raises BadMetadataUri for a missing file, before a lock file is created next to a mistyped path."""
         if not os.path.exists(self._path):
             raise self._bad(f"there is no such file; {WHO_MAKES_IT}")
 
@@ -176,7 +177,8 @@ class SqliteConnection:
                 db.rollback()
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `work` as the only writer of all processes; durable when this returns, undone if it raises."""
+        """Runs `work` as the only writer among all processes. Its changes are durable when this returns, and are undone
+        if it raises."""
         self.open()
         self._check_in_place()
         with self._flocked(), self._in_sqlite():
@@ -191,17 +193,17 @@ class SqliteConnection:
             return result
 
     def _check_in_place(self) -> None:
-        """Opens the file that the path names now, if it is another one: writes to a file that no process can open again
-        would be lost. Raises StoreUnavailable while there is none.
+        """Reopens the path if it now names another file, because writes to a file that no process can open again would
+        be lost. Raises StoreUnavailable while there is no file.
 
-        When SQLite closes a file that is no longer at its path, it removes nothing by name.
+        When SQLite closes a file that is no longer at its path, it does not remove any files by name.
         """
         found = _identity_of(self._path)
         if found is None:
             raise StoreUnavailable(f"metadata file {self._path} is missing: put it back in its place")
         if found != self._opened:
             log.warning(
-                "metadata file %s was replaced by another file: using that one from now on", self._path
+                "metadata file %s was replaced by another file: using the new file from now on", self._path
             )
             with gate.inside():
                 self._disconnect()
@@ -211,13 +213,13 @@ class SqliteConnection:
         try:
             db.execute("COMMIT")
         except sqlite3.Error as error:
-            # The commit record may be in the WAL already. A new connection decides by the file.
+            # The commit record may already be in the WAL. A new connection determines the outcome from the file.
             self._disconnect()
             raise OutcomeUnknown(f"metadata file {self._path}: the commit failed: {error}") from error
 
     def _flocked(self) -> AbstractContextManager[None]:
         # Closing any descriptor of the database file would drop SQLite's own POSIX locks on it, so
-        # the flock is on a file beside it. The lock dies with the process that holds it.
+        # the flock is on a separate file next to it. The lock is released when its process dies.
         if self._lock is None:
             self._lock = FileLock(self._open_lock_file(), self._path + ".lock")
         return self._lock.held()
@@ -228,7 +230,7 @@ class SqliteConnection:
             try:
                 yield
             except sqlite3.Error as error:
-                # Closing the connection drops the transaction, whatever state it was in.
+                # Closing the connection rolls back the transaction, whatever its state.
                 self._disconnect()
                 raise StoreUnavailable(f"metadata file {self._path}: {error}") from error
 
@@ -254,7 +256,7 @@ class SqliteConnection:
         """Makes a missing file, readable only by its owner, and makes its directory entry durable."""
         try:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        except FileExistsError:  # the usual case: not the first start
+        except FileExistsError:  # the usual case: the file exists from an earlier start
             return
         except OSError as error:
             raise self._bad(f"cannot create it: {error.strerror}") from error
@@ -268,14 +270,14 @@ class SqliteConnection:
 
     def _connect(self) -> sqlite3.Connection:
         try:
-            # Mode rw: a file that vanished since the check is not created again.
+            # Mode rw: a file that has disappeared since the check is not created again.
             file = f"file:{quote(os.fsencode(self._path))}?mode=rw"
             connection = sqlite3.connect(
                 file,
                 uri=True,
                 timeout=BUSY_SECONDS_MAX,
                 isolation_level=None,
-                check_same_thread=False,  # a forked child closes it
+                check_same_thread=False,  # a forked child closes this connection in another thread
             )
         except sqlite3.Error as error:
             raise self._refusal(error) from error
@@ -289,12 +291,12 @@ class SqliteConnection:
         return connection
 
     def _prepare(self, db: sqlite3.Connection) -> None:
-        """Checks that the file is ours before anything in it is changed; fills it if it is new."""
+        """Checks that the file is ours before changing anything in it; fills it if it is new."""
         is_new = self._check_is_new_or_ours(db)
         if db.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-            raise self._bad("its file system cannot do SQLite's WAL mode; use a local disk")
+            raise self._bad("its file system does not support SQLite's WAL mode; use a local disk")
         db.execute("PRAGMA synchronous = FULL")
-        db.execute("BEGIN IMMEDIATE")  # also shows now whether the file can be written
+        db.execute("BEGIN IMMEDIATE")  # also detects a file that cannot be written
         if is_new:
             for statement in self._schema:
                 db.execute(statement)
@@ -302,7 +304,7 @@ class SqliteConnection:
         db.execute("COMMIT")
 
     def _check_is_new_or_ours(self, db: sqlite3.Connection) -> bool:
-        """Returns whether the file is still empty. Raises BadMetadataUri for another program's file."""
+        """Returns whether the file is still empty. Raises BadMetadataUri if it belongs to another program."""
         if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
             if not self._create:
                 raise self._bad(f"the file is empty; {WHO_MAKES_IT}")
@@ -314,17 +316,19 @@ class SqliteConnection:
             )
         found = db.execute("SELECT format_version FROM store").fetchone()[0]
         if found != self._format_version:
-            raise self._bad(f"it has format version {found}, this program reads {self._format_version}")
+            raise self._bad(
+                f"it has format version {found}, but this program reads version {self._format_version}"
+            )
         return False
 
     def _refusal(self, error: sqlite3.Error) -> BadMetadataUri | StoreUnavailable:
         advice = {
             sqlite3.SQLITE_NOTADB: "it is not a metadata database; choose another file",
             sqlite3.SQLITE_CORRUPT: "restore it from a backup",
-            sqlite3.SQLITE_CANTOPEN: "name a file in a directory you may write",
-            sqlite3.SQLITE_READONLY: "give this user the right to write it",
+            sqlite3.SQLITE_CANTOPEN: "choose a file in a directory that this user may write to",
+            sqlite3.SQLITE_READONLY: "give this user permission to write to it",
         }
-        # The low byte is the primary code, the other bytes give details. Some errors have no code.
+        # The low byte is the primary code; the other bytes give details. Some errors have no code.
         primary_code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary_code in advice:
             return self._bad(f"{error}; {advice[primary_code]}")
@@ -335,7 +339,7 @@ class SqliteConnection:
 
 
 def _identity_of(path: str) -> tuple[int, int] | None:
-    """Returns the device and inode that the path names; None if there is no file."""
+    """Returns the device and inode of the file at this path; None if there is no file."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

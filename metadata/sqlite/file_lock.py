@@ -1,8 +1,8 @@
 """Lock for one writer at a time, which is released when the process that holds it dies: `flock` on a file.
 
-`flock` queues, and has no time limit: a process that is stopped while it holds the lock (SIGSTOP, a debugger) would
-keep every other process even from exiting. So a process that does not get the lock at once waits in a thread that does
-not delay its exit.
+`flock` queues, but has no time limit: a process that is stopped while it holds the lock (by SIGSTOP or a debugger)
+would even prevent every other process from exiting. So a process that does not get the lock at once waits in a thread
+that does not delay the process's exit.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from pathlib import Path
 from ..errors import StoreUnavailable
 
 LOCK_SECONDS_MAX = 8.0
-"""How long a write waits for its turn: less than a call's limit, so that the error can name the process that holds the
-lock."""
+"""Maximum time for which a write waits for its turn. It is shorter than a call's time limit, so that the error can name
+the process that holds the lock."""
 
 
 class FileLock:
-    """The lock of one descriptor, used by one thread. It owns the descriptor."""
+    """The lock on one file descriptor, used by one thread. It owns the descriptor."""
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
@@ -31,8 +31,8 @@ class FileLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Holds the lock. Raises StoreUnavailable if it is not free within LOCK_SECONDS_MAX. In that case the same
-        thread keeps waiting for the next call."""
+        """Holds the lock. Raises StoreUnavailable if the lock is not free within LOCK_SECONDS_MAX; in that case the
+        waiting thread keeps waiting, for the next call."""
         try:
             self._take()
         except OSError as error:
@@ -57,12 +57,12 @@ class FileLock:
             got = self._waiter.wait(LOCK_SECONDS_MAX)
             if got is None:
                 raise StoreUnavailable(
-                    f"{self._path} is locked for {LOCK_SECONDS_MAX:g} s: {holder(self._fd)}"
+                    f"{self._path} has been locked for {LOCK_SECONDS_MAX:g} s: {holder(self._fd)}"
                 )
             self._waiter = None
 
     def _is_free(self) -> bool:
-        """Takes the lock if it is free."""
+        """Takes the lock if it is free; returns whether it did."""
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -71,10 +71,10 @@ class FileLock:
 
 
 class _Waiter:
-    """A thread that waits for the lock. If no call is waiting when the thread gets it, the thread releases it."""
+    """A thread that waits for the lock. If no call is waiting when the thread gets the lock, it releases the lock."""
 
     def __init__(self, fd: int) -> None:
-        self._fd = os.dup(fd)  # the same lock, whichever descriptor is closed first
+        self._fd = os.dup(fd)  # shares the lock, and keeps it whichever descriptor is closed first
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._is_wanted = False
@@ -112,12 +112,10 @@ class _Waiter:
 
 
 def holder(fd: int) -> str:
-    """Returns the process that holds the lock, and the remedy."""
+    """Returns a message that names the process holding the lock, and the remedy."""
     inode = f":{os.fstat(fd).st_ino}"
     for line in Path("/proc/locks").read_text().splitlines():
         _, kind, *_, pid, file, _, _ = line.split()
         if kind == "FLOCK" and file.endswith(inode) and int(pid) > 0:
-            return (
-                f"process {pid} holds it, and hangs or is stopped; let it go on (kill -CONT {pid}) or end it"
-            )
-    return "the process that holds it hangs or is stopped; let it go on or end it"
+            return f"process {pid} holds the lock, and hangs or is stopped; resume it (kill -CONT {pid}) or end it"
+    return "the process that holds the lock hangs or is stopped; resume it or end it"

@@ -35,7 +35,7 @@ SCHEMA = (
     """CREATE INDEX keys_by_lease ON keys (lease_id) WHERE lease_id IS NOT NULL""",
     """CREATE TABLE events (
         revision INTEGER PRIMARY KEY, kind TEXT NOT NULL, key TEXT NOT NULL, value BLOB NOT NULL)""",
-    # AUTOINCREMENT: the id of a dead lease must never name a live one.
+    # AUTOINCREMENT: the id of an expired lease must never be reused for a live one.
     """CREATE TABLE leases (
         lease_id INTEGER PRIMARY KEY AUTOINCREMENT, ttl_seconds REAL NOT NULL)""",
     """CREATE TABLE lease_ends (
@@ -46,20 +46,20 @@ SCHEMA = (
 
 OWN_ENDS = "leases LEFT JOIN lease_ends AS own ON own.lease_id = leases.lease_id AND own.clock = :clock"
 LACKS_END = "(own.expires_at IS NULL OR own.expires_at > :now + ttl_seconds)"
-"""No lease lasts longer than its time to live from now: a later end was not written by this clock."""
+"""A lease expires no later than its time to live from now, so a later end was not written by this clock."""
 
 PAGE_FROM = (
     "SELECT key, value, version FROM keys WHERE key >= ? AND key < CAST(? AS TEXT) ORDER BY key LIMIT ?"
 )
 PAGE_AFTER = PAGE_FROM.replace("key >= ?", "key > ?")
-"""Both queries begin in the index at the page's first key: with OR in the condition SQLite would read all keys before
-it."""
+"""Both queries start at the page's first key in the index: if a condition contained OR, SQLite would read all keys
+before it."""
 
 T = TypeVar("T")
 
 
 class SqliteFile:
-    """The metadata operations, each one transaction. Opens the file at the first use."""
+    """The metadata operations, each in one transaction. Opens the file on first use."""
 
     def __init__(
         self, path: str, *, create: bool, events_kept_max: int, clock: LeaseClock | None = None
@@ -70,7 +70,7 @@ class SqliteFile:
         self._connection = SqliteConnection(path, schema=SCHEMA, format_version=FORMAT_VERSION, create=create)
 
     def open(self) -> None:
-        """Opens the file, or creates it. Raises BadMetadataUri if that can never work."""
+        """Opens the file, or creates it. Raises BadMetadataUri if the file can never be used."""
         self._connection.open()
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class SqliteFile:
         self._connection.close()
 
     def revision(self) -> int:
-        """Returns the revision of the latest change, expired leases included."""
+        """Returns the revision of the latest change, including the expiry of leases."""
         return self._read(_revision)
 
     def size_bytes(self) -> int:
@@ -139,7 +139,8 @@ class SqliteFile:
         return self._read(work)
 
     def events_after(self, prefix: str, after: int) -> tuple[list[WatchEvent], int]:
-        """Returns the events under `prefix` with a revision > `after`, and the last revision that they cover."""
+        """Returns the events under `prefix` with a revision > `after`, and the last revision up to which they are
+        complete."""
 
         def work(db: sqlite3.Connection) -> tuple[list[WatchEvent], int]:
             revision = _revision(db)
@@ -189,13 +190,14 @@ class SqliteFile:
         self._write(lambda db: self._end_lease(db, lease_id))
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `work` on one snapshot without keys of expired leases, in which every other lease has an end."""
+        """Runs `work` on one snapshot that contains no keys of expired leases, and in which every other lease has an
+        end."""
 
         def unless_expired(db: sqlite3.Connection) -> tuple[T] | None:
             return None if self._is_any_lease_due(db) else (work(db),)
 
         while (found := self._connection.read(unless_expired)) is None:
-            self._write(lambda _: None)  # deletes those keys, which wakes watches
+            self._write(lambda _: None)  # deletes the keys of expired leases, which wakes watches
         return found[0]
 
     def _write(self, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -221,7 +223,7 @@ class SqliteFile:
         return {"clock": self._clock.name, "now": self._clock.now()}
 
     def _is_any_lease_due(self, db: sqlite3.Connection) -> bool:
-        """Returns whether any lease has expired, or lacks an end."""
+        """Returns whether any lease has expired or has no end recorded."""
         query = f"SELECT 1 FROM {OWN_ENDS} WHERE own.expires_at <= :now OR {LACKS_END} LIMIT 1"
         return db.execute(query, self._moment()).fetchone() is not None
 
@@ -265,5 +267,5 @@ def _check_version(db: sqlite3.Connection, key: str, version: int, begins: bytes
 
 
 def _lease_lives(db: sqlite3.Connection, lease_id: int) -> bool:
-    """Returns whether the lease exists; expired ones were deleted when the transaction began."""
+    """Returns whether the lease exists; expired leases were deleted when the transaction began."""
     return db.execute("SELECT 1 FROM leases WHERE lease_id = ?", (lease_id,)).fetchone() is not None

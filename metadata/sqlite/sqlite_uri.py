@@ -1,4 +1,4 @@
-"""Converts between a file path and its SQLite URI, for any characters in the path."""
+"""Converts between a file path and its SQLite URI, whatever characters the path contains."""
 
 from __future__ import annotations
 
@@ -21,5 +21,5 @@ def path_in(parts: SplitResult) -> str:
         raise ValueError("the path must be absolute, with three slashes: sqlite:///PATH")
     path = os.fsdecode(unquote_to_bytes(parts.path))
     if path.endswith("/") or "\0" in path:
-        raise ValueError("the path must name a file")
+        raise ValueError("the path must be that of a file")
     return path

@@ -1,7 +1,7 @@
 """Embedded metadata store on an SQLite file that several processes of one machine share.
 
-All SQLite work is done on one thread of the store's own, so the event loop never waits for a disk or a lock. Watches
-see changes made through this store object at once, and poll for others (`change_poll.py`).
+All SQLite work is done on the store's own thread, so the event loop never waits for a disk or a lock. Watches see
+changes made through this store object at once, and poll for changes made by others (`ChangePoll`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ..store import PAGE_KEYS_MAX, Lease, Page, StoreHealth, Versioned, WatchEve
 from .clock import LeaseClock
 from .sqlite_file import SqliteFile
 
-# Notices changes that other processes make to a metadata file, and leases that expire, for all watches of a store.
+# Detects changes that other processes make to a metadata file, and the expiry of leases, for all watches of a store.
 
 FILE_LOOK_SECONDS = 0.01
-"""Interval at which the file's modification time is checked, which costs microseconds."""
+"""Interval at which the file's modification time is checked; a check takes microseconds."""
 
 READ_SECONDS = 0.05
 """Interval at which the revision is read even if the file looks unchanged: leases expire without a write, and file
@@ -31,7 +31,7 @@ times are coarse."""
 
 
 class ChangePoll:
-    """One task for all watches of a store. It wakes waiting watches, and runs while there are any."""
+    """One task that serves all watches of a store. It wakes waiting watches, and runs as long as there are any."""
 
     def __init__(self, path: str, revision: Callable[[], Awaitable[int]]) -> None:
         self._written_first = (path + "-wal", path)
@@ -41,7 +41,7 @@ class ChangePoll:
         self._task: asyncio.Task[None] | None = None
 
     def enter(self) -> asyncio.Event:
-        """Begins to watch: the event is set when there may be a change."""
+        """Starts watching; the returned event is set when there may be a change."""
         waker = asyncio.Event()
         self._waiting.add(waker)
         if self._task is None or self._task.done():
@@ -55,7 +55,7 @@ class ChangePoll:
             self._task = None
 
     def wake(self) -> None:
-        """Wakes all watches: there may be a change, or the store is closed."""
+        """Wakes all watches, because there may be a change or the store is closed."""
         for waker in self._waiting:
             waker.set()
 
@@ -80,24 +80,25 @@ class ChangePoll:
             self.wake()
 
     def _written(self) -> tuple[int, int]:
-        """Returns the time of the last write and the size of the file, which change with each write."""
+        """Returns the time of the last write and the file size; each write changes at least one of them."""
         for path in self._written_first:
             try:
                 found = os.stat(path)
-            except OSError:  # no WAL, or none yet
+            except OSError:  # the WAL does not exist, or does not exist yet
                 continue
             return found.st_mtime_ns, found.st_size
         return 0, 0
 
 
 EVENTS_KEPT_MAX = 10_000
-"""Events kept in the file for watches; a watch that falls further behind gets WatchCompacted."""
+"""Maximum number of events kept in the file for watches; a watch that falls further behind gets WatchCompacted."""
 
 CALL_SECONDS_MAX = 10.0
-"""Time limit of a call. Only a stalled disk, or a process stopped while it holds the lock, takes that long."""
+"""Time limit of a call. Only a stalled disk, or a process stopped while it holds the lock, makes a call take that long.
+"""
 
 CALLS_WAITING_MAX = 10_000
-"""Calls that may wait for the store's thread; further ones are refused."""
+"""Maximum number of calls waiting for the store's thread; further calls are rejected."""
 
 T = TypeVar("T")
 
@@ -105,8 +106,8 @@ T = TypeVar("T")
 class SqliteStore:
     """A metadata store in the file `path`. See `MetadataStore` for its guarantees.
 
-    `open` or the first call opens the file, or creates it with mode 0600. BadMetadataUri then states why a path cannot
-    be used; without `create`, also that there is no such file.
+    `open` or the first call opens the file, or creates it with mode 0600. If the path cannot be used, BadMetadataUri
+    states why; without `create`, a missing file raises it, too.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class SqliteStore:
         )
 
     async def open(self) -> None:
-        """Opens the file now, to find out at once whether it can be used."""
+        """Opens the file now, so that a file that cannot be used is detected at once."""
         await self._read(self._file.open)
 
     async def get(self, key: str) -> Versioned | None:
@@ -186,11 +187,11 @@ class SqliteStore:
         await self._write(partial(self._file.revoke, lease.lease_id))
 
     async def health(self) -> StoreHealth:
-        await self._read(self._file.revision)  # the file is created at the first use
+        await self._read(self._file.revision)  # creates the file, if this is its first use
         return StoreHealth("sqlite", sqlite3.sqlite_version, await self._read(self._file.size_bytes))
 
     async def close(self) -> None:
-        """Lets the calls under way finish, then closes the file and ends the watches."""
+        """Waits for the calls in progress, then closes the file and ends the watches."""
         if self._closed or not self._home.is_here:
             return
         self._closed = True
@@ -214,7 +215,7 @@ class SqliteStore:
             raise StoreRefused(f"the metadata store on {self._path} is closed")
         if self._calls_waiting >= CALLS_WAITING_MAX:
             raise StoreUnavailable(
-                f"{CALLS_WAITING_MAX} calls wait for the metadata file {self._path} already"
+                f"{CALLS_WAITING_MAX} calls are already waiting for the metadata file {self._path}"
             )
         self._calls_waiting += 1
         try:
@@ -227,13 +228,13 @@ class SqliteStore:
             job = self._thread.submit(work)
         except (
             RuntimeError
-        ):  # the interpreter exits, and has ended the thread: an exit hook may still close the store
+        ):  # the interpreter is exiting and has ended the thread, but an exit hook may still close the store
             return work()
         try:
             async with asyncio.timeout(CALL_SECONDS_MAX):
                 return await asyncio.wrap_future(job)
         except TimeoutError:
             why = f"no answer from the metadata file {self._path} within {CALL_SECONDS_MAX:g} s"
-            # A job that was still queued is cancelled; one that runs may yet succeed.
+            # A job that was still queued is cancelled; one that is running may still succeed.
             never_started = job.cancel()
             raise (StoreUnavailable if never_started or not changes else OutcomeUnknown)(why) from None

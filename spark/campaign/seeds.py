@@ -22,7 +22,7 @@ SEED_SECONDS_MAX = 60.0
 """A seed that takes longer is killed and counts as failed, unless the campaign sets another limit."""
 
 END_SECONDS_MAX = 2.0
-"""How long a process may take to exit after it has closed its pipe."""
+"""Maximum time for a process to exit after it has closed its pipe."""
 
 VIOLATION_CHARS_MAX = 10_000
 
@@ -42,10 +42,10 @@ class SeedOutcome:
 def outcomes_of(
     layer_name: str, seeds: range, seconds_max: float = SEED_SECONDS_MAX
 ) -> Iterator[SeedOutcome]:
-    """Yields one outcome for each seed, in order, whatever a seed raises and however its process ends.
+    """Yields one outcome for each seed, in order, regardless of what a seed raises and how its process ends.
 
-    If a seed ends its process, or has no outcome within `seconds_max`, that counts as its violation. The following
-    seeds run in a new process.
+    If a seed ends its process, or has no outcome within `seconds_max`, that counts as its violation. The seeds after it
+    run in a new process.
     """
     layer = layer_named(layer_name)
     left = seeds
@@ -58,13 +58,13 @@ def outcomes_of(
 
 
 def layer_named(name: str) -> Any:
-    """Imports a layer. Raises ValueError if the simulator is missing: it is in the repository but not in the wheel."""
+    """Imports a layer. Raises ValueError if the simulator is missing: it is in the repository, but not in the wheel."""
     module, _, attribute = name.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
-            raise  # the simulator is there, but one of its dependencies is not
+            raise  # the simulator exists, but one of its dependencies is missing
         raise ValueError(f"{module} cannot be imported ({error}): run this from a checkout") from error
 
 
@@ -82,7 +82,8 @@ class _Runner:
         self.is_alive = True
 
     def outcome_of(self, seed: int, seconds_max: float) -> SeedOutcome:
-        """Returns the outcome of this seed, the next in sequence. Kills the child if it gives none in time."""
+        """Returns the outcome of this seed, which is the next in sequence. Kills the child if it does not report an
+        outcome in time."""
         began = time.monotonic()
         try:
             if self._outcomes.poll(seconds_max):
@@ -97,8 +98,8 @@ class _Runner:
         return SeedOutcome(seed, violation, time.monotonic() - began)
 
     def _wait_for_end(self) -> None:
-        """Waits for the child's exit with a time limit. `join` would ignore the limit for a child that hangs with its
-        pipes closed."""
+        """Waits, with a time limit, for the child to exit. `join` would ignore the limit for a child that hangs with
+        its pipes closed."""
         assert self._process.pid is not None
         process = os.pidfd_open(self._process.pid)
         try:
@@ -128,7 +129,7 @@ def _how(exit_code: int | None) -> str:
 
 
 def _run_all(layer: Any, seeds: range, sender: Connection, parent: int) -> None:
-    """Runs as the child's main function. The child dies with the worker, even if a seed hangs."""
+    """The child's main function: runs all seeds. The child is killed when the worker dies, even if a seed hangs."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         return
@@ -140,13 +141,13 @@ def _run(layer: Any, seed: int) -> SeedOutcome:
     began = time.monotonic()
     try:
         outcome = layer.run(seed, False)
-    except BaseException as error:  # whatever a seed raises is its outcome
+    except BaseException as error:  # anything that a seed raises is its outcome
         return SeedOutcome(seed, _text(error), time.monotonic() - began)
     probes = tuple(sorted(str(probe.value) for probe in outcome.probes))
     return SeedOutcome(seed, None, time.monotonic() - began, probes)
 
 
 def _text(error: BaseException) -> str:
-    """Makes the error's text valid UTF-8, which Parquet requires: escapes lone surrogates."""
+    """Formats the error as valid UTF-8, which Parquet requires: escapes lone surrogates."""
     said = f"{type(error).__name__}: {error}"[:VIOLATION_CHARS_MAX]
     return said.encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""The simulator's campaign as a Spark job: hundreds of seeds per task, outcomes in Parquet."""
+"""The simulator's campaign as a Spark job: each task runs hundreds of seeds, and outcomes are written to Parquet."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ SCHEMA = "seed bigint, violation string, seconds double, probes array<string>"
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """Runs one layer (named as in `spark.campaign.seeds`) with seeds from `first_seed` on, a fixed number of seeds per
-    task."""
+    """Runs one layer (named as in `spark.campaign.seeds`) with the seeds from `first_seed` on, a fixed number of seeds
+    per task."""
 
     layer: str
     first_seed: int
@@ -49,7 +49,7 @@ def run_task(campaign: Campaign, task: int) -> Iterator[Row]:
 
 
 def never_reached(found: DataFrame, campaign: Campaign) -> list[str]:
-    """Returns the layer's rare paths that no seed took; none if there were too few seeds to reach all paths."""
+    """Returns the layer's rare paths that no seed took; empty if there were too few seeds to reach all paths."""
     layer = layer_named(campaign.layer)
     if not layer.probes or campaign.seeds < layer.seeds_that_reach_everything:
         return []

@@ -13,7 +13,7 @@ from .fields import COLUMNS, Getter, getter
 from .frames import Frames
 
 OF_FRAMES = frozenset({"txid", "op", "segment", "layout_version", "body"})
-"""Columns that need only the frames: no op is decoded for them."""
+"""Columns that need only the frames, so no op has to be decoded."""
 
 
 class EditColumns:
@@ -30,7 +30,7 @@ class EditColumns:
     def batch(self, frames: Frames) -> pa.RecordBatch:
         """Returns one row per edit.
 
-        Raises EditLogError naming the transaction if a column needs an op that cannot be decoded.
+        Raises EditLogError, which names the transaction, if a column needs an op that cannot be decoded.
         """
         ops = frames.decoded(self._layout_version) if self._is_decoded else []
         columns = [self._column(name, frames, ops) for name in self._names]
@@ -61,16 +61,16 @@ class EditColumns:
 
 
 def _op_names(frames: Frames) -> list[str]:
-    """Returns Hadoop's names of the ops. An unknown code is an error because a missing row or a made-up name would go
-    unnoticed."""
+    """Returns Hadoop's names of the ops. An unknown code raises an error, because a missing row or an invented name
+    would go unnoticed."""
     for index, opcode in enumerate(frames.opcodes):
         if opcode not in OPS:
-            raise frames.undecodable(index, "its name is unknown")
+            raise frames.undecodable(index, "the name of the op is unknown")
     return [OPS[opcode].name for opcode in frames.opcodes]
 
 
 def _bodies(frames: Frames) -> pa.Array:
-    """Returns the raw frames, without a copy."""
+    """Returns the raw frames without copying them."""
     offsets = pa.array([*frames.starts, len(frames.records)], pa.int32())
     buffers = [None, offsets.buffers()[1], pa.py_buffer(frames.records)]
     return pa.Array.from_buffers(pa.binary(), len(frames.starts), buffers)

@@ -1,4 +1,4 @@
-"""Maps fields of ops to the columns of edits, and the log's "none" values to null."""
+"""Maps fields of ops to the columns of edits, and the values that mean "none" in the log to null."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from qjm_compat.edits.ops import CancelDelegationToken, ConcatDelete, RenewDeleg
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column's Spark type and Arrow type, and the fields that can fill it: the first one that an op has is used."""
+    """A column's Spark type and Arrow type, and the fields that can supply its value: the first of these that an op has
+    is used."""
 
     ddl: str
     arrow: pa.DataType
@@ -54,29 +55,29 @@ COLUMNS: dict[str, Column] = {
 """Every column of `format("edits")`. A column is null if the op does not set it."""
 
 NOTHING: Mapping[str, object] = {"rpc_call_id": NO_CALL, "inode_id": 0, "mtime_ms": -1}
-"""Values that mean "none" in these fields; in every field, an empty name or id means "none"."""
+"""Values that mean "none" in these fields. In all fields, an empty name or id means "none"."""
 
 SILENT: frozenset[tuple[type[EditOp], str]] = frozenset(
     {
-        (ConcatDelete, "target"),  # its target is in column `path`, its sources are in `fields`
-        (RenewDelegationToken, "timestamp"),  # the token has its own issue time, not this op's
+        (ConcatDelete, "target"),  # its target is in column `path`; its sources are in `fields`
+        (RenewDelegationToken, "timestamp"),  # the time when the token was issued, not the time of this op
         (CancelDelegationToken, "timestamp"),
     }
 )
-"""Ops whose field of that name does not mean the same as the column."""
+"""Ops with a field of this name that has a different meaning than the column."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 EARLIEST_MS = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 LATEST_MS = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MILLISECOND
-"""The latest time that Python can show in every time zone; a log may contain any number."""
+"""The latest time that Python can represent in every time zone; a log may contain any number."""
 
 Getter = Callable[[EditOp], Any]
 
 
 def getter(cls: type[EditOp], name: str, layout_version: int) -> Getter:
-    """Returns a function that reads a column from ops of one class at a layout."""
+    """Returns a function that reads a column's value from ops of one class in a given layout version."""
     field = _field_of(cls, name)
     if field is None or field in dict(layout_of(cls.opcode, layout_version).absent):
         return lambda _: None
@@ -102,8 +103,8 @@ def _micros(ms: int) -> int | None:
 
 
 def _plain(value: Any) -> Any:
-    """Turns empty names and ids into null, which is their meaning in the log: in a join, all empty values would be
-    equal."""
+    """Converts empty names and ids to null, which is what they mean in the log; otherwise all empty values would be
+    equal in a join."""
     if isinstance(value, bytes):
         return value.hex() or None
     return _text(value) or None if isinstance(value, str) else value

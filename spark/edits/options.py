@@ -18,9 +18,9 @@ OF_EDITS = (*COMMON, "journal", "acceptors", "from_txid", "to_txid")
 class EditsOptions(ReadOptions):
     """Options of `format("edits")`.
 
-    `metadata`: the cluster's URI. `journal`: its id. `acceptors`: the names of the journal's acceptors, if it has
-    several, as `a,b,c`. `from_txid`, `to_txid`: the edits to read (default: all). A `from_txid` that was purged, or
-    that lies beyond the next transaction to be written, is an error that states the available range; a `to_txid` beyond
+    `metadata`: the cluster's URI. `journal`: the journal's id. `acceptors`: the names of the journal's acceptors, if it
+    has several, as `a,b,c`. `from_txid`, `to_txid`: the edits to read (default: all). A `from_txid` that was purged, or
+    that is beyond the next transaction to be written, is an error that states the available range; a `to_txid` beyond
     the end is allowed. `password_file`, `key_file`, `partition_bytes`, `partitions_min`: as for `format("ledger")`.
     Only finalized segments are read.
     """
@@ -32,7 +32,7 @@ class EditsOptions(ReadOptions):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> EditsOptions:
-        """Parses options. Raises BadSelection naming the invalid option."""
+        """Parses the options. Raises BadSelection, which names the invalid option."""
         given = checked(options, OF_EDITS, prefix=None)
         return cls(
             **cls.common(given),

@@ -1,4 +1,4 @@
-"""The task of `format("edits")`: reads entries of segments, reassembles batches, and turns them into rows."""
+"""The task of `format("edits")`: reads entries of segments, reassembles batches, and converts them to rows."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from .frames import slices
 
 @dataclass(frozen=True, slots=True)
 class SegmentRange:
-    """Batches that begin in a range of entries of a segment's ledger; of their edits, only txids `first_txid` …
-    `last_txid`."""
+    """The batches that begin in a range of entries of a segment's ledger, limited to the edits with txids `first_txid`
+    … `last_txid`."""
 
     segment_txid: int
     layout_version: int
@@ -39,10 +39,10 @@ class SegmentRange:
 def record_batches(
     access: ExecutorAccess, ranges: Sequence[SegmentRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields every edit of the ranges once, in order. Digests and frame checksums are verified.
+    """Yields every edit in the ranges once, in order. Digests and frame checksums are verified.
 
-    Raises LedgerError naming the segment and its ledger, with the transaction that cannot be decoded or each replica's
-    answer. Nothing is skipped.
+    Raises LedgerError, which names the segment and its ledger, and either the transaction that cannot be decoded or
+    each replica's answer. Nothing is skipped.
     """
     batches = read_with_client(access, lambda client: _batches(client, access.password, ranges, names))
     return joined(batches)
@@ -81,7 +81,7 @@ async def _of_range(
 
 
 async def _edits(reader: ReadHandle, wanted: SegmentRange) -> AsyncGenerator[Buffer, None]:
-    """Yields frames of the batches that begin in the range; the last batch may end beyond it."""
+    """Yields the frames of the batches that begin in the range; the last batch may end beyond it."""
     assembler = Assembler()
     begun = False
     async with aclosing(reader.read(wanted.entries.first_entry)) as entries:

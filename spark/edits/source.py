@@ -77,14 +77,14 @@ class EditsReader(PlannedReader[EditsOptions, "SegmentRange"]):
             raise LedgerError(
                 f"segment {lost.start_txid} of journal {self._options.journal} has lost its ledger "
                 f"{gone.ledger_id}, which was purged or deleted: name all acceptors of the journal, or read the "
-                f"following edits, from_txid={lost.end_txid + 1}"
+                f"edits after it, with from_txid={lost.end_txid + 1}"
             ) from gone
 
 
 def segment_ranges(
     segments: Sequence[JournalSegment], task: Sequence[LedgerRange], options: EditsOptions
 ) -> tuple[SegmentRange, ...]:
-    """Returns the parts of the journal that a task over the segments' ledgers reads."""
+    """Returns the parts of the journal that correspond to a task's ranges of the segments' ledgers."""
     from .reading import SegmentRange
 
     of_ledger = {segment.ledger_id: segment for segment in segments}

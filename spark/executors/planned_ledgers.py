@@ -11,7 +11,7 @@ from ledgers import LedgerError, MetadataUnavailable, NoSuchLedger, Unauthorized
 from ledgers.aio import LedgerClient, ReadHandle
 
 AWAY_SECONDS_MAX = 30.0
-"""How long a task retries an unavailable metadata store: a local session tries each task only once."""
+"""Maximum time for which a task retries an unavailable metadata store: a local session tries each task only once."""
 
 
 async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
@@ -41,11 +41,11 @@ async def open_planned(client: LedgerClient, ledger_id: int, password: bytes) ->
 
 @contextmanager
 def planned(ledger_id: int) -> Iterator[None]:
-    """Explains a missing ledger: it was deleted after the job was planned."""
+    """Replaces NoSuchLedger with a LedgerError stating that the ledger was deleted after the job was planned."""
     try:
         yield
     except NoSuchLedger as gone:
-        raise LedgerError(f"ledger {ledger_id} was deleted after this job had been planned") from gone
+        raise LedgerError(f"ledger {ledger_id} was deleted after this job was planned") from gone
 
 
 async def _open(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
@@ -56,5 +56,5 @@ async def _open(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHa
             raise
     try:
         return await client.open_ledger(ledger_id, recovery=False)
-    except Unauthorized:  # another password: raise the first error again
+    except Unauthorized:  # not the right password either: raise the first error again
         return await client.open_ledger(ledger_id, recovery=False, password=password)

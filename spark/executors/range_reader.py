@@ -1,4 +1,5 @@
-"""The task of `format("ledger")` and `format("log")`: reads its ranges from bookies, in order, as record batches."""
+"""The task of `format("ledger")` and `format("log")`: reads its ranges from bookies, in order, and yields record
+batches."""
 
 from __future__ import annotations
 
@@ -24,16 +25,16 @@ BATCH_BYTES_MIN = MIB
 """Smaller batches are joined, because a batch of ten rows costs Spark about as much as one of a thousand."""
 
 RANGES_AHEAD_MAX = 16
-"""Maximum number of small ledgers prefetched in parallel, so that they do not wait for each other."""
+"""Maximum number of small ledgers prefetched in parallel, so that a task does not wait for each of them in turn."""
 
 SMALL_ENTRIES_MAX = 64
-"""A range of at most this many entries is prefetched, if it fits into SMALL_BYTES_MAX."""
+"""A range with at most this many entries is prefetched if it fits into SMALL_BYTES_MAX."""
 
 SMALL_BYTES_MAX = MIB
 
 
 class PageColumns(Protocol):
-    """Turns a page of entries into rows."""
+    """Converts a page of entries to rows."""
 
     def batch(self, page: Columns) -> pa.RecordBatch: ...
 
@@ -45,13 +46,13 @@ class RangeToRead(Protocol):
     def entries(self) -> LedgerRange: ...
 
     async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
-        """Opens the ledger. Also returns the object that builds columns from its pages."""
+        """Opens the ledger; returns its reader and the object that builds columns from its pages."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _OfLedger:
-    """Entries of a closed ledger, unchanged."""
+    """Entries of a closed ledger, without conversion."""
 
     entries: LedgerRange
     names: Sequence[str]
@@ -64,23 +65,23 @@ class _OfLedger:
 def record_batches(
     access: ExecutorAccess, ranges: Sequence[LedgerRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields every entry of the ranges of closed ledgers; see `read_ranges`."""
+    """Yields every entry in the ranges of closed ledgers; see `read_ranges`."""
     return read_ranges(access, [_OfLedger(one, names) for one in ranges])
 
 
 def read_ranges(access: ExecutorAccess, ranges: Sequence[RangeToRead]) -> Iterator[pa.RecordBatch]:
-    """Yields every row of the ranges once, in order. Digests are verified.
+    """Yields every row in the ranges once, in order. Digests are verified.
 
-    Raises LedgerError if a ledger was deleted or is not closed; EntryUnreadable or DigestMismatch naming the entry and
-    each replica's answer. Nothing is skipped.
+    Raises LedgerError if a ledger was deleted or is not closed; EntryUnreadable or DigestMismatch, which name the entry
+    and each replica's answer. Nothing is skipped.
     """
     pages = read_with_client(access, lambda client: _batches(client, access.password, ranges))
     return joined(batch for page in pages for batch in page)
 
 
 def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Joins batches to at least BATCH_BYTES_MIN (except the last one), and drops empty ones. Rows and their order stay
-    the same."""
+    """Joins batches so that each has at least BATCH_BYTES_MIN (except the last one), and drops empty batches. The rows
+    and their order stay the same."""
     kept: list[pa.RecordBatch] = []
     kept_bytes = 0
     for batch in batches:
@@ -126,7 +127,7 @@ async def _batches(
 
 
 class _Opened:
-    """A range of an opened ledger; `whole` if it was small enough to be read at once."""
+    """A range of an opened ledger. `whole` is set if the range was small enough to be read all at once."""
 
     def __init__(self, wanted: LedgerRange, reader: ReadHandle, columns: PageColumns) -> None:
         self.whole: list[pa.RecordBatch] | None = None

@@ -22,11 +22,11 @@ from .worker_memory import keep_for_next_tasks
 MIB = 1024 * 1024
 
 PAGE_BYTES = 15 * MIB // 4
-"""Fits three full frames with entries of 80 bytes or more, including their other fields; no page fits four. A page
-costs client and bookies about the same, whatever its size."""
+"""Large enough for three full frames with entries of 80 bytes or more, including their other fields; a page cannot hold
+four. The cost of a page to the client and the bookies is about the same, whatever its size."""
 
 CONFIG = ClientConfig(page_bytes=PAGE_BYTES, read_ahead_pages=4, read_ahead_bytes_max=16 * MIB)
-"""The read-ahead set here bounds a task's memory, whatever the size of the ledger."""
+"""This read-ahead bounds a task's memory, whatever the size of the ledger."""
 
 T = TypeVar("T")
 
@@ -56,6 +56,6 @@ async def _end(source: PageSource[T], client: LedgerClient) -> None:
 
 @cache
 def _loop_of(_pid: int) -> LoopThread:
-    """Returns the loop thread of this process; one per process, because threads do not survive fork()."""
+    """Returns the loop thread of this process. Each process needs its own, because threads do not survive fork()."""
     keep_for_next_tasks()
     return LoopThread()

@@ -1,10 +1,10 @@
-"""Memory settings that a worker makes once, because Spark runs many tasks in it, one after another.
+"""Memory settings that a worker applies only once, because Spark runs many tasks in it, one after another.
 
-The C library keeps the memory of pages for the next pages. By default, glibc returns it to the kernel when a few pages
-are freed, and each page then begins with hundreds of page faults, which may take more time than all checks of the page.
+The C library keeps the memory of pages for later pages. By default, glibc returns it to the kernel when a few pages are
+freed, so each later page begins with hundreds of page faults, which may take more time than all checks of the page.
 
 The garbage collector skips all objects that exist at that time, such as imported modules. Otherwise Spark makes it scan
-every object of the worker after each task, which may take as long as the task itself.
+every object in the worker after each task, which may take as long as the task itself.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import ctypes
 import gc
 
 KEPT_BYTES_MAX = 32 * 1024 * 1024
-"""Free memory kept by each thread that allocates; it is more than a task's read-ahead."""
+"""Free memory that each allocating thread keeps; it is more than a task's read-ahead."""
 
 MAPPED_BYTES_MIN = 8 * 1024 * 1024
-"""Allocations larger than any message come from the kernel, and are returned to it at once."""
+"""Allocations of this size or more, which exceeds any message, come from the kernel and are returned to it at once."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 

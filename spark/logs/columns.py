@@ -1,7 +1,7 @@
 """Builds Arrow columns of a log's records from a page's columns, without processing records one by one.
 
-`ledgers.logs.record_batch` describes the format. Each field is decoded for all records of a page at once: one cursor
-per record moves over the fields that the record has.
+`ledgers.logs.record_batch` describes the format. Each field is decoded for all records of a page at once: each record
+has a cursor that moves over the fields present in the record.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ TYPES: dict[str, tuple[str, pa.DataType]] = {
     "producer": ("string", pa.string()),
     "sequence": ("bigint", pa.int64()),
 }
-"""Every column: its Spark type and its Arrow type. A column is null if the record has no such field."""
+"""Every column: its Spark type and its Arrow type. A column is null if the record does not have the field."""
 
 DEFAULT_COLUMNS = tuple(name for name in TYPES if name != "log")
 
@@ -46,13 +46,14 @@ OF_HEADS = frozenset({"log", "position", "time"})
 """Columns that do not require the optional fields to be decoded."""
 
 TIME_BYTES = 8
-"""Width of times and sequences, which are signed; other numbers are shorter, and unsigned."""
+"""Width of times and sequences, which are signed; other numbers are narrower and unsigned."""
 
 Numbers = npt.NDArray[np.int64]
 
 
 class TimeRange(NamedTuple):
-    """Selects records of a segment by append time, in microseconds: from the first time on, and before the last."""
+    """Selects records of a segment by append time, in microseconds: from the first time (inclusive) to the last
+    (exclusive)."""
 
     start_us: int | None = None
     stop_us: int | None = None
@@ -72,7 +73,7 @@ class LogColumns:
         self._names = names
 
     def batch(self, page: Columns) -> pa.RecordBatch:
-        """Returns one row for each record of the page whose time is selected.
+        """Returns one row for each record in the page whose time is selected.
 
         Raises RecordUnreadable for the first record that is damaged, is not a log record, or has a later version.
         """
@@ -106,7 +107,7 @@ class LogColumns:
 
 
 class _Damaged(Exception):
-    """A record of the page cannot be decoded; `decode` reports which one, and why."""
+    """Raised if a record in the page cannot be decoded; `decode` then reports which one, and why."""
 
 
 class _Fields:
@@ -138,7 +139,7 @@ class _Fields:
         }
 
     def _headers(self, having: Numbers) -> pa.Array:
-        """Returns the header maps of all records. Decodes the first header of each record that has one, then the
+        """Returns the header maps of all records. Decodes the first header of each record that has any, then the
         second, and so on."""
         cursors = self._cursors
         counts = np.zeros(len(cursors.at), dtype="<i4")
@@ -157,14 +158,14 @@ class _Fields:
 
 
 class _Spans(NamedTuple):
-    """The starts and ends of parts of a page's payload, ascending and without overlaps."""
+    """The starts and ends of parts of a page's payload, in ascending order and without overlaps."""
 
     starts: Numbers
     ends: Numbers
 
 
 class _Cursors:
-    """The offset of the next field of each record. Raises _Damaged if a field extends beyond its record's end."""
+    """The offset of the next field of each record. Raises _Damaged if a field extends beyond the end of its record."""
 
     def __init__(self, page: Columns) -> None:
         self._payload = pa.py_buffer(page.payload)
@@ -174,7 +175,7 @@ class _Cursors:
         self.at: Numbers = self.ends - lengths
 
     def spans(self, rows: Numbers, sizes: Numbers) -> _Spans:
-        """Takes `sizes` bytes from each of these records."""
+        """Consumes `sizes` bytes from each of these records, and returns their spans."""
         starts = self.at[rows]
         ends = starts + sizes
         if (ends > self.ends[rows]).any():
@@ -183,22 +184,23 @@ class _Cursors:
         return _Spans(starts, ends)
 
     def numbers(self, rows: Numbers, width: int) -> Numbers:
-        """Takes a little-endian number from each of these records."""
+        """Consumes a little-endian number from each of these records, and returns the numbers."""
         starts, _ = self.spans(rows, np.full(len(rows), width))
         found = self._bytes[starts[:, np.newaxis] + np.arange(width)]
         kind = np.dtype(f"<i{width}" if width == TIME_BYTES else f"<u{width}")
         return np.frombuffer(found.tobytes(), dtype=kind).astype("<i8")
 
     def texts(self, rows: Numbers) -> _Spans:
-        """Takes a text, preceded by its one-byte length, from each of these records."""
+        """Consumes a text, preceded by its one-byte length, from each of these records, and returns the spans of the
+        texts."""
         sizes = self.numbers(rows, 1)
         if (sizes == 0).any():
             raise _Damaged
         return self.spans(rows, sizes)
 
     def column(self, spans: _Spans) -> pa.Array:
-        """Returns the bytes in these spans. Views the payload as alternating parts and gaps without a copy, then drops
-        the gaps."""
+        """Returns the bytes in these spans. Views the payload as alternating parts and gaps without copying it, then
+        drops the gaps."""
         bounds = np.stack(spans, axis=1).reshape(-1).astype("<i4")
         if not len(bounds):
             return pa.array([], pa.binary())
@@ -214,7 +216,7 @@ def _joined(spans: Sequence[_Spans], order: Numbers) -> _Spans:
 
 
 def _sparse(values: pa.Array, rows: Numbers, count: int) -> pa.Array:
-    """Returns a column of `count` rows that has values in `rows`, and null in all other rows."""
+    """Returns a column of `count` rows that contains the values in `rows`, and null in all other rows."""
     if len(rows) == count:
         return values
     places = np.zeros(count, dtype="<i8")

@@ -31,9 +31,9 @@ EPOCH, _MICROSECOND = datetime(1970, 1, 1, tzinfo=UTC), timedelta(microseconds=1
 class LogOptions(StreamOptions):
     """Options of `format("log")`.
 
-    `metadata`: the cluster's URI. `log`: the name of a log; or `set`: the name of a set, all logs of which are read.
+    `metadata`: the cluster's URI. `log`: the name of a log; or `set`: the name of a set of logs, all of which are read.
     `startingPosition`: the first position to read, `earliest` (the default) or, in streams, `latest`; or
-    `startingTime`: start at the first record that was appended then or later. `endingPosition`, `endingTime`: the
+    `startingTime`: start at the first record appended at or after this time. `endingPosition`, `endingTime`: the
     position or time before which a batch ends; by default a batch reads all records that are confirmed when it is
     planned. Positions belong to one log, and times have a time zone, as in 2026-11-29T12:00:00Z. `columns`: the columns
     to read; a schema given to `.schema(...)` does the same. `maxRecordsPerTrigger`: the rate limit, in streams only.
@@ -50,11 +50,11 @@ class LogOptions(StreamOptions):
     stop_position: int | None
     times: TimeRange
     records_max: int | None
-    """Maximum records in one batch of a stream; None for no limit."""
+    """Maximum number of records in one batch of a stream; None for no limit."""
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LogOptions:
-        """Parses options. Raises BadSelection naming the invalid option."""
+        """Parses the options. Raises BadSelection, which names the invalid option."""
         given = checked(options, OF_LOGS, prefix=None)
         for one, other in (
             ("log", "set"),
@@ -80,7 +80,7 @@ class LogOptions(StreamOptions):
         )
         if log_set is not None and (found.start_position, found.stop_position) != (None, None):
             raise BadSelection(
-                "each log of a set has its own positions: select by time, or read one of its logs"
+                "each log of a set has its own positions: select by time, or read only one of the logs"
             )
         for first, behind in ((found.start_position, found.stop_position), found.times):
             if first is not None and behind is not None and behind < first:
@@ -88,19 +88,23 @@ class LogOptions(StreamOptions):
         return found
 
     def for_batch(self) -> LogOptions:
-        """Returns itself. Raises BadSelection for options that apply only to streams."""
+        """Returns these options. Raises BadSelection for options that apply only to streams."""
         for name, value in zip(OF_STREAMS, (self.records_max, self.fails_on_data_loss), strict=True):
             if value is not None:
-                raise BadSelection(f"the option {name} is for readStream: leave it out")
+                raise BadSelection(f"the option {name} only applies to readStream: leave it out")
         if self.starts_at_end:
-            raise BadSelection(f"startingPosition={LATEST} is for readStream: nothing would be read")
+            raise BadSelection(
+                f"startingPosition={LATEST} only applies to readStream: a batch would read nothing"
+            )
         return self
 
     def for_stream(self) -> LogOptions:
-        """Returns itself. Raises BadSelection for options that apply only to batch reads."""
+        """Returns these options. Raises BadSelection for options that apply only to batch reads."""
         for name, value in zip(OF_BATCHES, (self.stop_position, self.times.stop_us), strict=True):
             if value is not None:
-                raise BadSelection(f"the option {name} is not for streams, which do not end: leave it out")
+                raise BadSelection(
+                    f"the option {name} does not apply to streams, which do not end: leave it out"
+                )
         return self
 
     @property

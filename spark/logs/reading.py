@@ -1,4 +1,4 @@
-"""The task of `format("log")`: reads its ranges of segments from the bookies, in order, as record batches."""
+"""The task of `format("log")`: reads its ranges of segments from the bookies, in order, and yields record batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .segment_parts import LogRange
 
 @dataclass(frozen=True, slots=True)
 class _OfSegment:
-    """Entries of a segment, as records."""
+    """Entries of a segment, read as log records."""
 
     wanted: LogRange
     names: Sequence[str]
@@ -29,7 +29,7 @@ class _OfSegment:
         return self.wanted.entries
 
     async def open(self, client: LedgerClient, password: bytes) -> tuple[ReadHandle, PageColumns]:
-        """Opens the ledger, which may not be closed yet: these entries were confirmed when the job was planned."""
+        """Opens the ledger, which may not be closed yet: the entries were confirmed when the job was planned."""
         wanted = self.wanted
         reader = await open_planned(client, wanted.entries.ledger_id, password)
         reader.is_confirmed(wanted.entries.last_entry)
@@ -39,8 +39,8 @@ class _OfSegment:
 def record_batches(
     access: ExecutorAccess, ranges: Sequence[LogRange], names: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """Yields every record of the ranges once, in order. Digests are verified; see `read_ranges`.
+    """Yields every record in the ranges once, in order. Digests are verified; see `read_ranges`.
 
-    Also raises RecordUnreadable for an entry that holds no log record.
+    Also raises RecordUnreadable for an entry that does not contain a log record.
     """
     return read_ranges(access, [_OfSegment(one, names) for one in ranges])

@@ -1,5 +1,5 @@
-"""Selects the parts of segments that a job reads: finds them in the metadata of logs, and cuts them into tasks of equal
-bytes."""
+"""Selects the parts of segments that a job reads: finds them in the metadata of logs, and divides them into tasks of
+equal bytes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .columns import ALL_TIMES, TimeRange
 from .options import LogOptions
 
 LOGS_AT_ONCE_MAX = 16
-"""Maximum logs of a set that are queried at a time."""
+"""Maximum number of logs in a set that are queried at a time."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Records `start` … `stop` - 1 of one segment; if it is cut by time, only those in this time range."""
+    """Records `start` … `stop` - 1 of one segment; if the selection is also by time, only those in this time range."""
 
     log: str
     segment: Segment
@@ -58,10 +58,11 @@ class LogRange:
 def parts_between(
     log: str, segments: Sequence[Segment], start: int, stop: int, times: TimeRange = ALL_TIMES
 ) -> list[Part]:
-    """Returns the parts of a chain with positions `start` … `stop` - 1, limited to records in this time range. Pure.
+    """Returns the parts of a chain of segments with positions `start` … `stop` - 1, limited to records in this time
+    range. Pure.
 
-    Times never decrease along a log, so only the segments that contain the first and the last time are cut by time; the
-    task that reads them does so. Raises LedgerError if segments are missing.
+    Times never decrease along a log, so only the segments that contain the first and the last time are restricted by
+    time; the tasks that read them do that. Raises LedgerError if segments are missing.
     """
     found: list[Part] = []
     start_us, stop_us = times
@@ -87,7 +88,7 @@ def parts_between(
 
 
 async def for_all(work: Callable[[str], Awaitable[T]], logs: Iterable[str]) -> list[T]:
-    """Does the work for each of these logs, a bounded number at a time. The results are in the logs' order."""
+    """Runs `work` for each of these logs, a bounded number at a time. The results are in the order of `logs`."""
     turns = asyncio.Semaphore(LOGS_AT_ONCE_MAX)
 
     async def one(log: str) -> T:
@@ -137,7 +138,8 @@ async def _parts_of_log(log: Log, options: LogOptions) -> list[Part]:
 
 
 async def extents_of(uri: str, parts: Sequence[Part], password: bytes) -> tuple[list[Extent], list[Part]]:
-    """Returns the extents of the parts' ledgers, in the order of the parts, and the parts whose ledgers are gone."""
+    """Returns the extents of the parts' ledgers, in the order of the parts, and the parts whose ledgers no longer
+    exist."""
     records = await records_of(uri, [part.segment.ledger_id for part in parts])
     there = [part for part in parts if part.segment.ledger_id in records]
     found = [records[part.segment.ledger_id] for part in there]
@@ -154,7 +156,7 @@ async def extents_of(uri: str, parts: Sequence[Part], password: bytes) -> tuple[
 async def _confirmed(
     client: LedgerClient, record: LedgerRecord, last_entry: int, password: bytes
 ) -> LedgerRecord:
-    """Returns the ledger's record as if the ledger were closed with this entry, so that it can be measured."""
+    """Returns the ledger's record as if the ledger were closed with this last entry, so that it can be measured."""
     if record.is_closed:
         return record
     reader = await client.open_ledger(record.ledger_id, recovery=False, password=password)

@@ -1,7 +1,7 @@
 """`spark.readStream.format("log")`: records of a log, or of all logs of a set, as they are confirmed.
 
-An offset contains the positions of each log. So a batch can be reproduced from only its offset, whatever has happened
-to the segments since, and a restart from the checkpoint repeats exactly the required batches.
+An offset contains the positions in each log. A batch can therefore be reproduced from its offset alone, whatever has
+happened to the segments since, and a restart from the checkpoint repeats exactly the required batches.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ from ..stream.offsets import ITS_OWN_CHECKPOINT, BadOffset
 class Delivered:
     """The records delivered from one log: all before `stop`. The batch that ends with this offset begins at `start`.
 
-    `identity` is the log's, in hexadecimal. If another log gets this name later, it has a different identity.
+    `identity` is the log's identity, in hexadecimal. If another log gets the same name later, it has a different
+    identity.
     """
 
     identity: str
@@ -79,7 +80,8 @@ class LogsOffset:
             ) from error
         if found.chosen != chosen:
             raise BadOffset(
-                f"the checkpoint is of a stream of {found.chosen}, and this one is of {chosen}: {ITS_OWN_CHECKPOINT}"
+                f"the checkpoint belongs to a stream of {found.chosen}, but this is a stream of {chosen}: "
+                f"{ITS_OWN_CHECKPOINT}"
             )
         return found
 
@@ -88,7 +90,7 @@ def shares(there: Sequence[int], records_max: int) -> list[int]:
     """Returns how many records of each log go into a batch of at most `records_max`. A log with few records contributes
     all of them.
 
-    Logs with more records get equal shares, so no log waits for another.
+    The other logs get equal shares, so no log waits for another.
     """
     given = [0] * len(there)
     by_size = sorted(range(len(there)), key=lambda n: there[n])
@@ -100,7 +102,8 @@ def shares(there: Sequence[int], records_max: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class LogEnds:
-    """The current start and end of a log. `begins_at`: where the stream begins in it, if it has not begun yet."""
+    """The current start and end of a log. `begins_at`: where the stream begins to read the log, if it has not begun
+    yet."""
 
     identity: str
     first_position: int
@@ -113,9 +116,9 @@ class LogEnds:
 class LogStream(MetadataStream):
     """Streams all records from the selected start on, each once.
 
-    If a set gets another log later, that log is read from its first record on. The stream ends with LedgerError if
-    records were deleted before it had read them, unless failOnDataLoss is false. It always ends if a log is deleted, if
-    another log gets its name, or if the metadata went back to a time before the delivered records.
+    If a log is added to a set later, it is read from its first record on. The stream ends with LedgerError if records
+    were deleted before it had read them, unless failOnDataLoss is false. It always ends if a log is deleted, if another
+    log gets its name, or if the metadata was rolled back to a time before the delivered records.
     """
 
     def __init__(self, options: LogOptions, schema: StructType) -> None:
@@ -158,7 +161,7 @@ class LogStream(MetadataStream):
     def _offset(self, value: dict[str, Any]) -> LogsOffset:
         return LogsOffset.from_json(value, self._options.chosen)
 
-    # --- what is there ----------------------------------------------------------------------------
+    # --- the logs as they are now -----------------------------------------------------------------
 
     async def _ends(self, uri: str, before: LogsOffset) -> dict[str, LogEnds]:
         names = await names_of(uri, self._options)
@@ -184,8 +187,8 @@ class LogStream(MetadataStream):
             return dict(zip(names, await for_all(ends, names), strict=True))
 
     async def _begins_at(self, log: Log, end: int, *, is_new: bool) -> int:
-        """Returns where the stream begins with a log; `is_new`: the log was added to the set after the stream had
-        begun."""
+        """Returns the position at which the stream begins to read a log. `is_new`: the log was added to the set after
+        the stream had begun."""
         options = self._options
         if is_new:
             return 0
@@ -199,7 +202,8 @@ class LogStream(MetadataStream):
         return log.record.first_position
 
     def _start(self, name: str, now: LogEnds, before: Delivered | None) -> int:
-        """Returns the first position that was not delivered. Raises LedgerError if the stream cannot continue there."""
+        """Returns the first position that was not delivered. Raises LedgerError if the stream cannot continue from
+        there."""
         if before is not None and before.identity != now.identity:
             raise LedgerError(
                 f"log {name} is not the log that was read up to position {before.stop - 1}: begin again with a new "
@@ -208,8 +212,8 @@ class LogStream(MetadataStream):
         start = now.begins_at if before is None else before.stop
         if now.is_final and now.end < start:
             raise LedgerError(
-                f"log {name} ends at position {now.end}, but was read up to {start - 1}: its metadata went back to an "
-                "older copy; begin again with a new checkpointLocation, or from a position that is known to exist"
+                f"log {name} ends at position {now.end}, but was read up to {start - 1}: its metadata was rolled back "
+                "to an older copy; begin again with a new checkpointLocation, or from a position that is known to exist"
             )
         if start < now.first_position:
             self._go_on_without(describe_truncated(name, start, now.first_position))
@@ -218,7 +222,7 @@ class LogStream(MetadataStream):
     def _stops(
         self, ends: Mapping[str, LogEnds], starts: Mapping[str, int], limit: ReadLimit
     ) -> dict[str, int]:
-        """Returns the position after the last record of each log in the next batch."""
+        """Returns, for each log, the position after its last record in the next batch."""
         until = {name: one.end for name, one in ends.items()} if self._until is None else self._until
         there = [max(0, min(one.end, until.get(name, 0)) - starts[name]) for name, one in ends.items()]
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else sum(there)

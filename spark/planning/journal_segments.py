@@ -16,12 +16,12 @@ DEFAULT_ACCEPTOR = "main"
 TXID_MAX = 2**63 - 1
 
 LOOKS_MAX = 16
-"""Maximum attempts to list records if the state changes in the meantime."""
+"""Maximum number of attempts to list the records if the state keeps changing in the meantime."""
 
 
 @dataclass(frozen=True, slots=True)
 class JournalSegment:
-    """Transactions `start_txid` … `end_txid`, and the closed ledger that holds exactly these."""
+    """Transactions `start_txid` … `end_txid`, and the closed ledger that contains exactly these."""
 
     start_txid: int
     end_txid: int
@@ -42,9 +42,9 @@ async def finalized_segments(
 ) -> list[JournalSegment]:
     """Returns the segments that contain any of `from_txid` … `to_txid`, in order.
 
-    If several acceptors have copies of a segment, takes the first copy whose ledger exists. Raises LedgerError if no
-    acceptor has the journal, or if there is a gap between two of these segments; with `needs_start` also if `from_txid`
-    was purged, or lies beyond the next transaction.
+    If several acceptors have copies of a segment, uses the first copy whose ledger exists. Raises LedgerError if no
+    acceptor has the journal, or if there is a gap between two of these segments; with `needs_start`, also if
+    `from_txid` was purged, or is beyond the next transaction.
     """
     async with opened_store(metadata_uri) as store:
         copies = await _copies(store, journal_id, acceptors)
@@ -102,19 +102,20 @@ async def _readable(store: MetadataStore, copies: Sequence[JournalSegment]) -> J
 
 
 def _check_start(journal_id: str, segments: Sequence[JournalSegment], from_txid: int) -> None:
-    """Rejects a start that was purged or is not written yet, because it must not be mistaken for an empty range."""
+    """Rejects a start that was purged or is not written yet, because the result must not be mistaken for an empty
+    range."""
     if not segments:
         raise LedgerError(f"journal {journal_id} has no finalized edits, but txid {from_txid} was requested")
     oldest, last = min(one.start_txid for one in segments), max(one.end_txid for one in segments)
     if from_txid < oldest:
         raise LedgerError(
             f"journal {journal_id} no longer has txids {from_txid} to {oldest - 1}, which were purged: the oldest "
-            f"is {oldest}; read from there, or omit from_txid to begin with the oldest, whichever it is then"
+            f"is {oldest}; read from there, or omit from_txid to begin with the oldest available txid"
         )
     if from_txid > last + 1:
         raise LedgerError(
             f"the finalized edits of journal {journal_id} end at txid {last}, but {from_txid} was requested: edits "
-            "can be read once their segment is finalized"
+            "can only be read once their segment is finalized"
         )
 
 
@@ -131,10 +132,10 @@ def _check_whole(journal_id: str, segments: Sequence[JournalSegment]) -> None:
 async def was_dropped(
     metadata_uri: str, journal_id: str, acceptor: str, generation: int, before_txid: int
 ) -> bool:
-    """Returns whether the acceptor has dropped segments that it finalized in this generation, or the part of them
-    before a txid.
+    """Returns whether the acceptor has dropped any edits before `before_txid` that it finalized in this generation.
 
-    A rollback, a discard or a format drops segments. The record of the drop survives a purge of their replacements.
+    A rollback, a discard or a format drops segments. The record of the drop is kept even if the segments that replaced
+    them are purged.
     """
     async with opened_store(metadata_uri) as store:
         found = await JournalStore(store, journal_id, acceptor).read_state()

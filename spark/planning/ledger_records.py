@@ -15,7 +15,7 @@ from metadata.store import MetadataStore
 
 
 async def records_of(uri: str, ledger_ids: Collection[int]) -> dict[int, LedgerRecord]:
-    """Returns the records of these ledgers, leaving out those that do not exist.
+    """Returns the records of these ledgers, without those that do not exist.
 
     Raises MetadataUnavailable if one is missing and the metadata is an older copy that may lack it.
     """

@@ -1,4 +1,4 @@
-"""Parses and validates the options of the data sources: a mistyped option is an error, never ignored."""
+"""Parses and validates the options of the data sources: a mistyped option is always an error."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from ledgers.aio import LedgerClient
 from .ranges import cost_of, plan, task_bytes
 
 SHARE_MEASURED = 4
-"""Ledgers that cost more than a task's size divided by this are measured; smaller ones hardly affect a task's size."""
+"""A ledger is measured if it costs more than a task's size divided by this; smaller ledgers hardly affect a task's
+size."""
 
 STEPS_A_TASK = 16
-"""Resolution of the measurement: steps per task."""
+"""Resolution of the measurement, in steps per task."""
 
 ASKED_AT_ONCE_MAX = 16
 
@@ -36,8 +37,8 @@ ASKED_AT_ONCE_MAX = 16
 async def equal_tasks(
     uri: str, extents: Sequence[Extent], partition_bytes: int, partitions_min: int
 ) -> list[tuple[LedgerRange, ...]]:
-    """Partitions like `plan`, with sizes from the bookies; if bookies report none, assumes that bytes are evenly
-    spread."""
+    """Partitions like `plan`, with sizes reported by the bookies; if bookies report none, assumes that bytes are evenly
+    distributed."""
     task = task_bytes(extents, partition_bytes, partitions_min)
     large = [i for i, extent in enumerate(extents) if _cost(extent) * SHARE_MEASURED > task]
     found = list(extents)
@@ -90,7 +91,8 @@ class ReadOptions(ABC):
 
     @staticmethod
     def common(given: Mapping[str, str]) -> dict[str, Any]:
-        """Returns the fields that all options have, from options already checked. Raises BadSelection."""
+        """Returns the fields common to all options classes, from options that were already checked. Raises
+        BadSelection."""
         return {
             "metadata_uri": needed(given, "metadata"),
             "password_file": given.get("password_file"),
@@ -100,21 +102,21 @@ class ReadOptions(ABC):
         }
 
     def access(self) -> ExecutorAccess:
-        """Reads the files named in the options."""
+        """Reads the files named in the options, and returns their contents with the URI."""
         return access_of(self.metadata_uri, self.password_file, self.key_file)
 
     @abstractmethod
     def columns_of(self, schema: StructType) -> tuple[str, ...]:
-        """Returns the columns of a schema. Raises BadSelection if one is unknown or has the wrong type."""
+        """Returns the names of the columns in a schema. Raises BadSelection if one is unknown or has the wrong type."""
 
     async def tasks(self, uri: str, extents: Sequence[Extent]) -> list[tuple[LedgerRange, ...]]:
-        """Returns tasks of equal bytes over these extents."""
+        """Divides these extents into tasks of equal bytes."""
         return await equal_tasks(uri, extents, self.partition_bytes, self.partitions_min)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamOptions(ReadOptions):
-    """Options of formats that have streams and selectable columns."""
+    """Options of the formats that support streams and selectable columns."""
 
     types: ClassVar[Mapping[str, tuple[str, pa.DataType]]]
     """Every column: its Spark type and its Arrow type."""
@@ -155,7 +157,7 @@ class LedgerOptions(StreamOptions):
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> LedgerOptions:
-        """Parses options. Raises BadSelection naming the invalid option."""
+        """Parses the options. Raises BadSelection, which names the invalid option."""
         given = checked(options, OF_LEDGERS)
         _check_together(given)
         limit = number(given, "max_bytes_per_trigger", 0, least=0)
@@ -178,32 +180,32 @@ class LedgerOptions(StreamOptions):
         )
 
     def for_batch(self) -> LedgerOptions:
-        """Returns itself. Raises BadSelection for options that apply only to streams."""
+        """Returns these options. Raises BadSelection for options that apply only to streams."""
         given = (self.max_bytes_per_trigger, self.fails_on_data_loss)
         for name, value in zip(OF_STREAMS, given, strict=True):
             if value is not None:
-                raise BadSelection(f"the option {name} is for readStream: leave it out")
+                raise BadSelection(f"the option {name} only applies to readStream: leave it out")
         return self
 
     def for_stream(self) -> LedgerOptions:
-        """Returns itself. Raises BadSelection for options that apply only to batch reads."""
+        """Returns these options. Raises BadSelection for options that apply only to batch reads."""
         if self.selection.recover:
             raise BadSelection(
-                "the option recover is not for streams, which wait until a ledger is closed: leave it out, and close "
-                "a ledger whose writer is gone with `bookledger ledger recover`"
+                "the option recover does not apply to streams, which wait until a ledger is closed: leave it out, and "
+                "close a ledger whose writer is gone with `bookledger ledger recover`"
             )
         return self
 
 
 def typed_columns(schema: StructType, types: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns the column names in a schema. All must be known, have the right types, and be distinct."""
+    """Returns the names of the columns in a schema. All of them must be known, have the right type, and be distinct."""
     _check_distinct(schema.fieldNames())
     for column in schema.fields:
         if column.name not in types:
             raise BadSelection(f"there is no column {column.name!r}: the columns are {', '.join(types)}")
         if column.dataType.simpleString() != types[column.name]:
             raise BadSelection(
-                f"column {column.name} is {types[column.name]}, not {column.dataType.simpleString()}"
+                f"column {column.name} has type {types[column.name]}, not {column.dataType.simpleString()}"
             )
     return tuple(schema.fieldNames())
 
@@ -222,16 +224,19 @@ def checked(
 
 
 def _check_together(given: Mapping[str, str]) -> None:
-    """Rejects invalid combinations: `journal` selects all of its finalized segments, and excludes other selections."""
+    """Rejects invalid combinations: `journal` selects all finalized segments of the journal, and excludes other
+    selections."""
     if "journal" not in given:
         if "acceptors" in given:
-            raise BadSelection("the option acceptors goes with journal: name the journal, or leave it out")
+            raise BadSelection(
+                "the option acceptors is only valid with journal: name the journal, or leave acceptors out"
+            )
         return
     if "ledgers" in given:
         raise BadSelection("choose ledgers or a journal, not both")
     for name in given:
         if name.startswith(CUSTOM_PREFIX) or name == "recover":
-            raise BadSelection(f"the option {name} is for ledgers, not for a journal: leave it out")
+            raise BadSelection(f"the option {name} applies to ledgers, not to a journal: leave it out")
 
 
 def needed(options: Mapping[str, str], name: str) -> str:
@@ -250,7 +255,7 @@ def truth(options: Mapping[str, str], name: str) -> bool:
 def number(options: Mapping[str, str], name: str, default: int, *, least: int = 1) -> int:
     text = options.get(name, str(default))
     if not text.isascii() or not text.isdigit() or int(text) < least:
-        raise BadSelection(f"the option {name} must be a number from {least} on, not {text!r}")
+        raise BadSelection(f"the option {name} must be a number of at least {least}, not {text!r}")
     return int(text)
 
 

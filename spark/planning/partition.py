@@ -1,4 +1,4 @@
-"""A batch read. The driver plans it into task partitions, which Spark sends to executors."""
+"""A batch read. The driver divides it into task partitions, which Spark sends to executors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class TaskPartition(InputPartition, Generic[R]):
-    """The work of one task: ranges of entries, or ranges of the format's own type."""
+    """The work of one task: ranges of entries, or ranges of a type specific to the format."""
 
     ranges: tuple[R, ...]
 
@@ -37,7 +37,7 @@ class PlannedReader(DataSourceReader, Generic[O, R]):
     def partitions(self) -> list[TaskPartition[R]]:
         with self._access.uri() as uri:
             tasks = self._tasks(uri)
-        # If there were no partition, Spark would make one up.
+        # Without any partition, Spark would create one of its own.
         return [TaskPartition(ranges) for ranges in tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""Partitions the entries of a job into tasks of equal bytes. Pure."""
+"""Partitions the entries that a job reads into tasks of equal bytes. Pure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ PARTITIONS_MIN_DEFAULT = 8
 PARTITIONS_MAX = 100_000
 
 TASK_BYTES_MIN = 1024 * 1024
-"""Tasks are not made smaller than this to reach `partitions_min`, because starting a task would cost more."""
+"""Tasks are not made smaller than this to reach `partitions_min`, because starting more tasks would cost more than they
+save."""
 
 ENTRY_OVERHEAD_BYTES = 4
 """Cost of an entry in addition to its payload, so that empty entries count."""
 
 LEDGER_OVERHEAD_BYTES = 16 * 1024
-"""Cost of opening another ledger, expressed as the bytes that could have been read in the same time."""
+"""Cost of opening another ledger, expressed as the number of bytes that could have been read in the same time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ def plan(
     partition_bytes: int = PARTITION_BYTES_DEFAULT,
     partitions_min: int = PARTITIONS_MIN_DEFAULT,
 ) -> list[tuple[LedgerRange, ...]]:
-    """Returns tasks of equal cost, of about `partition_bytes`, or smaller to reach `partitions_min`.
+    """Returns tasks of equal cost, which is about `partition_bytes`, or less if needed to reach `partitions_min`.
 
     Each entry is in exactly one range; the ranges are ordered by ledger and entry, across tasks too. No task costs more
-    than `task_bytes` and one entry; what one task leaves unused is added to the next.
+    than `task_bytes` plus one entry; capacity that one task leaves unused is added to the next.
     """
     share = _share(extents, partition_bytes, partitions_min)
     tasks: list[list[LedgerRange]] = []
@@ -64,14 +65,15 @@ def plan(
 
 
 def task_bytes(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
-    """Returns the upper bound of a task's cost."""
+    """Returns the upper bound on a task's cost."""
     total = _total(extents)
     wanted = min(partition_bytes, max(TASK_BYTES_MIN, -(-total // partitions_min)))
     return max(wanted, -(-total // PARTITIONS_MAX))
 
 
 def _share(extents: Sequence[Extent], partition_bytes: int, partitions_min: int) -> int:
-    """Returns the cost of each task if there are as few tasks as possible, so that the last one is not tiny."""
+    """Returns the cost of each task if there are as few tasks as possible and all cost the same, so that the last one
+    is not tiny."""
     total = _total(extents)
     tasks = -(-total // task_bytes(extents, partition_bytes, partitions_min))
     return -(-total // max(1, tasks))
@@ -89,7 +91,7 @@ def _last(extent: Extent) -> int:
 
 
 def _end_of_piece(extent: Extent, first: int, last: int, room: int) -> int:
-    """Returns the last entry that still fits, found by binary search; at least `first`."""
+    """Returns the last entry that still fits, found by binary search; at least `first`, even if that does not fit."""
     if cost_of(extent, first, last) <= room:
         return last
     low, high = first, last

@@ -15,11 +15,11 @@ from ledgers import LedgerClient, LedgerError, LedgerRecord
 from metadata.picklable_errors import PicklableError
 
 NAMED_MAX = 20
-"""Maximum number of open ledgers listed by id; any more are only counted."""
+"""Maximum number of open ledgers listed by id; the rest are only counted."""
 
 
 class Omissions:
-    """The omitted ledgers: open ones, and those of logs."""
+    """The ledgers that were omitted: open ones, and those that belong to logs."""
 
     def __init__(self) -> None:
         self._of_logs = 0
@@ -41,10 +41,10 @@ class Omissions:
         omitted = []
         if self._open:
             more = f" and {self._open_others} more" if self._open_others else ""
-            omitted.append(f"ledgers that are open: {', '.join(map(str, self._open))}{more}")
+            omitted.append(f"open ledgers {', '.join(map(str, self._open))}{more}")
         if self._of_logs:
-            omitted.append(f'{self._of_logs} ledgers of logs, which format("log") reads')
-        return "omitted are " + ", and ".join(omitted)
+            omitted.append(f'{self._of_logs} ledgers of logs (read them with format("log"))')
+        return "omitted: " + "; ".join(omitted)
 
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ LEDGERS_MAX = 1_000_000
 """Maximum number of ledgers that one job may read."""
 
 LOOKED_UP_MAX = 64
-"""Up to this many named ledgers are looked up one by one; more are picked from a listing."""
+"""Up to this many ledgers named by id are looked up one by one; if there are more, all are picked from a listing."""
 
 _PIECE = re.compile(r"(?P<low>\d+)(?:-(?P<high>\d+))?(?::(?P<first>\d+)-(?P<last>\d+))?")
 
@@ -64,7 +64,8 @@ class BadSelection(PicklableError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class IdRange:
-    """Ledgers `low` … `high`, and in each of them the entries `first_entry` … `last_entry` (None: to its end)."""
+    """Ledgers `low` … `high`, and in each of them the entries `first_entry` … `last_entry` (None: to the end of the
+    ledger)."""
 
     low: int
     high: int
@@ -82,27 +83,27 @@ class IdRange:
 
 @dataclass(frozen=True)
 class Selection:
-    """Selects ledgers: those of `ids` (all existing ones, if empty) whose custom metadata includes all of `custom`.
+    """Selects ledgers: those in `ids` (all existing ones, if empty) whose custom metadata includes all of `custom`.
 
     The names in `custom` are in lower case, because Spark converts all option names, and are matched
-    case-insensitively. If no option selects ledgers, the selection is all closed ledgers that do not belong to a log.
+    case-insensitively. If no option selects ledgers, all closed ledgers that do not belong to a log are selected.
     """
 
     ids: tuple[IdRange, ...] = ()
     custom: Mapping[str, bytes] = field(default_factory=dict)
     recover: bool = False
     is_complete: bool = False
-    """Whether an empty `ids` selects no ledgers instead of all."""
+    """Whether an empty `ids` means no ledgers instead of all."""
 
     def of_ledgers(self, ledger_ids: Iterable[int]) -> Selection:
-        """Restricts the selection to these ledgers."""
+        """Returns this selection, restricted to these ledgers."""
         return replace(self, ids=tuple(IdRange(i, i) for i in ledger_ids), is_complete=True)
 
     def resolve(self, client: LedgerClient, password: bytes) -> list[Extent]:
-        """Returns the extents to read, in order of ids, without any entry twice. Logs a warning that lists the omitted
-        ledgers.
+        """Returns the extents to read, in order of ledger ids, with each entry at most once. Logs a warning that lists
+        the omitted ledgers.
 
-        Raises LedgerError if a selected ledger is open, NoSuchLedger if a named one does not exist.
+        Raises LedgerError if a selected ledger is open, NoSuchLedger if a ledger named by id does not exist.
         """
         chosen, omitted = [], Omissions()
         for record in self._records(client):
@@ -112,17 +113,17 @@ class Selection:
                 chosen += self._named_of(self._closed(client, record, password))
             if len(chosen) > LEDGERS_MAX:
                 raise BadSelection(
-                    f"more than {LEDGERS_MAX} ledgers are selected, the most that a job may read"
+                    f"more than {LEDGERS_MAX} ledgers are selected, but a job may read no more than that"
                 )
         if omitted:
             log.warning("%s", omitted)
         return merged(chosen)
 
     def check(self, client: LedgerClient) -> Omissions:
-        """Raises the same errors as `resolve`, but is read-only: no ledger is recovered. Returns what `resolve` would
-        omit.
+        """Raises the same errors as `resolve`, but is read-only: no ledger is recovered. Returns the ledgers that
+        `resolve` would omit.
 
-        Also raises LedgerError for an empty selection, which is a mistake.
+        Also raises LedgerError for an empty selection, because that must be a mistake.
         """
         chosen: set[IdRange] = set()
         omitted = Omissions()
@@ -139,7 +140,7 @@ class Selection:
         return omitted
 
     def _called(self, one: IdRange) -> str:
-        """Returns the message that a range is empty."""
+        """Returns the error message for a range that selects nothing."""
         which = f" with custom metadata {self._custom_description}" if self.custom else ""
         if one is EVERY_LEDGER:
             return f"there is no {'closed ledger outside of logs' if self.is_no_choice else f'ledger{which}'}"
@@ -152,11 +153,11 @@ class Selection:
         return ", ".join(f"{name}={value.decode(errors='replace')}" for name, value in self.custom.items())
 
     def extents(self, record: LedgerRecord) -> list[Extent]:
-        """Returns the extents to read of a selected closed ledger, in order, without any entry twice."""
+        """Returns the extents to read from a selected closed ledger, in order, with each entry at most once."""
         return merged(self._named_of(record))
 
     def wants(self, record: LedgerRecord) -> bool:
-        """Returns whether a ledger is selected once it is closed."""
+        """Returns whether a ledger is selected, provided it is closed or will be."""
         is_chosen = self.names(record.ledger_id) and self._has_custom(record)
         return is_chosen and not (self.is_no_choice and record.is_of_log)
 
@@ -174,7 +175,7 @@ class Selection:
 
     @property
     def named(self) -> frozenset[int]:
-        """Ledgers named one by one. Each of them must exist."""
+        """Ids of ledgers that are listed one by one. Each of these ledgers must exist."""
         return frozenset(self._by_id[0])
 
     @cached_property
@@ -189,8 +190,8 @@ class Selection:
 
     @property
     def text(self) -> str:
-        """Identifies the options: equal options have equal texts, and different options different texts; empty for all
-        ledgers."""
+        """Identifies the selection: equal options have equal texts, different options have different texts; empty for
+        all ledgers."""
         given = [("ledgers", ",".join(map(str, self.ids)))] if self.ids else []
         custom = sorted((f"custom.{name}", value) for name, value in self.custom.items())
         return urlencode([*given, *custom], safe=",:")
@@ -206,7 +207,8 @@ class Selection:
         ]
 
     def _naming(self, ledger_id: int) -> list[IdRange]:
-        """Returns the ranges that name a ledger. Indexed, because thousands of ranges may name one each."""
+        """Returns the ranges that include a ledger. Ranges of a single ledger are indexed, because there may be
+        thousands."""
         singles, wide = self._by_id
         return singles.get(ledger_id, []) + [one for one in wide if one.low <= ledger_id <= one.high]
 
@@ -227,7 +229,7 @@ class Selection:
             named.discard(record.ledger_id)
             yield record
         if named:
-            client.describe_ledger(min(named))  # raises the error that explains why
+            client.describe_ledger(min(named))  # raises the error that explains why the ledger is missing
             raise LedgerError(f"ledger {min(named)} was created while the ledgers were listed: try again")
 
     def _listed(self, client: LedgerClient) -> Iterator[LedgerRecord]:
@@ -261,14 +263,15 @@ EVERY_LEDGER = IdRange(0, 2**63 - 1)
 
 
 def _has_any(one: IdRange, record: LedgerRecord) -> bool:
-    """Returns whether a named ledger has any of the named entries; assumed for an open ledger, because its end is
-    unknown."""
+    """Returns whether a ledger has any of the entries in a range; assumed to be true for an open ledger, because its
+    end is unknown."""
     return one.last_entry is None or record.last_entry is None or one.first_entry <= record.last_entry
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger; with `steps` if they were measured."""
+    """Entries `first_entry` … `last_entry` (None: to the end) of one ledger, with `steps` if the bookies were asked for
+    sizes."""
 
     record: LedgerRecord
     first_entry: int = 0
@@ -293,15 +296,15 @@ class Extent:
         return self.bytes_before(self.end) - self.bytes_before(self.first_entry)
 
     def clipped(self) -> Extent:
-        """Returns the part of the extent that the closed ledger holds."""
+        """Returns the part of the extent that the closed ledger contains."""
         end = self.record.last_entry
         assert end is not None
         last = end if self.last_entry is None else min(end, self.last_entry)
         return replace(self, first_entry=min(self.first_entry, last + 1), last_entry=last)
 
     def bytes_before(self, entry_id: int) -> int:
-        """Returns the bytes before an entry: exact at the starts of fragments and interpolated between them, unless
-        bookies reported `steps`."""
+        """Returns the number of bytes before an entry: exact at the start of each fragment and interpolated in between,
+        unless bookies reported `steps`."""
         steps = self.steps or self._fragment_steps()
         behind = bisect_right(steps, entry_id, key=itemgetter(0))
         first, before = steps[max(0, behind - 1)]
@@ -318,12 +321,16 @@ class Extent:
 
 
 def parse_ledgers(text: str) -> tuple[IdRange, ...]:
-    """Parses `7,9,20-30,5:100-200`: ids, ranges of ids, and entries of either. Raises BadSelection."""
+    """Parses `7,9,20-30,5:100-200`: ids, ranges of ids, and either of them limited to some entries. Raises
+    BadSelection."""
     found: list[IdRange] = []
     for piece in filter(None, (part.strip() for part in text.split(","))):
         match = _PIECE.fullmatch(piece)
         if match is None:
-            raise BadSelection(f"{piece!r} names no ledgers: write 7, 20-30 or 7:100-200 for entries of one")
+            raise BadSelection(
+                f"{piece!r} is not a ledger or a range of ledgers: write 7, 20-30, or 7:100-200 for some entries of "
+                "ledger 7"
+            )
         low = int(match["low"])
         high = int(match["high"] or low)
         first, last = int(match["first"] or 0), match["last"]
@@ -336,7 +343,7 @@ def parse_ledgers(text: str) -> tuple[IdRange, ...]:
 
 
 def merged(extents: Sequence[Extent]) -> list[Extent]:
-    """Sorts clipped extents, merges overlapping ones and drops empty ones, so that each entry is in at most one."""
+    """Sorts clipped extents, merges overlapping ones and drops empty ones, so that no entry is in two extents."""
     found: list[Extent] = []
     filled = [extent for extent in extents if extent.entries > 0]
     for one in sorted(filled, key=lambda extent: (extent.record.ledger_id, extent.first_entry)):

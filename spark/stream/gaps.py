@@ -1,11 +1,12 @@
-"""Tracks gaps in ledger ids: the unused ids below used ones that a stream still waits for. Pure.
+"""Tracks gaps in ledger ids: ids that are unused although higher ids are used, and for which a stream still waits.
+Pure.
 
-A client that takes an id creates its ledger at once, but in the meantime other clients may have taken the next ids, and
-closed their ledgers. A client that crashes in between never creates its ledger. This process measures the age of a gap
-from the moment when it first saw a later id, because writers' clocks may be wrong. It trusts them only if they report
-an age above CLOCK_SKEW_SECONDS_MAX, so that old gaps do not delay every start of a stream. One limit remains: the
-stream does not see a ledger that is created more than GAP_SECONDS after a later id was seen, or one whose id was chosen
-by hand.
+A client that takes an id creates its ledger at once, but in the meantime other clients may have taken the next ids and
+closed their ledgers. A client that crashes in between never creates its ledger. The stream's process measures the age
+of a gap from the moment when it first saw a later id, because writers' clocks may be wrong. It trusts their clocks only
+if they indicate an age above CLOCK_SKEW_SECONDS_MAX, so that old gaps do not delay every start of a stream. One limit
+remains: the stream does not see a ledger that is created more than GAP_SECONDS after a later id was seen, or one whose
+id was chosen by hand.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from dataclasses import dataclass
 from metadata.records.ledger_ids import FIRST_LEDGER_ID
 
 GAP_SECONDS = 600
-"""How long to wait for an unused id."""
+"""Time for which the stream waits for an unused id."""
 
 CLOCK_SKEW_SECONDS_MAX = 24 * 3600
-"""Clock skew of writers that is tolerated without missing a ledger."""
+"""Maximum clock skew of writers with which no ledger is missed."""
 
 LOOKS_MAX = 64
-"""Resolution of GAP_SECONDS; at most this many looks are remembered."""
+"""Maximum number of observations that are remembered; they divide GAP_SECONDS into this many steps."""
 
 
 @dataclass(frozen=True, slots=True)
 class KnownId:
-    """An id that belongs or belonged to a ledger, and its creation time, if known."""
+    """An id that belongs or belonged to a ledger, and the ledger's creation time, if known."""
 
     ledger_id: int
     created_ms: int | None = None
 
 
 class Gaps:
-    """One process's observations of the ids, from one look to the next."""
+    """One process's observations of ledger ids over time."""
 
     def __init__(self) -> None:
         self._tops: deque[tuple[float, int]] = deque()
@@ -43,11 +44,12 @@ class Gaps:
 
     @property
     def passed(self) -> int:
-        """Highest id through which unused ids are no longer awaited."""
+        """Highest id up to which the stream no longer waits for unused ids."""
         return self._passed
 
     def look(self, known: Sequence[KnownId], seconds: float, now_ms: int) -> None:
-        """Records the ids known at `seconds` of this process's monotonic clock, and `now_ms` of wall-clock time."""
+        """Records the ids that are known now: at `seconds` on this process's monotonic clock, and at `now_ms` on the
+        wall clock."""
         long_ago_ms = now_ms - 1000 * CLOCK_SKEW_SECONDS_MAX
         for one in known:
             if one.created_ms is not None and one.created_ms < long_ago_ms:

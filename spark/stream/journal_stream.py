@@ -1,4 +1,5 @@
-"""The stream of a journal's segments as they are finalized, as long as history is not rewritten."""
+"""The stream of a journal's segments as they are finalized, which lasts as long as the journal's history is not
+rewritten."""
 
 from __future__ import annotations
 
@@ -26,11 +27,11 @@ BEGIN_AGAIN = "begin again with a new checkpointLocation, and drop the output of
 
 
 class JournalSegmentsStream(LedgerStream):
-    """Streams the finalized segments of a journal, in order of transactions, from the oldest one on.
+    """Streams the finalized segments of a journal, in order of transactions, starting with the oldest.
 
-    Ends with LedgerError if the delivered segments are no longer the journal's history (after a rollback, a discard or
-    a format), and if segments were purged before they were read, unless the option failOnDataLoss is false. So no edit
-    is delivered twice, and none is skipped silently.
+    Ends with LedgerError if the delivered segments are no longer part of the journal's history (after a rollback, a
+    discard or a format), and if segments were purged before they were read, unless the option failOnDataLoss is false.
+    So no edit is delivered twice, and none is skipped silently.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -94,11 +95,12 @@ class JournalSegmentsStream(LedgerStream):
         if found and found[0].start_txid > offset.txid:
             self._go_on_without(self._purged(offset.txid, found[0].start_txid - 1))
         if not found and await finalized_segments(uri, self._journal, self._options.acceptors):
-            raise LedgerError(self._rewritten(offset))  # older segments still exist, so it was not a purge
+            raise LedgerError(self._rewritten(offset))  # older segments still exist, so this is not a purge
         return found
 
     async def _batch(self, uri: str, before: JournalOffset, after: JournalOffset) -> list[JournalSegment]:
-        """Returns the segments between two offsets, as delivered before. Raises LedgerError if they have changed."""
+        """Returns the segments between two offsets, as they were delivered before. Raises LedgerError if they have
+        changed."""
         segments = [one for one in await self._following(uri, before) if one.end_txid < after.txid]
         if not segments or segments[0].start_txid > after.batch_txid:
             left = segments[0].start_txid if segments else after.txid
@@ -110,7 +112,7 @@ class JournalSegmentsStream(LedgerStream):
         return segments
 
     async def _is_last_of(self, uri: str, segment: JournalSegment, offset: JournalOffset) -> bool:
-        """Returns whether an offset ends with this segment; with several acceptors, with any copy of it."""
+        """Returns whether an offset ends with this segment or, if there are several acceptors, with any copy of it."""
         if (segment.start_txid, segment.end_txid) != (offset.segment_txid, offset.txid - 1):
             return False
         if segment.ledger_id == offset.ledger_id:
@@ -120,10 +122,10 @@ class JournalSegmentsStream(LedgerStream):
         return offset.ledger_id in await self._copies(uri, segment)
 
     async def _copies(self, uri: str, segment: JournalSegment) -> list[int]:
-        """Returns the ledgers of the acceptors' copies with exactly these transactions."""
+        """Returns the ledgers of all acceptors' copies that contain exactly the segment's transactions."""
         copies = []
         for acceptor in self._options.acceptors:
-            with suppress(LedgerError):  # an acceptor without the journal
+            with suppress(LedgerError):  # this acceptor does not have the journal
                 found = await finalized_segments(
                     uri, self._journal, (acceptor,), segment.start_txid, segment.end_txid
                 )
@@ -146,7 +148,7 @@ class JournalSegmentsStream(LedgerStream):
 async def _fitting(
     uri: str, segments: Sequence[JournalSegment], limit: ReadLimit
 ) -> Sequence[JournalSegment]:
-    """Returns as many segments as the limit allows. Looks up no more ledgers than necessary."""
+    """Returns as many segments as the limit allows, without looking up more ledgers than necessary."""
     if not isinstance(limit, ReadMaxBytes):
         return segments
     lengths: list[int] = []

@@ -38,41 +38,41 @@ class LedgerListing:
 
     first_ledger: int
     counted_end: int
-    """The counter's next id, read before the listing."""
+    """The id counter's next value, read before the listing."""
     revision: int = 0
     """The store's revision, read before the listing."""
     retired_end: int = 0
-    """Unlisted ids below this one were deleted or never used."""
+    """End of the retired ids: an unlisted id below this was deleted or never used."""
     known: list[KnownId] = field(default_factory=list)
     closed: dict[int, int] = field(default_factory=dict)
     """Selected closed ledgers, with the size of each in bytes."""
     open: set[int] = field(default_factory=set)
     """Selected ledgers that are not closed."""
     deleted: dict[int, int] = field(default_factory=dict)
-    """Deleted ids that the selection names, with the revision of each deletion."""
+    """Deleted ids that are in the selection, with the revision of each deletion."""
 
     @property
     def counted(self) -> list[KnownId]:
-        """Known ids, except those chosen by hand above the counter: the counter will move past these without skipping
-        an id."""
+        """Known ids, except those above the counter, which were chosen by hand: the counter will pass these without
+        skipping an id."""
         return [one for one in self.known if one.ledger_id < self.counted_end]
 
     @property
     def seen(self) -> Seen:
-        """The facts about these ledgers that are needed after their deletion."""
+        """Information about these ledgers that is needed after they are deleted."""
         selected = frozenset(self.closed.keys() | self.open)
         others = frozenset(one.ledger_id for one in self.known) - selected - self.deleted.keys()
         return Seen(self.revision, selected, others)
 
     @property
     def end(self) -> int:
-        """The id after the counted ones: ledgers may still be created from it on."""
+        """The id after the last counted one: ledgers may still be created with this id or a later one."""
         counted = self.counted
         return counted[-1].ledger_id + 1 if counted else self.first_ledger
 
     def are_gone(self, ledger_ids: Collection[int]) -> None:
-        """Treats those of these ledgers that were deleted without a tombstone as deleted now, because the time is
-        unknown."""
+        """Of these ledgers, treats those that were deleted without a tombstone as deleted now, because the time of
+        deletion is unknown."""
         there = {one.ledger_id for one in self.known}
         for ledger_id in ledger_ids:
             if self.first_ledger <= ledger_id < self.retired_end and ledger_id not in there:
@@ -94,7 +94,7 @@ class LedgerListing:
 
 
 async def listed(uri: str, selection: Selection, first_ledger: int) -> LedgerListing:
-    """Lists every id from `first_ledger` on that has or had a ledger, up to the first one above all that may be
+    """Lists every id from `first_ledger` on that has or had a ledger, up to the first one above all ids that may be
     selected."""
     async with opened_store(uri) as store:
         ends = await counted_end(store), await revision_of(store), await retired_end(store)
@@ -109,8 +109,8 @@ async def listed(uri: str, selection: Selection, first_ledger: int) -> LedgerLis
 class ClosedLedgersStream(LedgerStream):
     """Streams all selected ledgers, each once it is closed.
 
-    A ledger named by its id (`ledgers=7`) must exist, or its id must be above all existing ones; in that case the
-    stream waits for it. The stream ends with LedgerError if later ids are used and the ledger does not exist, and if
+    A ledger named by its id (`ledgers=7`) must exist, unless its id is above all existing ones; in that case the stream
+    waits for it. The stream ends with LedgerError if such a ledger does not exist although later ids are used, and if
     any selected ledger was deleted before it was read (see `losses`), unless the option failOnDataLoss is false. It
     does not see a ledger whose id was chosen by hand below those already delivered, and used long after them.
     """
@@ -123,7 +123,8 @@ class ClosedLedgersStream(LedgerStream):
         self._has_looked = False
         self._seen = Seen()
         self._settled = 0
-        """Every ledger below it was delivered, deleted, or is not selected; no other id below it will be used."""
+        """Each ledger below this id was delivered, was deleted, or is not selected; no other id below it will be "
+        "used."""
 
     def initialOffset(self) -> dict[str, Any]:
         return LedgersOffset(self._options.selection.lowest, chosen=self._chosen).to_json()
@@ -152,7 +153,8 @@ class ClosedLedgersStream(LedgerStream):
         return self._tasks(offset.batch) if start != end else []
 
     def _judge(self, listing: LedgerListing, offset: LedgersOffset) -> bool:
-        """Returns whether anything was lost that the stream may skip. Raises LedgerError if it may not skip losses."""
+        """Returns whether anything was lost that the stream may skip. Raises LedgerError if the stream must not skip
+        losses."""
         seen_revision = max(offset.revision, self._seen.revision)
         if went_back := listing.revision < seen_revision:
             self._go_on_without(describe_rollback(listing.revision, seen_revision))
@@ -176,8 +178,8 @@ class ClosedLedgersStream(LedgerStream):
         return bool(self._options.selection.custom)
 
     def _warn_of_retired(self, listing: LedgerListing, offset: LedgersOffset) -> None:
-        """Warns that the stream was stopped for too long: ids used and retired in the meantime look as if they were
-        never used."""
+        """Warns that the stream was stopped for too long: an id that was used and retired in the meantime looks as if
+        it had never been used."""
         if self._has_looked or offset.revision == NO_REVISION:
             return
         there, names = {one.ledger_id for one in listing.known}, self._options.selection.names
@@ -186,7 +188,7 @@ class ClosedLedgersStream(LedgerStream):
             log.warning("%s", describe_retired(unknown))
 
     def _missing(self, listing: LedgerListing, offset: LedgersOffset) -> set[int]:
-        """Returns the first id that may still become a ledger, if there is one."""
+        """Returns a set with the first id that may still become a ledger; empty if there is no such id."""
         self._gaps.look(listing.counted, time.monotonic(), time.time_ns() // 1_000_000)
         self._check_named(listing, offset)
         self._has_looked = True
@@ -194,19 +196,19 @@ class ClosedLedgersStream(LedgerStream):
         return set() if missing is None else {missing}
 
     def _check_named(self, listing: LedgerListing, offset: LedgersOffset) -> None:
-        """Raises LedgerError instead of waiting silently for a ledger that will never be created."""
+        """Raises LedgerError for a ledger that will never be created, instead of waiting for it silently."""
         awaited = [
             i for i in self._options.selection.named if listing.first_ledger <= i and not offset.has(i)
         ]
         there = {one.ledger_id for one in listing.known} | listing.deleted.keys() if awaited else set()
-        # While the ledger with the highest id is being created, a few later ids may be used. A stream that has already
-        # looked allows time for that.
+        # While the awaited ledger with the highest id is being created, a few later ids may be used. So once the stream
+        # has looked at the listing, it waits for GAP_SECONDS before it treats the ledger as missing.
         passed = self._gaps.passed if self._has_looked else listing.end - 1
         for ledger_id in sorted(awaited):
             if ledger_id <= passed and ledger_id not in there:
                 raise LedgerError(
-                    f"ledger {ledger_id}, which the option ledgers names, does not exist, and later ones do: omit it, "
-                    "with a new checkpointLocation, or start the stream again once it exists"
+                    f"ledger {ledger_id}, named in the option ledgers, does not exist, although later ones do: omit it "
+                    "and use a new checkpointLocation, or start the stream again once it exists"
                 )
 
     def _taken(
@@ -224,25 +226,27 @@ class ClosedLedgersStream(LedgerStream):
         return admitted[: how_many_fit([due[ledger_id] for ledger_id in admitted], limit)]
 
     def _check_room(self, listing: LedgerListing) -> None:
-        """Raises LedgerError or warns that nothing more can be delivered before the oldest missing ledger is."""
+        """Raises LedgerError or logs a warning: nothing more can be delivered until the oldest missing ledger is
+        delivered."""
         if self._settled in listing.open:
             raise LedgerError(
-                f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones are delivered, the most that a "
-                f"checkpoint keeps: close it, with `bookledger ledger recover {self._settled}` if its writer is gone, "
-                "and start the stream again"
+                f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones have been delivered, the maximum "
+                "that a checkpoint can list: close it (with "
+                f"`bookledger ledger recover {self._settled}` if its writer is gone), and start the stream again"
             )
         if self._settled == listing.end:
             raise LedgerError(
-                f"{OPEN_AHEAD_MAX} ledgers are delivered whose ids were chosen above those that the cluster counts, "
-                f"the most that a checkpoint keeps: follow these in a separate stream, with the option ledgers"
+                f"{OPEN_AHEAD_MAX} ledgers have been delivered whose ids were chosen above the cluster's id counter, "
+                "the maximum that a checkpoint can list: read these in a separate stream, with the option ledgers"
             )
         if self._available_now:
             raise LedgerError(
-                f"id {self._settled} was taken and may yet be used, and {OPEN_AHEAD_MAX} later ledgers are delivered, "
-                "the most that a checkpoint keeps: start the stream once without availableNow, until it goes on"
+                f"id {self._settled} was taken and may still be used, and {OPEN_AHEAD_MAX} later ledgers have been "
+                "delivered, the maximum that a checkpoint can list: run the stream without availableNow until it gets "
+                "past this id"
             )
         log.warning(
-            "the stream waits for ledger %d, whose id was taken, before it goes on",
+            "the stream is waiting for ledger %d, whose id was taken, before it continues",
             self._settled,
             extra={"ledger": self._settled},
         )

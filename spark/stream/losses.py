@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .offsets import NO_REVISION, LedgersOffset, to_ranges
 
 IDS_CHARS_MAX = 400
-"""Maximum characters of ids in a message; the message always states how many ids there are."""
+"""Maximum length of the list of ids in a message, in characters; a longer list is cut off and followed by the total."""
 
 GO_ON = (
     "start the stream once with the option failOnDataLoss=false and the same checkpointLocation: it skips the lost "
@@ -30,7 +30,8 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a process learned in its last look: the revision that it covers, and the ledgers that existed then."""
+    """Result of a process's last look at the metadata: the revision up to which it is complete, and the ledgers that
+    existed then."""
 
     revision: int = NO_REVISION
     selected: frozenset[int] = frozenset()
@@ -46,10 +47,10 @@ def losses(
     began_at: int,
     by_custom: bool,
 ) -> Losses:
-    """Classifies ids that the selection names, each with the revision of its deletion.
+    """Classifies deleted ids that are in the selection, given with the revision of each deletion.
 
-    A stream that has not looked yet began at revision `began_at`, and did not have to read ledgers deleted before that.
-    The `named` ledgers must exist, however early they were deleted.
+    A stream that has not looked before began at revision `began_at`, and did not have to read ledgers deleted before
+    that. The `named` ledgers must exist, however early they were deleted.
     """
     judged, selected = max(offset.revision, seen.revision), seen.selected | offset.unread
     lost, uncertain = [], []
@@ -79,14 +80,15 @@ def describe_retired(ledger_ids: Collection[int]) -> str:
     ids, them = _ids(ledger_ids), _them(ledger_ids)
     return (
         f"{'id' if len(ledger_ids) == 1 else 'ids'} {ids}: it is unknown whether there were ledgers that were "
-        f"deleted before the stream had read {them}; restart it sooner (`tombstone_seconds` of the bookies)"
+        f"deleted before the stream had read {them}; next time, restart the stream sooner (see `tombstone_seconds` of "
+        "the bookies)"
     )
 
 
 def describe_rollback(revision: int, seen_revision: int) -> str:
     return (
-        f"the metadata is at revision {revision}, but this stream has seen it at {seen_revision}: it went back to an "
-        "older copy, and it is unknown whether ledgers were deleted before the stream had read them"
+        f"the metadata is at revision {revision}, but this stream has seen revision {seen_revision}: it was rolled "
+        "back to an older copy, and it is unknown whether ledgers were deleted before the stream had read them"
     )
 
 

@@ -1,7 +1,7 @@
-"""`spark.readStream.format("ledger")`: ledgers as they close, or the segments of a journal as they are finalized.
+"""`spark.readStream.format("ledger")`: ledgers as they are closed, or the segments of a journal as they are finalized.
 
-Each micro-batch consists of whole ledgers, each delivered once, in order of ids if they close in that order. A batch
-can be reproduced from only its offsets, so a restart from the checkpoint repeats exactly the required batches.
+Each micro-batch consists of complete ledgers, each delivered once, in order of ids if they are closed in that order. A
+batch can be reproduced from its offsets alone, so a restart from the checkpoint repeats exactly the required batches.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ from ..executor_access import ExecutorAccess
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS_MAX = 30.0
-"""How long a query that must be answered now is retried."""
+"""Maximum time for which a query is retried if it must be answered now."""
 
 AWAY_SECONDS_MAX = 600.0
-"""How long an idle stream waits for a metadata store that it has reached before."""
+"""Maximum time for which an idle stream waits for a metadata store that it has reached before."""
 
 T = TypeVar("T")
 Work = Callable[[str], Coroutine[Any, Any, T]]
-"""A query, given the metadata's URI. It is read-only, and may be repeated."""
+"""A query, given the metadata URI. It is read-only, and may be repeated."""
 
 AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri, NotEnoughAnswers)
-"""Errors of an unavailable store, of bookies that do not report how far a log is confirmed, and of some mistakes too.
-"""
+"""Errors raised if the store is unavailable, or if bookies do not report how far a log is confirmed. Some mistakes
+raise them, too."""
 
 
 class StreamMetadata:
-    """The store as seen by one process, and when it was last reached."""
+    """One process's access to the metadata store, and the time when the store was last reached."""
 
     def __init__(self, access: ExecutorAccess) -> None:
         self._access = access
@@ -69,7 +69,7 @@ class StreamMetadata:
         self._is_away = False
 
     def ask(self, work: Work[T]) -> T:
-        """Runs a query. Raises MetadataUnavailable after RETRY_SECONDS_MAX without an answer."""
+        """Runs a query. Raises MetadataUnavailable if there is no answer within RETRY_SECONDS_MAX."""
         retrying = Retrying(
             retry=retry_if_exception(self._may_come_back),
             stop=stop_after_delay(RETRY_SECONDS_MAX),
@@ -86,7 +86,7 @@ class StreamMetadata:
             raise _given_up(error, time.monotonic() - began_at) from error
 
     def ask_or_wait(self, work: Work[T]) -> T | None:
-        """Runs a query. Returns None if the store is unavailable: retry later.
+        """Runs a query. Returns None if the store is unavailable; the caller then retries later.
 
         Raises MetadataUnavailable once the store has been unavailable for AWAY_SECONDS_MAX, or for RETRY_SECONDS_MAX if
         it was never reached.
@@ -108,8 +108,8 @@ class StreamMetadata:
         return found
 
     def _may_come_back(self, error: BaseException) -> bool:
-        """Returns whether a retry may help. A file that cannot be opened is a mistake in the URI, unless it could be
-        opened before."""
+        """Returns whether a retry may help. A file that cannot be opened indicates a mistake in the URI, unless it
+        could be opened before."""
         if isinstance(error, BadMetadataUri):
             return self._reached_at is not None
         return isinstance(error, AWAY) and not isinstance(error.__cause__ or error, StoreRefused)
@@ -127,14 +127,14 @@ def _given_up(error: Exception, seconds: float) -> LedgerError:
     who = "bookies have" if is_bookies else "the metadata has"
     return (LedgerError if is_bookies else MetadataUnavailable)(
         f"{who} been unavailable for {seconds:.0f} s: {error}; start the stream again with the same checkpoint "
-        "after that, and it continues where it was"
+        "after that, and it continues where it stopped"
     )
 
 
 class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Base of all streams: access to the metadata, waiting while it is unavailable, and handling of data loss.
+    """Base class of all streams: access to the metadata, waiting while it is unavailable, and handling of data loss.
 
-    One object serves a query from start to end; what it caches only saves work. The offsets contain all necessary
+    One object serves a query from start to end. It caches data only to save work: the offsets contain all necessary
     state.
     """
 
@@ -145,15 +145,15 @@ class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._available_now = False
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Limits the stream to the data that the next `latestOffset` finds, in as many batches as the rate limit
-        requires."""
+        """Limits the stream to the data that the next `latestOffset` finds, split into as many batches as the rate
+        limit requires."""
         self._available_now = True
 
     @abstractmethod
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Returns the offset after the next batch; `start` if there is nothing to read.
 
-        Also returns `start` while the metadata is unavailable, for up to AWAY_SECONDS_MAX; then raises
+        Also returns `start` while the metadata is unavailable, for up to AWAY_SECONDS_MAX; after that, raises
         MetadataUnavailable.
         """
 
@@ -165,11 +165,11 @@ class MetadataStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Warns of a loss if failOnDataLoss is false; otherwise raises LedgerError."""
         if self._fails_on_data_loss is not False:
             raise LedgerError(f"{loss}; {GO_ON}")
-        log.warning("the stream goes on without the lost data: %s", loss)
+        log.warning("the stream continues without the lost data: %s", loss)
 
 
 class LedgerStream(MetadataStream):
-    """Base of the streams of whole ledgers: tasks, reading, and the rate limit `max_bytes_per_trigger`."""
+    """Base class of the streams of whole ledgers: tasks, reading, and the rate limit `max_bytes_per_trigger`."""
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
         super().__init__(options)
@@ -187,8 +187,8 @@ class LedgerStream(MetadataStream):
         return record_batches(self._access, partition.ranges, self._names)
 
     def _tasks(self, ledger_ids: Iterable[int]) -> list[TaskPartition[LedgerRange]]:
-        """Plans tasks for these ledgers, in this order. Raises LedgerError if one is gone, unless failOnDataLoss is
-        false."""
+        """Plans tasks for these ledgers, in this order. Raises LedgerError if one no longer exists, unless
+        failOnDataLoss is false."""
         wanted = list(ledger_ids)
         found = self._metadata.ask(partial(records_of, ledger_ids=wanted))
         if gone := [i for i in wanted if i not in found]:
@@ -199,7 +199,7 @@ class LedgerStream(MetadataStream):
 
 
 def how_many_fit(lengths: Sequence[int], limit: ReadLimit) -> int:
-    """Returns how many of these, in order, fit the limit; at least one."""
+    """Returns how many of these, in order, fit within the limit; at least one, if there are any."""
     if not isinstance(limit, ReadMaxBytes):
         return len(lengths)
     fitting = sum(1 for total in accumulate(lengths) if total <= limit.max_bytes)

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 OPEN_AHEAD_MAX = 100_000
-"""Maximum closed ledgers delivered beyond the oldest open one; any more wait until that one is closed."""
+"""Maximum number of closed ledgers delivered beyond the oldest open one; any others wait until that one is closed."""
 
 UNREAD_MAX = 10_000
-"""Maximum unread ledgers that an offset lists. If others are deleted, it is unknown whether they were selected."""
+"""Maximum number of unread ledgers that an offset lists. If any others are deleted, it is unknown whether they were
+selected."""
 
 NO_REVISION = -1
 """A revision lower than any revision of a store."""
@@ -34,9 +35,9 @@ class LedgersOffset:
     Ledgers are not closed in the order of their ids, so `below` stays at the oldest open one. `chosen` identifies the
     stream's selection, because an offset is meaningless for a different selection.
 
-    Every deletion up to `revision` of the store was judged; NO_REVISION in a new stream, and in checkpoints of earlier
-    versions. `unread` lists the ledgers still to be delivered, if nothing else would show later whether a deleted
-    ledger was selected.
+    `revision`: the store revision up to which the stream has checked all deletions for losses; NO_REVISION in a new
+    stream, and in checkpoints of earlier versions. `unread` lists the ledgers still to be delivered, if there would be
+    no other way to determine later whether a deleted ledger was selected.
     """
 
     below: int = 0
@@ -75,15 +76,15 @@ class LedgersOffset:
             raise _no_offset(value, "ledgers") from error
         if found.chosen != chosen:
             raise BadOffset(
-                f"the checkpoint is of a stream of {_named(found.chosen)}, and this one is of {_named(chosen)}: "
-                f"{ITS_OWN_CHECKPOINT}"
+                f"the checkpoint belongs to a stream of {_named(found.chosen)}, but this is a stream of "
+                f"{_named(chosen)}: {ITS_OWN_CHECKPOINT}"
             )
         return found
 
     def admitted(self, ledger_ids: Collection[int], waiting: Iterable[int], end: int) -> list[int]:
-        """Returns the first of these ledgers, as many as an offset has room for.
+        """Returns as many of these ledgers, in order, as an offset has room for.
 
-        The `waiting` ledgers are still to be delivered, and all from `end` on may be.
+        The `waiting` ledgers are still to be delivered; those from `end` on may have to be.
         """
         oldest = min([end, *(i for i in waiting if not self.has(i))])
         room = OPEN_AHEAD_MAX - sum(1 for i in self.done if i > oldest)
@@ -93,7 +94,7 @@ class LedgersOffset:
     def after(self, delivered: Collection[int], waiting: Iterable[int], end: int) -> LedgersOffset:
         """Returns the offset after these ledgers are delivered too; the same offset if there are none.
 
-        The `waiting` ledgers are still to be delivered, and all from `end` on may be.
+        The `waiting` ledgers are still to be delivered; those from `end` on may have to be.
         """
         if not delivered:
             return self
@@ -104,17 +105,18 @@ class LedgersOffset:
         return replace(self, below=below, done=ahead, batch=tuple(sorted(delivered)))
 
     def judged(self, revision: int, unread: Collection[int]) -> LedgersOffset:
-        """Returns the offset after deletions up to a revision are judged, with the `unread` ledgers still to be
-        delivered."""
+        """Returns the offset after the deletions up to a revision were checked for losses. The `unread` ledgers are
+        still to be delivered."""
         return replace(self, revision=revision, unread=frozenset(sorted(unread)[:UNREAD_MAX]))
 
 
 @dataclass(frozen=True, slots=True)
 class JournalOffset:
-    """The next transaction to deliver, its journal, and the last delivered segment.
+    """The next transaction to deliver, its journal, and the last segment delivered.
 
-    The last batch began with `batch_txid`; its last segment was `segment_txid` … `txid - 1`, in ledger `ledger_id`
-    (None: nothing was delivered), which `acceptor` finalized in `generation`. These fields reveal rewritten history.
+    The last batch began with `batch_txid`. Its last segment contained `segment_txid` … `txid - 1`, in ledger
+    `ledger_id` (None: nothing was delivered), and was finalized by `acceptor` in `generation`. These fields reveal
+    rewritten history.
     """
 
     journal: str
@@ -157,14 +159,16 @@ class JournalOffset:
             raise _no_offset(value, "a journal") from error
         if (found.journal, found.acceptors) != (journal, acceptors):
             raise BadOffset(
-                f"the checkpoint is of journal {found.journal} at acceptors {found.acceptors}, and this stream is of "
-                f"journal {journal} at acceptors {acceptors}: {ITS_OWN_CHECKPOINT}"
+                f"the checkpoint belongs to journal {found.journal} at acceptors {found.acceptors}, but this is a "
+                f"stream of journal {journal} at acceptors {acceptors}: {ITS_OWN_CHECKPOINT}"
             )
         return found
 
 
 def _no_offset(value: object, whose: str) -> BadOffset:
-    return BadOffset(f"the checkpoint holds {value!r}, which is no offset of {whose}: {ITS_OWN_CHECKPOINT}")
+    return BadOffset(
+        f"the checkpoint contains {value!r}, which is not an offset of {whose}: {ITS_OWN_CHECKPOINT}"
+    )
 
 
 def _named(chosen: str) -> str:
@@ -183,7 +187,7 @@ def to_ranges(ids: Iterable[int]) -> str:
 
 
 def from_ranges(text: str) -> list[int]:
-    """Parses the text that `to_ranges` made. Raises ValueError, also for more than OPEN_AHEAD_MAX ids."""
+    """Parses text written by `to_ranges`. Raises ValueError, also for more than OPEN_AHEAD_MAX ids."""
     found: list[int] = []
     for piece in filter(None, text.split(",")):
         low, _, high = piece.partition("-")

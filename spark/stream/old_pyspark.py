@@ -1,4 +1,4 @@
-"""Replaces the streams if the installed PySpark is too old for them."""
+"""Substitutes for the streams if the installed PySpark is too old for them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from pyspark.sql.datasource import DataSourceStreamReader
 from ..planning.selection import BadSelection
 
 STREAMS_OF_PYSPARK = "pyspark.sql.streaming.datasource"
-"""New in PySpark 4.2: it gives a source the start and the size limit of each batch."""
+"""A module that PySpark 4.2 introduced: it gives a source the start and the size limit of each batch."""
 
 
 class NoStreams(DataSourceStreamReader):
-    """The stream if the installed PySpark is too old for streams: each call raises an error that names the version to
-    install.
+    """Substitute for a stream if the installed PySpark is too old for streams: each call raises an error that names the
+    version to install.
 
-    Its constructor does not raise, because PySpark 4.1 would then report an error of its own while stopping the missing
-    stream.
+    The constructor does not raise, because PySpark 4.1 would then report an error of its own when it tried to stop the
+    missing stream.
     """
 
     def initialOffset(self) -> NoReturn:
@@ -46,6 +46,6 @@ def has_no_streams() -> bool:
 
 def _too_old() -> BadSelection:
     return BadSelection(
-        f"streams need Spark 4.2 or later, and this is PySpark {pyspark.__version__}, with which only batches can be "
-        "read (session.read): install pyspark>=4.2, also where executors run"
+        f"streams require Spark 4.2 or later, but this is PySpark {pyspark.__version__}, which can only read batches "
+        "(session.read): install pyspark>=4.2, on the hosts of executors too"
     )

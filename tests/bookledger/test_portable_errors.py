@@ -69,7 +69,7 @@ def test_an_error_is_the_same_after_pickling_and_copying(kind: type[PicklableErr
 @pytest.mark.parametrize(
     "error",
     [
-        BadSelection("'x' names no ledgers"),
+        BadSelection("'x' is not a ledger or a range of ledgers"),
         QuorumFailed("newEpoch", 2, 3, {"a": OSError(111, "refused"), "b": LedgerFenced(7, "it is")}),
     ],
     ids=lambda error: type(error).__name__,

@@ -45,7 +45,7 @@ def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> N
         ("[limits]\npolsmax = 1", "[limits] polsmax: unknown name; did you mean polls_max?"),
         ("[limits]\npolls_max = true", "[limits] polls_max must be a whole number, not True"),
         ("limits = 3", "limits is a table of settings, [limits], and not a value"),
-        ("metadata = 3", "metadata is text in quotes, not 3"),
+        ("metadata = 3", "metadata must be text in quotes, not 3"),
         ("[bookie.rum]\nport = 1", "[bookie] rum: unknown name; did you mean run?"),
         ("[bookie]\nrun = 1", "bookie.run is a table of settings, [bookie.run], and not a value"),
         ("[bookie.run]\nmetadata = 'x'", "[bookie.run] metadata: it belongs at the top, for all commands"),

@@ -102,7 +102,9 @@ def test_what_a_client_has_opened_shows_which_it_is(made: tuple[LedgerClient, Lo
 
 def test_a_client_and_what_it_has_opened_cannot_be_pickled(made: tuple[LedgerClient, Log, LogWriter]) -> None:
     for one in (*made, made[1].cursor("pickled"), made[0].election("pickled")):
-        with pytest.raises(TypeError, match="pass the metadata URI on, and make a client there"):
+        with pytest.raises(
+            TypeError, match="pass the metadata URI to the other process, and make a client there"
+        ):
             pickle.dumps(one)
 
 

@@ -211,7 +211,7 @@ def test_where_there_is_no_cluster_that_is_said(tmp_path: Path, command: tuple[s
     """As with a mistyped prefix of an etcd URI: the store answers, and has nothing."""
     make_empty_store(f"sqlite://{tmp_path}/metadata.db")
     line = fails_with_one_line(*command, f"--metadata=sqlite://{tmp_path}/metadata.db")
-    assert line.startswith("no cluster here: `bookledger bookie format` makes one")
+    assert line.startswith("there is no cluster here: check the URI's prefix")
 
 
 def test_ledgers_are_listed_by_what_one_asks_for(tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_file_of_something_else_or_of_a_newer_program_is_named() -> None:
         check(io.BytesIO(b"{}\n"))
     with pytest.raises(BackupUnusable, match="is not JSON"):
         check(io.BytesIO(b"[" * 100_000 + b"\n"))
-    with pytest.raises(BackupUnusable, match="no cluster's layout"):
+    with pytest.raises(BackupUnusable, match="not contain a cluster's layout"):
         check(io.BytesIO(backup({keys.ledger(1): b"one"})))
     newer = backup().replace(b'"format_version":1', b'"format_version":2')
     with pytest.raises(BackupUnusable, match="format version 2; this program knows 1"):
@@ -250,7 +250,7 @@ async def test_a_bookie_that_woke_up_beside_a_restoring_hinders_none() -> None:
                 await hold.begin_again(self, backup_ms=0, now_ms=9, version=found.version)
 
     store = WokeUp(await emptied())
-    with pytest.raises(BackupUnusable, match="stop all of them first, and restore it again"):
+    with pytest.raises(BackupUnusable, match="stop all of them first, and restore the backup again"):
         await restore(store, io.BytesIO(backup()), 3)
     await restore(store, io.BytesIO(backup()), 3)
     begun = MemoryStore()

@@ -86,7 +86,7 @@ def test_an_empty_file_sets_nothing(tmp_path: Path) -> None:
         ("client = 1", "client is a table of settings, [client], and not a value"),
         ("[clients]\nwindow_bytes_max = 1", ": clients: unknown name; did you mean client?"),
         ("metadta = 'x'", ": metadta: unknown name; did you mean metadata?"),
-        ("certs = 1", "certs is text in quotes, not 1"),
+        ("certs = 1", "certs must be text in quotes, not 1"),
         ("key-file = '/nowhere/key'", "key-file: [Errno 2]"),
         ("[client", "Expected"),
     ],

@@ -262,7 +262,7 @@ def sql(path: Path, statement: str) -> None:
         ("a directory", "unable to open database file"),
         ("no database", "file is not a database"),
         ("another program's database", "another program"),
-        ("a file of another version", "format version 2, this program reads 1"),
+        ("a file of another version", "format version 2, but this program reads version 1"),
     ],
 )
 async def test_what_is_no_file_of_ours_is_refused_left_alone_and_not_kept_open(

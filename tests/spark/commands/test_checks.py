@@ -36,7 +36,7 @@ def java(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("arguments", "code", "complaint"),
     [
-        (("--ledgers=x",), 2, "'x' names no ledgers: write 7, 20-30"),
+        (("--ledgers=x",), 2, "'x' is not a ledger or a range of ledgers: write 7, 20-30"),
         (("--ledgers=9-7",), 2, "ends before it begins"),
         (("--ledgers=987",), 1, "there is no ledger 987"),
         (("--ledgers=980-989",), 1, "there is no ledger 980-989: nothing would be read"),

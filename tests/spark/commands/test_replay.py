@@ -98,7 +98,7 @@ def test_a_log_is_replayed_beside_its_writer_and_is_no_matter_for_a_replay_of_al
             capsys, "replay", meta, f"--output={tmp_path}/all", "--columns=payload", "--json"
         )
         assert code == 0 and json.loads(said)["rows"] == spark.read.parquet(f"{tmp_path}/all").count()
-        assert lines == ['omitted are 1 ledgers of logs, which format("log") reads']
+        assert lines == ['omitted: 1 ledgers of logs (read them with format("log"))']
         assert b"0" not in [bytes(row.payload) for row in spark.read.parquet(f"{tmp_path}/all").collect()]
     code, _, lines = call(capsys, "replay", meta, "--log=orders", "--first=20", f"--output={tmp_path}/none")
     assert (code, lines) == (

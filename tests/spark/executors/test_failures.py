@@ -147,9 +147,7 @@ def test_a_ledger_deleted_between_planning_and_reading_is_a_clear_error(
     frame = cluster.read(spark, ledgers=doomed)
     assert frame.count() == 10  # planned, once and for all
     cluster.client.delete_ledger(doomed)
-    with pytest.raises(
-        PySparkException, match=f"ledger {doomed} was deleted after this job had been planned"
-    ):
+    with pytest.raises(PySparkException, match=f"ledger {doomed} was deleted after this job was planned"):
         frame.count()
     with pytest.raises(PySparkException, match=f"there is no ledger {doomed}"):
         cluster.read(spark, ledgers=doomed).count()

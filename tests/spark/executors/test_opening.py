@@ -57,7 +57,7 @@ def test_a_ledger_that_is_deleted_while_it_is_read_was_there_when_the_job_was_pl
     cluster.client.delete_ledger(ledger_id)
     collect = [sys.executable, *BOOKLEDGER, "bookie", "gc", "run", "--all"]
     subprocess.run(collect, env=os.environ | {"BOOKLEDGER_METADATA": cluster.uri}, check=True)
-    with pytest.raises(LedgerError, match=f"ledger {ledger_id} was deleted after this job had been planned"):
+    with pytest.raises(LedgerError, match=f"ledger {ledger_id} was deleted after this job was planned"):
         for _ in batches:
             pass
 

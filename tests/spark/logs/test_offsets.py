@@ -41,7 +41,7 @@ def test_what_is_no_offset_is_refused(value: dict[str, Any]) -> None:
 def test_the_offset_of_a_stream_of_other_logs_is_refused() -> None:
     value = LogsOffset("log orders").to_json()
     with pytest.raises(
-        BadOffset, match="the checkpoint is of a stream of log orders, and this one is of set sales"
+        BadOffset, match="the checkpoint belongs to a stream of log orders, but this is a stream of set sales"
     ):
         LogsOffset.from_json(value, "set sales")
 

@@ -36,8 +36,8 @@ def test_times_are_microseconds_of_any_time_zone() -> None:
         (ORDERS | {"ledgers": "7"}, "option 'ledgers' is not known"),
         (ORDERS | {"columns": "position,ledger_id"}, "there is no column 'ledger_id'"),
         (ORDERS | {"columns": "position,position"}, "name at least one column, and each only once"),
-        (ORDERS | {"startingPosition": "-1"}, "startingPosition must be a number from 0 on"),
-        (ORDERS | {"startingPosition": "first"}, "startingPosition must be a number from 0 on"),
+        (ORDERS | {"startingPosition": "-1"}, "startingPosition must be a number of at least 0"),
+        (ORDERS | {"startingPosition": "first"}, "startingPosition must be a number of at least 0"),
         (
             ORDERS | {"startingPosition": "1", "startingTime": "2026-11-29T12:00Z"},
             "choose startingPosition or",
@@ -48,7 +48,7 @@ def test_times_are_microseconds_of_any_time_zone() -> None:
         (ORDERS | {"endingTime": "noon"}, "endingTime must be a time with a time zone"),
         (URI | {"set": "sales", "startingPosition": "5"}, "each log of a set has its own positions"),
         (URI | {"set": "sales", "endingPosition": "5"}, "each log of a set has its own positions"),
-        (ORDERS | {"maxRecordsPerTrigger": "0"}, "maxrecordspertrigger must be a number from 1 on"),
+        (ORDERS | {"maxRecordsPerTrigger": "0"}, "maxrecordspertrigger must be a number of at least 1"),
         (ORDERS | {"failOnDataLoss": "maybe"}, "failOnDataLoss must be true or false"),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_batch_has_no_options_of_streams(name: str) -> None:
     value = {"failOnDataLoss": "true", "startingPosition": "latest"}.get(name, "7")
     options = LogOptions.of(ORDERS | {name: value})
     assert options.for_stream() == options
-    with pytest.raises(BadSelection, match=f"{name}.* is for readStream"):
+    with pytest.raises(BadSelection, match=f"{name}.* only applies to readStream"):
         options.for_batch()
 
 
@@ -70,7 +70,7 @@ def test_a_batch_has_no_options_of_streams(name: str) -> None:
 def test_a_stream_has_no_end(name: str, value: str) -> None:
     options = LogOptions.of(ORDERS | {name: value})
     assert options.for_batch() == options
-    with pytest.raises(BadSelection, match=f"{name} is not for streams"):
+    with pytest.raises(BadSelection, match=f"{name} does not apply to streams"):
         options.for_stream()
 
 
@@ -80,5 +80,5 @@ def test_a_schema_chooses_columns_of_their_types() -> None:
         "payload",
         "time",
     )
-    with pytest.raises(BadSelection, match="column position is bigint, not string"):
+    with pytest.raises(BadSelection, match="column position has type bigint, not string"):
         options.columns_of(StructType().add("position", "string"))

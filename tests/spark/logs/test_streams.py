@@ -195,7 +195,7 @@ def test_what_was_given_up_unread_ends_the_stream_unless_it_may_be_left_out(
     stream.restart(failOnDataLoss="false")
     assert stream.read(start, end) == [(log.name, n) for n in range(22, 35)]
     assert stream.positions() == list(range(22, 35))
-    assert "goes on without the lost data: positions 5 to 21" in caplog.text
+    assert "continues without the lost data: positions 5 to 21" in caplog.text
     stream.restart()
     assert stream.positions() == [], "the checkpoint keeps it: the option is needed once"
 
@@ -216,7 +216,9 @@ def test_another_log_of_the_name_is_not_taken_for_it(cluster: Cluster, log: Log)
 def test_a_checkpoint_is_of_one_stream(cluster: Cluster, log: Log) -> None:
     stream = Stream(cluster, log="other")
     stream.offset = Stream(cluster, log=log.name).offset
-    with pytest.raises(BadOffset, match=f"is of a stream of log {log.name}, and this one is of log other"):
+    with pytest.raises(
+        BadOffset, match=f"belongs to a stream of log {log.name}, but this is a stream of log other"
+    ):
         stream.positions()
 
 

@@ -21,16 +21,16 @@ JOURNAL = {**URI, "journal": "ns1"}
         ({**URI, "ledger": "7"}, "'ledger' is not known.*ledgers"),
         ({**URI, "password": "hunter2"}, "'password' is not known"),
         ({**URI, "custom.": "x"}, "'custom.' is not known"),
-        ({**URI, "ledgers": "7,x"}, "'x' names no ledgers"),
+        ({**URI, "ledgers": "7,x"}, "'x' is not a ledger or a range of ledgers"),
         ({**URI, "ledgers": "7", "journal": "ns1"}, "not both"),
-        ({**JOURNAL, "custom.owner": "ada"}, "custom.owner is for ledgers, not for a journal"),
-        ({**JOURNAL, "recover": "true"}, "recover is for ledgers, not for a journal"),
-        ({**URI, "acceptors": "a,b"}, "acceptors goes with journal"),
+        ({**JOURNAL, "custom.owner": "ada"}, "custom.owner applies to ledgers, not to a journal"),
+        ({**JOURNAL, "recover": "true"}, "recover applies to ledgers, not to a journal"),
+        ({**URI, "acceptors": "a,b"}, "acceptors is only valid with journal"),
         ({**JOURNAL, "acceptors": "a,,b"}, "acceptors must be a list of names"),
         ({**URI, "recover": "yes"}, "recover must be true or false"),
         ({**URI, "columns": "payload,size"}, "no column 'size'.*payload"),
         ({**URI, "columns": "payload,payload"}, "each only once"),
-        ({**URI, "partition_bytes": "0"}, "partition_bytes must be a number from 1"),
+        ({**URI, "partition_bytes": "0"}, "partition_bytes must be a number of at least 1"),
         ({**URI, "partitions_min": "-1"}, "partitions_min must be a number"),
         ({**URI, "max_bytes_per_trigger": "1m"}, "max_bytes_per_trigger must be a number"),
     ],
@@ -59,9 +59,11 @@ def test_a_stream_refuses_to_recover_and_a_batch_read_a_rate_limit() -> None:
     limited = LedgerOptions.of({**URI, "max_bytes_per_trigger": "1000"})
     recovering = LedgerOptions.of({**URI, "recover": "true"})
     assert limited.for_stream() is limited and recovering.for_batch() is recovering
-    with pytest.raises(BadSelection, match="recover is not for streams, which wait until a ledger is closed"):
+    with pytest.raises(
+        BadSelection, match="recover does not apply to streams, which wait until a ledger is closed"
+    ):
         recovering.for_stream()
-    with pytest.raises(BadSelection, match="max_bytes_per_trigger is for readStream: leave it out"):
+    with pytest.raises(BadSelection, match="max_bytes_per_trigger only applies to readStream: leave it out"):
         limited.for_batch()
 
 

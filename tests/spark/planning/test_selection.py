@@ -129,7 +129,7 @@ def test_without_a_choice_what_is_open_and_what_is_of_logs_is_left_out_and_told(
     assert resolve(Selection(), shelf) == [(1, 0, 4)]
     Selection().check(cast(LedgerClient, shelf))
     named = ", ".join(map(str, range(10, 30)))
-    told = f'omitted are ledgers that are open: {named} and 5 more, and 3 ledgers of logs, which format("log") reads'
+    told = f'omitted: open ledgers {named} and 5 more; 3 ledgers of logs (read them with format("log"))'
     assert caplog.messages == [told]
     assert resolve(Selection(parse_ledgers("1-3")), shelf) == [(1, 0, 4), (2, 0, 4), (3, 0, 4)]
     assert not Selection().wants(of_logs[0]) and Selection(parse_ledgers("2")).wants(of_logs[0])

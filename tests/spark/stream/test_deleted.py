@@ -172,10 +172,10 @@ def test_older_metadata_than_a_stream_has_seen_ends_it(
     stream.offset["revision"] += 1000
     records.make(3)
     stream.restart()
-    with pytest.raises(LedgerError, match=r"it went back to an older copy.*failOnDataLoss=false"):
+    with pytest.raises(LedgerError, match=r"it was rolled back to an older copy.*failOnDataLoss=false"):
         stream.batch()
     stream.restart(failOnDataLoss="false")
-    assert stream.batch() == [3] and "it went back to an older copy" in caplog.text
+    assert stream.batch() == [3] and "it was rolled back to an older copy" in caplog.text
     stream.restart()
     assert stream.batch() == []
 
@@ -188,7 +188,7 @@ def test_of_very_many_ids_a_message_has_the_first_and_their_number() -> None:
 
 def test_a_batch_read_has_no_such_option() -> None:
     options = LedgerOptions.of({"metadata": "memory://x", "failOnDataLoss": "true"})
-    with pytest.raises(BadSelection, match="failOnDataLoss is for readStream"):
+    with pytest.raises(BadSelection, match="failOnDataLoss only applies to readStream"):
         options.for_batch()
 
 

@@ -26,6 +26,6 @@ def test_a_stream_on_a_pyspark_without_them_says_what_it_needs(monkeypatch: pyte
         lambda: stream.partitions({}, {}),
     ]
     for call in calls:
-        with pytest.raises(BadSelection, match=r"streams need Spark 4.2 or later, and this is PySpark \d"):
+        with pytest.raises(BadSelection, match=r"streams require Spark 4.2 or later, but this is PySpark \d"):
             call()
     assert source.reader(SCHEMA).partitions()[0].ranges == ()

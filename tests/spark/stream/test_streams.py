@@ -179,7 +179,7 @@ def test_a_journals_segments_are_followed_as_they_are_finalized(
 def test_a_stream_does_not_recover_and_says_so(follower: Follower) -> None:
     follower.options["recover"] = "true"
     with pytest.raises(
-        PySparkException, match="recover is not for streams, which wait until a ledger is closed"
+        PySparkException, match="recover does not apply to streams, which wait until a ledger is closed"
     ):
         follower.run()
 
