@@ -2,9 +2,9 @@
 
 LedgerError
 ├── NoSuchCursor             the log has no cursor of this name
-├── CursorMoved              a seek has moved the cursor: records read before it cannot be committed
+├── CursorMoved              a seek has moved the cursor: records read before the seek cannot be committed
 ├── CursorTakenOver          another consumer holds the cursor
-└── CursorClosed             the cursor was closed and takes no commits
+└── CursorClosed             the cursor was closed and accepts no more commits
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class NoSuchCursor(NotFound, LedgerError):
 
 
 class CursorMoved(LedgerError):
-    """A seek has moved the cursor, and nothing was committed. Call `refresh` on the cursor and continue reading from
+    """A seek has moved the cursor, so nothing was committed. Call `refresh` on the cursor and continue reading from
     `position`."""
 
     def __init__(self, log: str, name: str, position: int) -> None:
@@ -34,7 +34,7 @@ class CursorMoved(LedgerError):
 
 
 class CursorTakenOver(TakenOver, LedgerError):
-    """Another consumer has taken the cursor over, and nothing was committed: that consumer uses the same records
+    """Another consumer has taken the cursor over, so nothing was committed, and that consumer uses the same records
     again."""
 
     def __init__(self, log: str, name: str, by: str) -> None:
