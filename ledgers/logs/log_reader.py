@@ -25,15 +25,15 @@ from .segment_pages import segment_at, segment_at_time
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""Interval at which a waiting reader reads the log's record again even if its watch reports nothing, because a watch
+"""Interval at which a waiting reader reads the log's record again even if its watch reports no change, because a watch
 may be lost."""
 
 LATE_SECONDS = 60.0
-"""How long a log may lack a segment at a reader's position before this is logged."""
+"""How long a log may have no segment at a reader's position before a warning is logged."""
 
 
 class RecordWatch:
-    """One reader's watch of the log's record. It begins with the first wait; its owner closes it."""
+    """One reader's watch on the log's record. It begins with the first wait; its owner closes it."""
 
     def __init__(self, chain: LogChain) -> None:
         self._chain = chain
@@ -43,7 +43,8 @@ class RecordWatch:
         self._waits_at = -1
 
     async def changed(self, seconds_max: float | None, position: int) -> bool:
-        """Waits until the record may have changed, for a reader at this position. Returns False after the timeout."""
+        """Waits until the record may have changed; `position` is where the reader is waiting. Returns False if the
+        timeout expires first."""
         if self._following is None or self._following.done():
             self._following = asyncio.create_task(self._follow())
         self._warn_if_late(position)
@@ -89,8 +90,8 @@ class LogSegmentReader:
     """A segment, with a reader of its ledger. Returns only confirmed records."""
 
     def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
-        """`known_end`: the log's end, as it was known before the ledger's record was read. If the ledger was open at
-        that time, nothing past this end was confirmed (rule L2)."""
+        """`known_end`: the log's end, as known before the ledger's record was read. If the ledger was open at that
+        time, nothing past this end was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
         # A fork shares a ledger up to a confirmed position: the ledger may continue after that, and may still be open
@@ -116,7 +117,7 @@ class LogSegmentReader:
                 yield decode(columns, segment_start=self.segment.first_position)
 
     async def tail(self, start: int, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records as they are confirmed, until the ledger is closed or there was no new record for `timeout`
+        """Yields records as they are confirmed, until the ledger is closed or no new record has arrived for `timeout`
         seconds."""
         if self.segment.is_ended:
             async with aclosing(self.batches(start, self.end)) as batches:
@@ -128,8 +129,8 @@ class LogSegmentReader:
                 yield decode(columns, segment_start=self.segment.first_position)
 
     async def position_at(self, time_us: int, first_position: int) -> int:
-        """Returns the first position, from `first_position` on, whose record has this time or a later one; the end if
-        there is none."""
+        """Returns the position of the first record, from `first_position` on, that has this time or a later one; the
+        segment's end if there is none."""
         low, high = max(self.segment.first_position, first_position), self.end
         while low < high:
             middle = (low + high) // 2
@@ -144,11 +145,12 @@ class LogSegmentReader:
 
 
 LOOKS_MAX = 20
-"""How many times a reader looks for a segment that was truncated, or dropped as empty, while it was being opened."""
+"""How many times a reader looks up a segment again if it was truncated, or dropped as empty, while it was being opened.
+"""
 
 
 class LogReader:
-    """Reads one log. At each position it looks up the one segment that holds it."""
+    """Reads one log. For each position, looks up the one segment that holds it."""
 
     def __init__(self, chain: LogChain, ledgers: LogSegmentLedgers, known: KnownEnd) -> None:
         self._chain = chain
@@ -215,7 +217,7 @@ class LogReader:
                 raise
 
     async def tail(self, start: int | None, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records from `start` on as they are confirmed; ends when there was no new record for `timeout`
+        """Yields records from `start` on as they are confirmed; ends when no new record has arrived for `timeout`
         seconds."""
         patience = _Patience(timeout)
         watch = RecordWatch(self._chain)
@@ -252,7 +254,7 @@ class LogReader:
             await watch.close()
 
     async def position_at(self, time_us: int) -> int:
-        """Returns the first position whose record was appended at this time or later; the log's end if there is
+        """Returns the position of the first record that was appended at this time or later; the log's end if there is
         none."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
@@ -276,8 +278,8 @@ class LogReader:
             raise LogTruncated(record.name, position, record.first_position)
 
     async def _check_left_now(self, position: int) -> None:
-        """Raises LogTruncated if the position was truncated while it was being read, whatever error the segment
-        raised."""
+        """Raises LogTruncated if the position was truncated while it was being read, whichever error reading the
+        segment raised."""
         await self._chain.refresh()
         self._check_left(position)
 
@@ -311,7 +313,7 @@ class LogReader:
         return opened
 
     async def _check_dropped(self, segment: Segment) -> None:
-        """Handles a missing ledger: raises NoSuchLedger if the log still needs it."""
+        """Checks why a ledger is missing: raises NoSuchLedger if the log still needs it."""
         record = await self._chain.refresh()
         now = await segment_at(self._chain, segment.first_position)
         if now is None or now.ledger_id != segment.ledger_id:
@@ -331,7 +333,7 @@ class LogReader:
 
 
 class _Patience:
-    """How much longer a reader waits for new records."""
+    """The time that a reader may still wait for new records."""
 
     def __init__(self, timeout: float | None) -> None:
         check_timeout(timeout)

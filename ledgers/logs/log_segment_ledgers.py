@@ -1,4 +1,4 @@
-"""The ledgers of a log's segments: creates and opens them, with the metadata of the log that each carries."""
+"""The ledgers of a log's segments: creates and opens them, with the log metadata that each ledger carries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SegmentLedgerClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogSegmentLedgers:
-    """Creates and opens the ledgers of one log, under one password."""
+    """Creates and opens the ledgers of one log, all with the same password."""
 
     cluster: Cluster
     calls: SegmentLedgerClient
@@ -74,8 +74,8 @@ class LogSegmentLedgers:
         return await self.calls.open_ledger(segment.ledger_id, recovery=recovery, password=self.password)
 
     async def discard(self, handle: WriteHandle) -> None:
-        """Deletes a ledger to which no log refers and in which nothing was confirmed. A ledger that cannot be deleted
-        is left for an audit to delete."""
+        """Deletes a ledger to which no log refers and in which nothing was confirmed. If the ledger cannot be deleted,
+        leaves it for an audit to delete."""
         await handle.abandon()
         ledgers = self.cluster.ledgers
         try:
@@ -97,7 +97,7 @@ class LogSegmentLedgers:
 
 
 def missing_ledger_error(log: LogRecord, segment: Segment) -> NoSuchLedger:
-    """Returns the error for a log whose segment has lost its ledger: it names the lost positions, and says how to
+    """Returns the error for a log whose segment has lost its ledger. The error states the lost positions and how to
     continue."""
     first, end = segment.first_position, segment.end_position
     lost = f"it held log {log.name!r} from position {first} {'on' if end is None else f'to {end - 1}'}"

@@ -1,4 +1,4 @@
-"""The records of a log as the entries of its segments: encoded and decoded by batch, in columns.
+"""The records of a log, as stored in the entries of its segments: encoded and decoded in batches, by column.
 
     version     u8   1
     fields      u8   flags of the optional fields that follow, in this order
@@ -9,8 +9,8 @@
     producer    u8 length, name in UTF-8; i64 sequence of the record among its producer's records
     payload     the rest
 
-One entry is one record: its position is the first position of its segment plus its entry id. The entry's digest covers
-all of it. A later version may add fields; this version refuses a record that has one.
+Each entry holds one record, whose position is the first position of its segment plus the entry id. The entry's digest
+covers the whole record. A later version may add fields; this version refuses records that have added fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVENT_TIME, KEY, HEADERS, PRODUCER = 1, 2, 4, 8
 FIELDS = EVENT_TIME | KEY | HEADERS | PRODUCER
 
 HEAD_BYTES = 10
-"""Size of a record without its payload, if it has no optional field."""
+"""Size of a record that has no optional fields, without its payload."""
 
 KEY_BYTES_MAX = 2**16 - 1
 HEADERS_MAX = 64
@@ -62,18 +62,18 @@ class Record(NamedTuple):
     key: bytes | None
     """The record's key; None if it has none."""
     headers: Mapping[str, bytes]
-    """The record's headers, as names and their bytes; empty if it has none."""
+    """The record's headers, as a mapping of names to bytes; empty if it has none."""
     event_time: int | None
     """The application's own time; None if none was given."""
     producer: str | None = None
-    """The producer that appended the record, to be stored once; None for other records."""
+    """The producer that appended the record, if the record is to be stored only once; None for other records."""
     sequence: int | None = None
     """The record's number among its producer's records; None without a producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """A record to append that has more fields than a payload. Raises TypeError or ValueError for values that a record
+    """A record to append that has fields besides its payload. Raises TypeError or ValueError for values that a record
     cannot have.
 
     The caller must not change `headers` before the record is appended.
@@ -108,7 +108,7 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True)
 class Numbered(NewRecord):
-    """A record that is to be stored once, identified by its producer and its sequence."""
+    """A record that is to be stored only once, identified by its producer and its sequence."""
 
     producer: str = ""
     """The producer's name, 1 to PRODUCER_BYTES_MAX bytes in UTF-8."""
@@ -127,7 +127,8 @@ class Numbered(NewRecord):
 
 
 class EncodedRecords(NamedTuple):
-    """Entries with a common beginning: each consists of `head` and one of `rests`. This form does not copy payloads."""
+    """Entries with a common beginning: each consists of `head` followed by one of `rests`. This form avoids copying
+    payloads."""
 
     head: bytes
     rests: Sequence[bytes]
@@ -137,7 +138,7 @@ class EncodedRecords(NamedTuple):
         return [head + rest for rest in self.rests]
 
     def cut(self, start: int, stop: int) -> EncodedRecords:
-        """Returns the records start…stop−1 of these."""
+        """Returns records start…stop−1 of this object."""
         return EncodedRecords(self.head, self.rests[start:stop])
 
     @property
@@ -146,7 +147,7 @@ class EncodedRecords(NamedTuple):
 
 
 def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
-    """Encodes records that are appended at `time` as entries; the caller must not change `records` from then on.
+    """Encodes records appended at `time` as entries; the caller must not change `records` afterwards.
 
     Raises TypeError for anything but `bytes` and `NewRecord`.
     """
@@ -157,7 +158,7 @@ def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
 
 
 def entry_bytes(record: bytes | NewRecord) -> int:
-    """Returns the size of a record as an entry."""
+    """Returns the size of a record when stored as an entry."""
     return HEAD_BYTES + len(record) if type(record) is bytes else encode([record], 0).size_bytes
 
 
@@ -195,7 +196,7 @@ class RecordBatch:
     """Decoded records, one column for each field: index n of every column belongs to record n."""
 
     positions: Sequence[int]
-    """Positions in the log, in rising order."""
+    """Positions in the log, in ascending order."""
     payloads: Sequence[bytes]
     """The bytes that were appended."""
     times: Sequence[int]
@@ -203,13 +204,13 @@ class RecordBatch:
     keys: Sequence[bytes | None]
     """Keys; None for a record without one."""
     headers: Sequence[Mapping[str, bytes]]
-    """Headers: names and their bytes; empty for a record without any."""
+    """Headers, as mappings of names to bytes; empty for a record without headers."""
     event_times: Sequence[int | None]
     """The application's own times, in microseconds since 1970 in UTC; None for a record without one."""
     producers: Sequence[str | None]
-    """Producers of records that are stored once; None for other records."""
+    """Producers of records that are stored only once; None for other records."""
     sequences: Sequence[int | None]
-    """Sequence numbers among their producers' records; None for records without a producer."""
+    """Sequence numbers, each among its producer's records; None for records without a producer."""
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -227,8 +228,8 @@ _columns_of = attrgetter(*(column.name for column in fields(RecordBatch)))
 
 
 def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
-    """Decodes entries of the segment whose first record has the position `segment_start`. The result keeps no page in
-    memory.
+    """Decodes entries of the segment whose first record has the position `segment_start`. The result does not keep any
+    page in memory.
 
     Raises RecordUnreadable for the first entry that is damaged, is not a record, or has a later version; all entries
     before that one can be decoded.
@@ -269,7 +270,7 @@ def _check_versions(positions: Sequence[int], versions: Sequence[int], fields: S
 def _with_fields(
     positions: Sequence[int], fields: Sequence[int], times: Sequence[int], rests: Sequence[bytes]
 ) -> RecordBatch:
-    """Returns the batch if some of the entries have optional fields."""
+    """Returns the batch for entries of which at least one has optional fields."""
     payloads, keys, headers, event_times, producers, sequences = [], [], [], [], [], []
     for position, present, rest in zip(positions, fields, rests, strict=True):
         cursor = _Cursor(position, rest)
