@@ -145,8 +145,7 @@ class LogSegmentReader:
 
 
 LOOKS_MAX = 20
-"""How many times a reader looks up a segment again if it was truncated, or dropped as empty, while it was being opened.
-"""
+"""How many times a reader tries to open a segment that is truncated, or dropped as empty, while being opened."""
 
 
 class LogReader:

@@ -1,7 +1,7 @@
 """Errors of producers.
 
 LedgerError
-├── OutOfOrderSequence       an earlier append of the producer was not taken in, so nothing was appended
+├── OutOfOrderSequence       an earlier append of the producer was not accepted, so nothing was appended
 ├── SequenceTooOld           the producer has a later record in the log; nothing was appended
 └── ProducerForgotten        the log no longer has the producer's state; nothing was appended
 """
@@ -28,8 +28,8 @@ class SequenceTooOld(LedgerError):
     """The producer has a record of a later sequence in the log, but the log remembers no record of this sequence;
     nothing was appended.
 
-    Either the producer skipped this sequence, or it appended the record so long ago that the log no longer remembers it
-    individually. The record of `last_sequence` is at `last_position`.
+    Either the producer skipped this sequence, or it appended the record so long ago that the log no longer remembers
+    the record individually. The record of `last_sequence` is at `last_position`.
     """
 
     def __init__(self, producer: str, sequence: int, last_sequence: int, last_position: int) -> None:
@@ -42,8 +42,8 @@ class SequenceTooOld(LedgerError):
 
 
 class ProducerForgotten(LedgerError):
-    """The log has forgotten the records of this producer, and nothing was appended: the record may be in the log
-    already.
+    """The log has forgotten the records of this producer. Nothing was appended, because the record may already be in
+    the log.
 
     Read the log if that matters, and continue under another producer name.
     """

@@ -1,4 +1,5 @@
-"""Deletes a set of logs: first the set, so that no client opens it, then its logs, then the records that name it."""
+"""Deletes a set of logs: first the set, so that no client opens it, then its logs, then the records that refer to it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,8 @@ from .set_state import LogSetState
 
 
 async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
-    """Deletes a set with its logs, their cursors, and its groups' shares. If the call is interrupted, repeat it.
+    """Deletes a set with its logs, their cursors, and its groups' records of shares. If the call is interrupted, repeat
+    it.
 
     Raises NoSuchLogSet; raises LogHeld, Unauthorized and NotAllowed before anything is changed.
     """
