@@ -19,8 +19,7 @@ from .set_state import LogSetState
 
 
 async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
-    """Deletes a set with its logs, their cursors, and its groups' records of shares. If the call is interrupted, repeat
-    it.
+    """Deletes a set with its logs, their cursors, and the shares of its groups. If the call is interrupted, repeat it.
 
     Raises NoSuchLogSet; raises LogHeld, Unauthorized and NotAllowed before anything is changed.
     """

@@ -1,4 +1,4 @@
-"""Taking a log over: starts a new epoch by compare-and-swap, recovers the last segment, and begins the next one."""
+"""Takes a log over: starts a new epoch by compare-and-swap, recovers the last segment, and begins the next one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ async def take_over(
     *,
     known: KnownEnd,
 ) -> LogWriter:
-    """Becomes the only writer of the log. The former writer confirms nothing more from then on.
+    """Takes the log over and returns its only writer. The former writer confirms nothing more from then on.
 
-    Raises LogFenced if another writer takes the log over in the meantime, or a leader of a later term has done so;
-    Unauthorized before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
+    Raises LogFenced if another writer takes the log over in the meantime, or a leader of a later term has already done
+    so; Unauthorized before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
     await _check_may_write(cluster, chain, ledgers.password)
     clock = RecordClock(cluster, chain.record.name)
@@ -93,7 +93,7 @@ def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
 
 
 async def _ended(chain: LogChain, ledgers: LogSegmentLedgers) -> Segment | None:
-    """Returns the ended last segment, after recovering it if it is open; None for a log without segments."""
+    """Returns the last segment as ended, after recovering it if it is open; None for a log without segments."""
     last = chain.record.last
     async with dropped_by_rivals_only(chain, chain.record.epoch):
         return last if last is None or last.is_ended else await ledgers.recover(last)
