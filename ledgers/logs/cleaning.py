@@ -24,7 +24,7 @@ class Cleaning:
     def __init__(self) -> None:
         self._tasks = Tasks(_failed)
         self._is_due: dict[bytes, bool] = {}
-        """The logs that are being cleaned up; True if another clean-up has to follow."""
+        """The logs that are being cleaned up. The value is True if another clean-up must follow."""
 
     def start(self, chain: LogChain, who: str) -> None:
         """Deletes the truncated part of the log. If a clean-up of the log is already running, another one follows it.
@@ -41,8 +41,8 @@ class Cleaning:
         await self._tasks.close()
 
     async def _clean(self, chain: LogChain, who: str) -> None:
-        """Cleans up the log. Ledgers kept by a legal hold are deleted by the first truncation after the hold has ended.
-        """
+        """Cleans up the log. Ledgers kept by a legal hold are deleted by the first truncation after the hold has
+        ended."""
         identity = chain.record.identity
         try:
             while self._is_due[identity]:
@@ -50,7 +50,9 @@ class Cleaning:
                 with metadata_errors():
                     await Cleaner(chain.logs, chain.refresh, who).clean(chain.change)
         except LedgerError as error:
-            log.warning("truncated parts of log %r are not all deleted yet: %s", chain.record.name, error)
+            log.warning(
+                "some truncated parts of log %r have not been deleted yet: %s", chain.record.name, error
+            )
         finally:
             del self._is_due[identity]
 
@@ -68,7 +70,7 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: LogSegmentLed
 
     with metadata_errors():
         if not await Cleaner(logs, look, who).forget(found):
-            raise LedgerError(f"ledgers of log {record.name!r} keep changing; delete it again")
+            raise LedgerError(f"the ledgers of log {record.name!r} keep changing; delete the log again")
 
 
 async def release(logs: LogStore, record: LogRecord) -> None:

@@ -19,7 +19,7 @@ class LogIncomplete(LedgerError):
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"log {name!r} is a fork that is not complete: if no client is making it now, delete it, and fork again"
+            f"log {name!r} is an incomplete fork: if no client is currently making it, delete it and fork again"
         )
         self.name = name
 
@@ -29,7 +29,7 @@ class LogOfSet(LedgerError):
     instead."""
 
     def __init__(self, name: str, log_set: str, instead: str) -> None:
-        super().__init__(f"log {name!r} is one of set {log_set!r}: {instead}")
+        super().__init__(f"log {name!r} belongs to set {log_set!r}: {instead}")
         self.name, self.log_set = name, log_set
 
 
@@ -52,5 +52,7 @@ class NoSuchPosition(OutOfRange, LedgerError, ValueError):
 
     def __init__(self, name: str, position: int, end: int) -> None:
         beyond = f"log {name!r} ends before position {end}, so position {position} is beyond its end"
-        super().__init__(beyond if position >= 0 else f"positions begin at 0: log {name!r} has no {position}")
+        super().__init__(
+            beyond if position >= 0 else f"positions begin at 0: log {name!r} has no position {position}"
+        )
         self.name, self.position, self.end = name, position, end

@@ -216,7 +216,7 @@ class Log:
         1.
         """
         if records_max < 1:
-            raise ValueError(f"a batch has 1 record at least, not {records_max}")
+            raise ValueError(f"records_max must be at least 1, not {records_max}")
         async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
             async for batch in batches:
                 return batch.records()[:records_max]
@@ -246,12 +246,12 @@ class Log:
         if not isinstance(time, datetime):
             raise wrong_type("a time", "a datetime with a time zone", time)
         if time.tzinfo is None:
-            raise ValueError(f"{time} has no time zone: say which, for example datetime.now(UTC)")
+            raise ValueError(f"{time} has no time zone: specify one, for example datetime.now(UTC)")
         return await self._reader.position_at(max(0, round(time.timestamp() * 1_000_000)))
 
     async def segments(self, start: int | None = None) -> AsyncIterator[Segment]:
-        """Yields the remaining segments in order, beginning with the one that holds `start`; the last one may be open.
-        """
+        """Yields the remaining segments in order, beginning with the one that holds `start`; the last one may be
+        open."""
         record = await self.refresh()
         with metadata_errors():
             async for segment in self._chain.logs.segments(record, start or 0):
@@ -355,7 +355,7 @@ class Log:
         repeatedly take the log over.
         """
         record = await self.refresh()
-        await check_no_member(self._cluster, record, "a set is not restored")
+        await check_no_member(self._cluster, record, "it cannot be restored")
         await check_may_give_up(self._cluster, record, self._ledgers.password)
         position = await position_of(self, at)
         name = keys.check_name(former) if former else former_name(record.name)
@@ -403,7 +403,7 @@ class Log:
         Raises Unauthorized or NotAllowed if the client may not truncate the log, LogOfSet for a log of a set.
         """
         await check_no_member(
-            self._cluster, self.record, "`LogSet.set_retention` settles that of all its logs"
+            self._cluster, self.record, "`LogSet.set_retention` sets the retention of all logs of the set"
         )
         await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
         await self._chain.change(lambda record: record.retained(retention))
@@ -422,7 +422,7 @@ class Log:
         A hold keeps the records that remain when it begins; a ledger that was truncated earlier may still be in the
         process of being deleted. Raises NotAllowed, and LogOfSet for a log of a set.
         """
-        await check_no_member(self._cluster, self.record, "`LogSet.set_legal_hold` holds all its logs")
+        await check_no_member(self._cluster, self.record, "`LogSet.set_legal_hold` holds all logs of the set")
         await self.refresh()
         check_may_change(self._cluster)
         await self._chain.change(lambda record: record.held(is_held))

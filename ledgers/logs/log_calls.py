@@ -66,7 +66,7 @@ class LogCalls:
         """Returns the record of a log that this client may create, with a new identity. Raises the errors of
         `create`."""
         keys.check_name(name)
-        # Raises ValueError for settings that no ledger can have.
+        # raises ValueError for settings that a ledger cannot have
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
         check_may_change(self._cluster)
         with metadata_errors():
@@ -98,7 +98,7 @@ class LogCalls:
             record = replace(made, owner=model.owner, legal_hold=model.legal_hold, member=member)
             try:
                 found = await self._made(record)
-            except LogExists:  # perhaps by another client that creates the same set
+            except LogExists:  # another client may be creating the same set
                 found = await self.check_name(name, member.log_set)
                 if found is None:
                     raise
@@ -126,7 +126,7 @@ class LogCalls:
         keys.check_name(new_name)
         found = await self._known(name)
         check_may_change(self._cluster)
-        await check_no_member(self._cluster, found.record, "it keeps its name")
+        await check_no_member(self._cluster, found.record, "it cannot be renamed")
         if name == new_name:
             return
         chain = LogChain(self._logs, found)
@@ -137,7 +137,7 @@ class LogCalls:
 
         def renamed(record: LogRecord) -> LogRecord:
             if record.next_name != new_name:
-                raise LogExists(new_name)  # another client has begun to rename it to another name
+                raise LogExists(new_name)  # another client has begun to rename the log to a different name
             return record.named()
 
         await chain.change(_of(name, renamed))
@@ -176,7 +176,9 @@ class LogCalls:
             return None
         if found is not None:
             if of is None:
-                await check_no_member(self._cluster, found.record, "`delete_log_set` deletes all its logs")
+                await check_no_member(
+                    self._cluster, found.record, "`delete_log_set` deletes all logs of the set"
+                )
             self._check_owner(found.record)
             await check_may_give_up(self._cluster, found.record, password)
             _given_up(found.record)
@@ -239,7 +241,7 @@ class LogCalls:
         for found in await self._all_forks(of):
             if found.record.name != of.name or found.record.created_ms > oldest_ms:
                 continue
-            if found.record.deleted:  # not completely: its record is still there
+            if found.record.deleted:  # only partly: its record still exists
                 await delete_all(self._logs, found, ledgers)
             elif not await self._is_named(found.record):
                 await self._delete_fork(found, ledgers)
@@ -301,7 +303,10 @@ class LogCalls:
         owner = self._cluster.owner
         if is_of(record.owner.encode(), owner):
             return ""
-        return f"log {record.name!r} is not of {owner!r}, whose logs {self._cluster.identity} is confined to"
+        return (
+            f"log {record.name!r} does not belong to {owner!r}, and {self._cluster.identity} may use only that owner's "
+            "logs"
+        )
 
 
 def _of(name: str, transition: Transition) -> Transition:

@@ -116,7 +116,7 @@ def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
         last = record.last
         if begun is not None and last is not None and last.ledger_id == begun:
             return record  # an earlier attempt succeeded, but its answer was lost
-        next_us = record.time_us  # if the tail was recovered, or is no longer in the record
+        next_us = record.time_us  # used if the tail was recovered or is no longer in the record
         if last is not None and last.ledger_id == tail.ledger_id and not last.is_ended:
             record = record.ended(last.ended(tail.end_position, tail.ended_us, tail.length_bytes))
             next_us = tail.next_us

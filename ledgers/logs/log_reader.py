@@ -67,10 +67,10 @@ class RecordWatch:
         try:
             async with aclosing(changes) as versions:
                 async for _ in versions:
-                    self._changed.set()  # the reader then reads the record itself
+                    self._changed.set()  # only a signal: the reader reads the record itself
         except MetadataError as error:
             log.info(
-                "the record of log %r is read every %g s instead of watched: %s",
+                "the record of log %r is now read every %g s instead of being watched: %s",
                 record.name,
                 LOOK_SECONDS,
                 error,
@@ -94,8 +94,8 @@ class LogSegmentReader:
         time, nothing past this end was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
-        # A fork shares a ledger up to a confirmed position: the ledger may continue after that, and may still be open
-        # (rule L13).
+        # A fork shares a ledger up to a confirmed position; the ledger may continue past that position, and may still
+        # be open (rule L13).
         reader.is_confirmed(self._entry(segment.end_position or known_end) - 1)
 
     @property
@@ -199,11 +199,11 @@ class LogReader:
         self._check_left(position)
         stop = max(position, await self.end()) if stop is None else stop
         if position > stop:
-            raise ValueError(f"positions {position} to before {stop}: nothing can be read backwards")
+            raise ValueError(f"stop {stop} is before start {position}: a log cannot be read backwards")
         await self.check_reaches(stop)
         while position < stop:
             opened = await self._opened_at(position)
-            if opened is None:  # an operator has accepted the loss of records that this client knew
+            if opened is None:  # an operator has accepted the loss of records that this client had seen
                 self._known.position = position
                 raise self._not_there(stop)
             try:
@@ -237,7 +237,7 @@ class LogReader:
                             yield batch
                             self._check_left(position)
                             patience.begin()
-                except NoSuchEntry:  # the segment ended before this position, which a later segment will hold
+                except NoSuchEntry:  # the segment ended before this position; a later segment will hold it
                     if opened.segment.is_ended or not opened.is_closed:
                         raise
                 except NoSuchLedger:  # the segment ended empty and was dropped before its reader noticed
@@ -293,8 +293,8 @@ class LogReader:
                 if record.last is None or position >= record.last.first_position:
                     return None
                 await self._chain.refresh()
-                self._check_left(position)  # the position was truncated just now
-                raise LedgerError(f"log {record.name!r} has no segment with position {position}")
+                self._check_left(position)  # raises if the position has just been truncated
+                raise LedgerError(f"log {record.name!r} has no segment that holds position {position}")
             opened = await self._open(segment)
             if opened is not None:
                 return self._taken(segment, opened, position)
@@ -326,9 +326,9 @@ class LogReader:
         if segment.is_ended:
             raise LedgerError(
                 f"ledger {segment.ledger_id} ends before position {opened.end} of log {self._chain.record.name!r}, "
-                f"although the log's record puts that end at position {segment.end_position}"
+                f"although the log's record states that it ends before position {segment.end_position}"
             )
-        return None  # the ledger was closed just now, and the log's record does not show that yet
+        return None  # the ledger has just been closed, and the log's record does not show that yet
 
 
 class _Patience:

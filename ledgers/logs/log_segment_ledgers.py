@@ -58,7 +58,7 @@ class LogSegmentLedgers:
             SEGMENT: SegmentOf(log.identity, first_position, log.epoch).encoded(),
             LOG: log_codec.encode(log.without_segments()),
         }
-        if log.owner:  # the log's owner, whichever client writes
+        if log.owner:  # the log's owner, regardless of which client writes
             said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(
             ensemble_size=shape.ensemble_size,
@@ -101,18 +101,18 @@ def missing_ledger_error(log: LogRecord, segment: Segment) -> NoSuchLedger:
     continue."""
     first, end = segment.first_position, segment.end_position
     lost = f"it held log {log.name!r} from position {first} {'on' if end is None else f'to {end - 1}'}"
-    how = "was deleted by hand, or the metadata came back from a copy (`bookledger metadata check`)"
+    how = "was deleted by hand, or the metadata was restored from a copy (`bookledger metadata check`)"
     if end is not None:
         return NoSuchLedger(segment.ledger_id, f"{lost}, and {how}; read the log from position {end} on")
     before = (
-        f"`bookledger log read {log.name} --last {first - 1}` prints what is before"
+        f"`bookledger log read {log.name} --last {first - 1}` prints the records before that"
         if first
-        else "it had no other"
+        else "There are no earlier records"
     )
     return NoSuchLedger(
         segment.ledger_id,
-        f"{lost}, and {how}. The end of the log is unknown, so it takes no more records: {before}; rename or "
-        "delete the log, and begin another one",
+        f"{lost}, and {how}. The end of the log is unknown, so it accepts no more records. {before}; rename or "
+        "delete the log, and start a new one",
     )
 
 

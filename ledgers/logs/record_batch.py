@@ -95,13 +95,13 @@ class NewRecord:
         if self.event_time is not None:
             _check_time(self.event_time)
         if not isinstance(self.headers, Mapping):
-            raise TypeError(f"headers are a dict of names to bytes, not {type(self.headers).__name__}")
+            raise TypeError(f"headers must be a dict of names to bytes, not {type(self.headers).__name__}")
         if len(self.headers) > HEADERS_MAX:
-            raise ValueError(f"a record has at most {HEADERS_MAX} headers, not {len(self.headers)}")
+            raise ValueError(f"a record can have at most {HEADERS_MAX} headers, not {len(self.headers)}")
         for name, value in self.headers.items():
             if not 0 < len(_utf8(name)) <= HEADER_NAME_BYTES_MAX:
                 raise ValueError(
-                    f"a header's name is 1 to {HEADER_NAME_BYTES_MAX} bytes of UTF-8, not {name!r}"
+                    f"a header's name must be 1 to {HEADER_NAME_BYTES_MAX} bytes of UTF-8, not {name!r}"
                 )
             _check_size(f"the header {name!r}", value, HEADER_VALUE_BYTES_MAX)
 
@@ -116,14 +116,14 @@ class Numbered(NewRecord):
     """The number of the record among its producer's records, 0 to SEQUENCE_MAX."""
 
     def __post_init__(self) -> None:
-        NewRecord.__post_init__(self)  # super() does not find the class that `slots` makes
+        NewRecord.__post_init__(self)  # super() does not find the class that `slots` creates
         if not 0 < len(_utf8(self.producer, "a producer's name")) <= PRODUCER_BYTES_MAX:
             raise ValueError(
-                f"a producer's name is 1 to {PRODUCER_BYTES_MAX} bytes of UTF-8, not {self.producer!r}"
+                f"a producer's name must be 1 to {PRODUCER_BYTES_MAX} bytes of UTF-8, not {self.producer!r}"
             )
         check_int("a sequence", self.sequence)
         if not 0 <= self.sequence <= SEQUENCE_MAX:
-            raise ValueError(f"a sequence is 0 to {SEQUENCE_MAX}, not {self.sequence}")
+            raise ValueError(f"a sequence must be 0 to {SEQUENCE_MAX}, not {self.sequence}")
 
 
 class EncodedRecords(NamedTuple):
@@ -238,14 +238,14 @@ def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
         return _decoded(columns, [segment_start + entry_id for entry_id in columns.ids])
     except RecordUnreadable as error:
         before = columns.between(0, error.position - segment_start - 1)
-        decode(before, segment_start=segment_start)  # a check further down may fail for an earlier entry
+        decode(before, segment_start=segment_start)  # raises if a later check fails for an earlier entry
         raise
 
 
 def _decoded(columns: Columns, positions: Sequence[int]) -> RecordBatch:
     if min(columns.sizes, default=HEAD_BYTES) < HEAD_BYTES:
         short = next(n for n, size in enumerate(columns.sizes) if size < HEAD_BYTES)
-        why = f"it has {columns.sizes[short]} bytes: it is no record of a log"
+        why = f"it has {columns.sizes[short]} bytes, so it is not a record of a log"
         raise RecordUnreadable(positions[short], why)
     each = "BBq{}s".format
     rows = Struct("<" + "".join([each(size - HEAD_BYTES) for size in columns.sizes])).unpack(columns.payload)
@@ -262,8 +262,8 @@ def _check_versions(positions: Sequence[int], versions: Sequence[int], fields: S
         return
     for position, version, present in zip(positions, versions, fields, strict=True):
         if version != VERSION or present > FIELDS:
-            what = f"it is of version {version} with fields {present:#04x}"
-            why = "a newer program wrote it and can read it, or it is no record of a log"
+            what = f"it has version {version} with fields {present:#04x}"
+            why = "a newer program wrote it and can read it, or it is not a record of a log"
             raise RecordUnreadable(position, f"{what}: {why}")
 
 
@@ -294,7 +294,7 @@ class _Cursor:
     def take(self, size: int) -> bytes:
         begin, self._at = self._at, self._at + size
         if self._at > len(self._content):
-            raise self._damaged("a field passes its end")
+            raise self._damaged("a field extends past its end")
         return self._content[begin : self._at]
 
     def rest(self) -> bytes:
@@ -323,26 +323,26 @@ class _Cursor:
         return name
 
     def _damaged(self, why: str) -> RecordUnreadable:
-        return RecordUnreadable(self._position, f"{why}: it is damaged, or no record of a log")
+        return RecordUnreadable(self._position, f"{why}: it is damaged, or not a record of a log")
 
 
 def _check_time(value: object) -> None:
     if not isinstance(value, int):
-        raise TypeError(f"an event time is a whole number of microseconds, not {type(value).__name__}")
+        raise TypeError(f"an event time must be a whole number of microseconds, not {type(value).__name__}")
     if not -(2**63) <= value < 2**63:
-        raise ValueError(f"an event time is microseconds since 1970 in 64 bits, not {value}")
+        raise ValueError(f"an event time must be microseconds since 1970 that fit in 64 bits, not {value}")
 
 
 def _utf8(name: object, what: str = "a header's name") -> bytes:
     if not isinstance(name, str):
-        raise TypeError(f"{what} is text, not {type(name).__name__}")
+        raise TypeError(f"{what} must be text, not {type(name).__name__}")
     try:
         return name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{what} is text that UTF-8 can encode, not {name!r}") from None
+        raise ValueError(f"{what} must be text that UTF-8 can encode, not {name!r}") from None
 
 
 def _check_size(what: str, value: bytes, bytes_max: int) -> None:
     check_bytes(what, value)
     if len(value) > bytes_max:
-        raise ValueError(f"{what} has at most {bytes_max} bytes, not {len(value)}")
+        raise ValueError(f"{what} can have at most {bytes_max} bytes, not {len(value)}")

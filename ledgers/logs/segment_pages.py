@@ -21,7 +21,12 @@ async def turn_full_pages(chain: LogChain) -> None:
         try:
             await turn_page(chain, page)
         except LedgerError as error:
-            log.info("log %r keeps %d segments in its record: %s", chain.record.name, len(page), error)
+            log.info(
+                "log %r keeps %d segments in its record, because moving them failed: %s",
+                chain.record.name,
+                len(page),
+                error,
+            )
             return
 
 
@@ -55,7 +60,7 @@ async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
     found = next((s for s in segments if _is_left(s, record) and s.ended_us >= time_us), None)
     if found is not None:
         return found
-    if page is not None:  # all its records of this time were truncated
+    if page is not None:  # all records of this time in the page were truncated
         return await segment_at(chain, record.first_position)
     return record.last if record.end_position is None else None
 

@@ -79,7 +79,7 @@ class Consumption:
     ) -> None:
         check_timeout(timeout)
         if on_truncated not in ("raise", "oldest"):
-            raise ValueError(f"on_truncated is 'raise' or 'oldest', not {on_truncated!r}")
+            raise ValueError(f"on_truncated must be 'raise' or 'oldest', not {on_truncated!r}")
         self._calls = calls
         self._name = keys.check_name(name)
         self._start: Where = start
@@ -137,7 +137,7 @@ class Consumption:
                     yield batch
                 if not self._place.is_lost:
                     return
-            line = "consumer %s of cursor %r has lost it, and queues up again: %s"
+            line = "consumer %s has lost cursor %r and is queuing for it again: %s"
             log.warning(line, self._consumer, self._name, self._place.why_lost)
 
     async def _while_it_has(self, place: Place, cursor: Cursor) -> AsyncGenerator[RecordBatch, None]:
@@ -178,7 +178,7 @@ class Consumption:
             metrics.missed_records.labels(error.name, self._name, self._on_truncated).inc(missed)
         if self._on_truncated == "raise":
             raise error
-        if cursor.note(error.first_position):  # so that the next consumer does not miss them again
+        if cursor.note(error.first_position):  # so that the next consumer does not count them as missed again
             cursor.start_writing()
         return error.first_position
 
@@ -186,7 +186,7 @@ class Consumption:
         """Leaves the place once the application has been using one record for too long."""
         await self._polls.until_exceeded()
         why = f"one record was used for more than {self._polls.seconds_max:g} s (poll_seconds_max)"
-        log.warning("consumer %s of cursor %r releases it: %s", self._consumer, self._name, why)
+        log.warning("consumer %s releases cursor %r: %s", self._consumer, self._name, why)
         await place.leave(why)
 
     def _measure(self, position: int, time_us: int | None) -> None:
@@ -217,4 +217,4 @@ class Consumption:
             try:
                 await cursor.close()
             except (CursorMoved, CursorTakenOver) as error:
-                log.info("the last records of consumer %s are used again: %s", self._consumer, error)
+                log.info("the last records of consumer %s will be used again: %s", self._consumer, error)

@@ -56,7 +56,7 @@ class Cursor:
         epoch: int | None = None,
     ) -> None:
         if not 0 <= commit_seconds <= COMMIT_SECONDS_MAX:
-            raise ValueError(f"a cursor is written every 0 to {COMMIT_SECONDS_MAX:g} s, not {commit_seconds}")
+            raise ValueError(f"commit_seconds must be 0 to {COMMIT_SECONDS_MAX:g}, not {commit_seconds}")
         self._cluster = cluster
         self._log = of
         self._state = state
@@ -64,7 +64,7 @@ class Cursor:
         self._commits_at_close = commits_at_close
         self._epoch = epoch
         self.generation = state.record.generation
-        """The seek after which this cursor reads; its commits are refused after another seek."""
+        """The number of the last seek known to this cursor. After a later seek, its commits are refused."""
         self._noted = state.record.position
         self._doubted: set[int] = set()  # commits beyond the known end of the log
         self._refused: NoSuchPosition | None = None
@@ -246,7 +246,7 @@ class Cursor:
                 pause_seconds = self._commit_seconds
             except Unavailable as error:
                 pause_seconds = max(RETRY_SECONDS, self._commit_seconds)
-                line = "cursor %r of log %r could not be written at position %d yet: %s"
+                line = "cursor %r of log %r could not yet be moved to position %d: %s"
                 log.warning(line, self.name, self._log.name, self._noted, error)
             except LedgerError as error:
                 self.failure = error

@@ -28,7 +28,7 @@ class CursorMoved(LedgerError):
 
     def __init__(self, log: str, name: str, position: int) -> None:
         super().__init__(
-            f"cursor {name!r} of log {log!r} was moved to position {position}: read on from there"
+            f"cursor {name!r} of log {log!r} was moved to position {position}: continue reading from there"
         )
         self.log, self.name, self.position = log, name, position
 
@@ -39,7 +39,7 @@ class CursorTakenOver(TakenOver, LedgerError):
 
     def __init__(self, log: str, name: str, by: str) -> None:
         super().__init__(
-            f"another consumer has taken cursor {name!r} of log {log!r} over ({by or 'unnamed'})"
+            f"another consumer ({by or 'unnamed'}) has taken over cursor {name!r} of log {log!r}"
         )
         self.log, self.name, self.by = log, name, by
 
@@ -48,5 +48,5 @@ class CursorClosed(LedgerError):
     """The cursor or its client was closed. Earlier commits are kept; `Log.cursor` opens the cursor again."""
 
     def __init__(self, log: str, name: str) -> None:
-        super().__init__(f"this cursor {name!r} of log {log!r} was closed")
+        super().__init__(f"cursor {name!r} of log {log!r} was closed")
         self.log, self.name = log, name

@@ -19,7 +19,7 @@ class PollWatch:
 
     def __init__(self, seconds_max: float | None) -> None:
         if seconds_max is not None and not seconds_max > 0:
-            raise ValueError(f"poll_seconds_max is more than 0, or None for no bound; not {seconds_max}")
+            raise ValueError(f"poll_seconds_max must be more than 0, or None for no limit, not {seconds_max}")
         self.seconds_max = seconds_max
         self.cursor: Cursor | None = None
 

@@ -18,8 +18,8 @@ class OutOfOrderSequence(LedgerError):
 
     def __init__(self, producer: str, sequence: int) -> None:
         super().__init__(
-            f"sequence {sequence} of producer {producer!r} was not appended: an earlier one failed before that "
-            "was taken in. Append them again, in order"
+            f"sequence {sequence} of producer {producer!r} was not appended, because an earlier one failed "
+            "before it was accepted: append them again, in order"
         )
         self.producer, self.sequence = producer, sequence
 
@@ -35,7 +35,7 @@ class SequenceTooOld(LedgerError):
     def __init__(self, producer: str, sequence: int, last_sequence: int, last_position: int) -> None:
         super().__init__(
             f"sequence {sequence} of producer {producer!r} is older than its last one, {last_sequence} at position "
-            f"{last_position}, and the log knows no such record: it was appended long before that, or never"
+            f"{last_position}, and the log remembers no record of it: it was appended long ago, or never"
         )
         self.producer, self.sequence = producer, sequence
         self.last_sequence, self.last_position = last_sequence, last_position
@@ -50,7 +50,7 @@ class ProducerForgotten(LedgerError):
 
     def __init__(self, producer: str) -> None:
         super().__init__(
-            f"the log has forgotten producer {producer!r}, which has not appended for long, or was displaced by other "
-            "producers: only reading the log shows whether it has this record. Go on under another name"
+            f"the log has forgotten producer {producer!r}, which has not appended for a long time, or was displaced by "
+            "other producers: only reading the log shows whether it has this record; continue under another name"
         )
         self.producer = producer

@@ -44,7 +44,7 @@ class ProducerMemory:
         begins."""
         self._forgotten = dict.fromkeys(snapshot.forgotten)
         self.forgotten_count = snapshot.forgotten_count
-        self._pending: deque[tuple[str, Run]] = deque()  # only the unconfirmed part of the first run
+        self._pending: deque[tuple[str, Run]] = deque()  # the first run without its confirmed part
         self._taken: dict[str, deque[Run]] = {}  # each producer's pending runs, the first one in full
         self._lock = threading.Lock()
 
@@ -121,7 +121,7 @@ class ProducerMemory:
 
     def _hear(self, producer: str, run: Run, time_us: int) -> None:
         known = self._confirmed.pop(producer, None)
-        # In this case the log had forgotten the producer.
+        # A sequence that does not rise means that the log had forgotten the producer.
         if known is None or run.sequence <= known.runs[-1].last_sequence:
             self._drop_all_earlier(known)
             known = Heard([run], time_us)

@@ -52,7 +52,7 @@ class ProducerStateManager:
         self._log_limit = LogRateLimit(LOG_INTERVAL_SECONDS)
         self._metrics = metrics
         self.turn = asyncio.Lock()
-        """Orders the calls that wait before they are taken in: a call that overtook others would make them too old."""
+        """Keeps waiting calls in order: a call that overtook earlier ones would make their sequences too old."""
         self.waiting = WaitingCalls()
         self._forgotten = self._counted = memory.forgotten_count
 
@@ -113,7 +113,7 @@ class ProducerStateManager:
                 await self._store.drop_before(position)
         except LedgerError as error:
             log.info(
-                "old snapshots of producers of log %r could not be deleted: %s",
+                "old producer snapshots of log %r could not be deleted: %s",
                 self._chain.record.name,
                 error,
             )
@@ -125,7 +125,7 @@ class ProducerStateManager:
         count = self._memory.forgotten_count - self._forgotten
         if count and self._log_limit.admit(time.monotonic()) is not None:
             self._forgotten += count
-            line = "log %r has forgotten %d producers, %d in all: records that these append again are refused"
+            line = "log %r has forgotten %d more producers, %d in total: records that they append again are refused"
             log.warning(line, self._chain.record.name, count, self._forgotten)
 
 
@@ -161,7 +161,7 @@ async def _memory_of(
     if found is not None:
         return ProducerMemory(found)
     record = await chain.refresh()
-    if record.epoch != epoch:  # a later writer has taken over and needs no state from here
+    if record.epoch != epoch:  # a later writer has taken over and does not need this state
         raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
     return await _read_all(chain, ledgers, position)
 

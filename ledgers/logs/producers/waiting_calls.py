@@ -1,5 +1,5 @@
 """Calls that wait before their records are taken in. Each producer's calls are taken in in order; if one fails, so do
-all later ones."""
+those queued after it."""
 
 from __future__ import annotations
 

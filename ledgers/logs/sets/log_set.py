@@ -84,7 +84,7 @@ class LogSet:
         if logs is None and (found is None or is_deleted):
             raise NoSuchLogSet(name)
         if is_deleted:
-            raise LedgerError(f"set {name!r} is deleted in part: delete it again, and then create it")
+            raise LedgerError(f"set {name!r} is only partly deleted: delete it again, then create it")
         if found is None and logs is not None:
             model = await calls.new(name, settings, password, retention)
             record = LogSetRecord(logs, model, is_unsettled=True)
@@ -247,7 +247,7 @@ class LogSet:
         for _ in range(GROWTH_TAKE_OVERS_MAX):
             try:
                 writer = await (await self.log(number)).writer("growth of the set")
-            except LogFenced:  # by a writer that has not seen the growth, or another client that completes it
+            except LogFenced:  # by a writer that has not seen the expansion, or a client that completes it
                 continue
             with suppress(LogFenced):
                 await writer.close()
@@ -256,15 +256,15 @@ class LogSet:
 
 
 async def _check_names(calls: LogCalls, record: LogSetRecord, start: int, stop: int) -> None:
-    """Raises LogExists, before anything is changed, if a log outside the set has the name of one that is to be created.
-    """
+    """Raises LogExists, before anything is changed, if a log outside the set has the name of one that is to be
+    created."""
     for n in range(start, stop):
         await calls.check_name(log_name(record.model.name, n), record.model.identity)
 
 
 def _settled_from(before: LogSetRecord, ends: tuple[int, ...]) -> Callable[[LogSetRecord], LogSetRecord]:
-    """Returns a transition that completes an expansion; it changes nothing if another client has changed the set since.
-    """
+    """Returns a transition that completes an expansion; it changes nothing if another client has since changed the
+    set."""
 
     def settled(record: LogSetRecord) -> LogSetRecord:
         if record != before:

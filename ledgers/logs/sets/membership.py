@@ -41,7 +41,7 @@ class Membership:
         self._shares = LogShares(cluster.store, log_set, group)
         self._members = CandidateStore(cluster.store, self._shares.key)
         self.begun_with = 0
-        """How many logs the set had when the group began; set before the member holds any."""
+        """The number of logs in the set when the group began. Assigned before the member holds any log."""
 
     async def keep(
         self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt, give_up: Callable[[], None]
@@ -59,7 +59,7 @@ class Membership:
                 except StoreRefused:
                     raise
                 except (StoreUnavailable, LeaseLost, MetadataUnavailable) as error:
-                    line = "member %s of %s has no log for now: %s"
+                    line = "member %s of %s currently holds no logs: %s"
                     log.log(weight(error), line, self._member, self._shares.key, error)
                 await asyncio.sleep(RETRY_SECONDS)
         raise ClientClosed

@@ -218,7 +218,7 @@ class SetConsumption:
             share, of = self._shares.get(number) or AssignedLog(number), await self._set.log(number)
             cursor = dict([one async for one in of.cursors()]).get(self._group)
             if cursor is None or share.truncated is not None:
-                continue  # no member has begun to read it, or reading it would raise
+                continue  # no member has begun to read the log, or reading it would raise
             if max(cursor.position, share.used_end) < await of.end():
                 unread[number] = cursor.position
         return unread
@@ -286,7 +286,7 @@ class SetConsumption:
                 consumer=self._member,
                 commit_seconds=self._commit_seconds,
                 lease_seconds=self._lease_seconds,
-                poll_seconds_max=None,  # a batch may wait while the application uses one of another log
+                poll_seconds_max=None,  # a batch may wait while the application uses a batch of another log
                 on_truncated=self._on_truncated,
             )
             try:
@@ -297,7 +297,9 @@ class SetConsumption:
                             return
             except LogTruncated as error:
                 share.truncated = error
-                await self._until_used((share.number, error.first_position))  # until a seek moves the cursor
+                await self._until_used(
+                    (share.number, error.first_position)
+                )  # waits until a seek moves the cursor
                 share.truncated = None
 
     def _start_of(self, number: int) -> Where:

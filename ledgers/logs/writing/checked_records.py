@@ -49,8 +49,8 @@ def record_of(
     producer: str | None = None,
     sequence: int | None = None,
 ) -> bytes | NewRecord:
-    """Returns the record to append, which is just the payload if no other field is given. Raises TypeError, ValueError.
-    """
+    """Returns the record to append, which is just the payload if no other field is given. Raises TypeError,
+    ValueError."""
     payload = as_bytes(payload)
     if producer is not None or sequence is not None:
         return Numbered(payload, key, headers or {}, event_time, *numbering(producer, sequence))
@@ -62,13 +62,12 @@ def record_of(
 def numbering(producer: str | None, sequence: int | None) -> tuple[str, int]:
     """Returns the producer and the sequence. Raises ValueError if one is given without the other."""
     if producer is None or sequence is None:
-        raise ValueError("a record that is to be stored once has a producer and a sequence: give both")
+        raise ValueError("a record that is to be stored only once needs both a producer and a sequence")
     return producer, sequence
 
 
 def numbered(records: Sequence[Payload | NewRecord], producer: str, sequence: int) -> list[Numbered]:
-    """Returns records that have consecutive sequences, so that each is stored only once. Raises TypeError, ValueError.
-    """
+    """Returns records with consecutive sequences, so that each is stored only once. Raises TypeError, ValueError."""
     given = [
         record if isinstance(record, NewRecord) else NewRecord(as_bytes(record)) for record in listed(records)
     ]

@@ -130,7 +130,7 @@ class LogPipeline:
         self.next_position = first_position
         self.confirmed_end = first_position
 
-    # --- what the shell asks ------------------------------------------------------------------------
+    # --- queries by the shell ------------------------------------------------------------------------
 
     @property
     def takes(self) -> int | None:
@@ -272,7 +272,7 @@ class LogPipeline:
         discarded = self._discarded() if not self._is_joining else []
         return [*discarded, FinishWriter(error)]
 
-    # --- moves ----------------------------------------------------------------------------------------
+    # --- steps ----------------------------------------------------------------------------------------
 
     def _advance(self) -> list[LogEffect]:
         """Performs the next step that the state of the segments allows, and returns its effects."""

@@ -124,7 +124,7 @@ class LogWriter(WriterShell):
         try:
             return self.producers.take(producer, sequence, count, self.next_position)
         except SequenceTooOld as error:
-            # Otherwise the error might report a record that is never stored.
+            # Without this wait, the error might report a record that is never stored.
             await self.confirmed(error.last_position)
             raise
 
@@ -144,7 +144,7 @@ class LogWriter(WriterShell):
                 call.raise_if_behind_failure()
                 self.raise_if_ended()
                 if not self.producers.is_begun:
-                    # Lets this iteration's other calls queue up after this one, in case it fails at once.
+                    # Lets other calls in this loop iteration queue up after this one, in case it fails at once.
                     await asyncio.sleep(0)
                     await self.producers.begin(self.confirmed_end)
                 if self._room_bytes <= 0:

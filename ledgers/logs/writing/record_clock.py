@@ -29,7 +29,7 @@ class RecordClock:
     def __init__(self, cluster: Cluster, log_name: str) -> None:
         self._cluster = cluster
         self._log_name = log_name
-        self._behind_bookies_us: int | None = None  # the bookies' time minus the monotonic clock's
+        self._behind_bookies_us: int | None = None  # the bookies' time minus that of the monotonic clock
         self._asked_at = -ASK_SECONDS_MIN
 
     async def ask(self) -> None:
@@ -59,8 +59,8 @@ class RecordClock:
             metrics.clock_ahead_seconds.set(ahead_us / 1_000_000)
         if abs(ahead_us) > BOUND_US:
             line = (
-                "this machine's clock is %.0f s %s half of the bookies': records of log %r get the bookies' time; "
-                "set the clock (`timedatectl set-ntp true`)"
+                "this machine's clock is %.0f s %s the clocks of half of the bookies: records of log %r get the "
+                "bookies' time; set the clock (`timedatectl set-ntp true`)"
             )
             which = "ahead of" if ahead_us > 0 else "behind"
             log.warning(line, abs(ahead_us) / 1_000_000, which, self._log_name)

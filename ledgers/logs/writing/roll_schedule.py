@@ -66,14 +66,16 @@ class RollSchedule:
     def _try(self, ahead: int) -> None:
         self._is_overdue = False
         if self._roll(ahead):
-            # These records still belong to the last segment.
+            # The next `ahead` records still belong to the last segment.
             self._bytes = -ahead * self._bytes // max(1, self._records)
             self._records = -ahead
             self._began = self._loop.time()
             self._again(self._settings.roll_seconds)
 
     def _due(self) -> None:
-        self._again(self._settings.roll_seconds)  # once more, in case the segment cannot be ended now
+        self._again(
+            self._settings.roll_seconds
+        )  # try once more later, in case the segment cannot be ended now
         self._try(0)
 
     def _again(self, seconds: float) -> None:

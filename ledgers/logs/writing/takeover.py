@@ -55,7 +55,9 @@ async def take_over(
             return record  # an earlier attempt succeeded, but its answer was lost
         if ended is not None and last is not None and last.ledger_id == ended.ledger_id:
             record = record.ended(ended)
-        if record.end_position != start:  # the metadata went back, and another writer got this epoch, too
+        if (
+            record.end_position != start
+        ):  # the metadata went back, and another writer was given the same epoch
             raise LogFenced(record.name, record.writer or "unnamed", epoch)
         return record.begun(Segment(handle.ledger_id, start, epoch, begun_us))
 
@@ -64,7 +66,7 @@ async def take_over(
     except NoSuchLog:
         await ledgers.discard(handle)
         raise
-    except LogFenced:  # after any other error the record may name the ledger
+    except LogFenced:  # after any other error, the record may refer to the ledger
         if not _may_name(chain.record, handle.ledger_id, start):
             await ledgers.discard(handle)
         raise

@@ -1,5 +1,5 @@
-"""The outer layer of a log's writer: performs the effects of the writer's pipeline on ledgers and on the log's record.
-"""
+"""The outer layer of a log's writer: performs the effects of the writer's pipeline on ledgers and on the log's
+record."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class WriterShell(WriterState):
         self._clock = clock
         self._time_us = self._cut_us = self._next_us = last.begun_us
         self._room = asyncio.Event()
-        self._room_bytes = 0  # bytes to accept before the pending bytes are counted again
+        self._room_bytes = 0  # bytes that may be accepted before the pending bytes are counted again
         self._tasks = Tasks(self._background_failed)
         self._schedule = RollSchedule(chain.record.settings, self._roll)
         self._adopt(0, begun)
@@ -171,7 +171,7 @@ class WriterShell(WriterState):
 
     def _append(self, number: int, records: EncodedRecords, size_bytes: int) -> None:
         handle = self._handles[number]
-        if not handle.has_ended:  # otherwise its failure is reported, and another segment takes the records
+        if not handle.has_ended:  # otherwise its failure is reported and another segment takes the records
             handle.submit_each(records.rests, size_bytes, (), records.head)
 
     async def _until_room(self) -> None:
@@ -265,7 +265,9 @@ class WriterShell(WriterState):
 
     def _not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
         log.info(
-            "log %r goes on in its last segment, because no next one was created: %s", self.record.name, error
+            "log %r continues in its last segment, because the next one could not be created: %s",
+            self.record.name,
+            error,
         )
         self._schedule.postponed()
         return self._machine.not_made(number, error)

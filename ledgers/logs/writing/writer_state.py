@@ -22,9 +22,9 @@ class UnconfirmedRecords:
     """Unconfirmed records, in order of position, in the batches in which they were taken in."""
 
     def __init__(self, first_position: int) -> None:
-        # Each batch with the number of its unconfirmed bytes.
+        # each batch, with the number of its unconfirmed bytes
         self._batches: deque[tuple[EncodedRecords, int]] = deque()
-        self._confirmed_of_first = 0  # records of the first batch that are confirmed
+        self._confirmed_of_first = 0  # number of confirmed records in the first batch
         self._first = first_position
         self._count = 0
         self._payload_bytes = 0
