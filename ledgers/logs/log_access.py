@@ -24,7 +24,7 @@ def check_may_change(cluster: Cluster) -> None:
 
 
 async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> None:
-    """Raises LogOfSet for a log of an existing set: the logs of a set can be changed only all at once."""
+    """Raises LogOfSet for a log of an existing set: the logs of a set can be changed only together, through the set."""
     if log.log_set is None:
         return
     with metadata_errors():
@@ -34,7 +34,8 @@ async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> Non
 
 
 async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> None:
-    """Raises Unauthorized or NotAllowed, before the present writer, which may still be in use, is disturbed."""
+    """Raises Unauthorized or NotAllowed if the client may not write. Called before the current writer is fenced, so
+    that a refused client does not disturb that writer."""
     check_may_change(cluster)
     found = await _last_ledger(cluster, log)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Creating, opening, listing, renaming and deleting logs."""
+"""Creates, opens, lists, renames and deletes logs."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class LogCalls:
         """Renames a log by one compare-and-swap of its record: before the swap, the log has its old name; after it, the
         old name is free.
 
-        The new name refers to the log before that, so that no other log can take it in between. If the call is
+        The new name refers to the log even before the swap, so that no other log can take it in between. If the call is
         interrupted, the log keeps its old name, and any log can take the new one. Writers and readers continue. Raises
         NoSuchLog, LogExists, LogOfSet.
         """

@@ -86,7 +86,7 @@ class NewRecord:
     headers: Mapping[str, bytes] = field(default_factory=dict)
     """Up to HEADERS_MAX (64) names of 1 to 255 bytes in UTF-8, each with up to 65,535 bytes."""
     event_time: int | None = None
-    """The application's own time, in microseconds since 1970 in UTC; None for none."""
+    """The application's own time, in microseconds since 1970 in UTC; None if there is none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", as_bytes(self.payload))
@@ -138,7 +138,7 @@ class EncodedRecords(NamedTuple):
         return [head + rest for rest in self.rests]
 
     def cut(self, start: int, stop: int) -> EncodedRecords:
-        """Returns records start…stop−1 of this object."""
+        """Returns the records with the indexes from `start` to before `stop`."""
         return EncodedRecords(self.head, self.rests[start:stop])
 
     @property
@@ -216,7 +216,7 @@ class RecordBatch:
         return len(self.positions)
 
     def cut(self, start: int, stop: int) -> RecordBatch:
-        """Returns the records start…stop−1 of the batch."""
+        """Returns the records with the indexes from `start` to before `stop`."""
         return RecordBatch(*[column[start:stop] for column in _columns_of(self)])
 
     def records(self) -> list[Record]:

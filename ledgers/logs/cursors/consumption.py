@@ -1,4 +1,4 @@
-"""Reading a log with at-least-once delivery, from a cursor that one consumer holds at a time."""
+"""Reads a log with at-least-once delivery, from a cursor that one consumer holds at a time."""
 
 from __future__ import annotations
 

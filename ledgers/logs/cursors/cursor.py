@@ -93,8 +93,8 @@ class Cursor:
         return self._state.record.position
 
     def commit(self, position: int) -> None:
-        """Commits that every record before this position has been used. Returns at once; the commit is written soon
-        after, or by `flush`.
+        """Commits that every record before this position has been used. Returns at once; the commit is written shortly
+        afterwards, or by `flush`.
 
         A position before the last commit has no effect. A position beyond the log's end is refused: the next `flush` or
         `close` raises NoSuchPosition for it once, but other commits are still written. Raises CursorMoved, NoSuchCursor

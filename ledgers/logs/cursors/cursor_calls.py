@@ -1,4 +1,4 @@
-"""Opening, listing and deleting the cursors of a log."""
+"""Opens, lists and deletes the cursors of a log."""
 
 from __future__ import annotations
 

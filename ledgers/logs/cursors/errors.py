@@ -34,7 +34,7 @@ class CursorMoved(LedgerError):
 
 
 class CursorTakenOver(TakenOver, LedgerError):
-    """Another consumer has taken the cursor over, so nothing was committed, and that consumer uses the same records
+    """Another consumer has taken the cursor over, so nothing was committed. That consumer will use the same records
     again."""
 
     def __init__(self, log: str, name: str, by: str) -> None:

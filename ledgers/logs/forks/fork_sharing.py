@@ -35,7 +35,7 @@ class Sharing:
 
 
 async def sharing_of(logs: LogStore, record: LogRecord) -> Sharing:
-    """Returns what a log shares with other logs. Raises MetadataError."""
+    """Returns how a log shares ledgers with other logs. Raises MetadataError."""
     makers = {one.identity: await _read(logs, one.identity) for one in record.makers}
     found = [
         SharedWith(other.name, max(fork.start, record.first_position), fork.stop)

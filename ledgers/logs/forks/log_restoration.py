@@ -64,7 +64,7 @@ async def planned(chain: LogChain, position: int, end: int, former: str) -> Rest
 
 class Restoring:
     """Gives the name of a log to a complete fork of that log. Passes every error on to the caller. The log keeps its
-    name until `succeed` has returned, or until the log's record names a successor."""
+    name until `succeed` has returned, or until the log's record has a successor."""
 
     def __init__(
         self, chain: LogChain, fork: VersionedLog, ledgers: LogSegmentLedgers, plan: Restoration
@@ -119,7 +119,7 @@ class Restoring:
         return record.epoch
 
     async def _name_former(self) -> None:
-        """Makes the new name of the former log refer to it before the log takes that name."""
+        """Makes the former log's new name refer to the log before the log takes that name."""
         former = self._plan.former
         await self._chain.change(lambda record: check_not_restored(record).to_be_named(former))
         with metadata_errors():

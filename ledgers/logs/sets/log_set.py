@@ -147,8 +147,8 @@ class LogSet:
         raise LedgerError(f"set {self.name!r} keeps growing; try again")
 
     async def grow(self, logs: int) -> None:
-        """Spreads keys over this number of logs from now on; it must be a multiple of the current number. The writer
-        gets LogFenced.
+        """Spreads keys over this number of logs from now on. The number must be a multiple of the current one. The
+        writer gets LogFenced.
 
         If the call is interrupted, the next writer or a repeated call completes the expansion. Raises ValueError for
         any other number, LogExists if a log outside the set has the name of a new log (in that case the set has not
@@ -247,7 +247,7 @@ class LogSet:
         for _ in range(GROWTH_TAKE_OVERS_MAX):
             try:
                 writer = await (await self.log(number)).writer("growth of the set")
-            except LogFenced:  # by a writer that has not seen the expansion, or a client that completes it
+            except LogFenced:  # by a writer that has not seen the expansion, or by a client completing it
                 continue
             with suppress(LogFenced):
                 await writer.close()

@@ -297,9 +297,7 @@ class SetConsumption:
                             return
             except LogTruncated as error:
                 share.truncated = error
-                await self._until_used(
-                    (share.number, error.first_position)
-                )  # waits until a seek moves the cursor
+                await self._until_used((share.number, error.first_position))  # waits for a seek
                 share.truncated = None
 
     def _start_of(self, number: int) -> Where:

@@ -214,7 +214,7 @@ class LogPipeline:
         return self._confirm() if slot is self._tail else []
 
     def closed(self, number: int) -> list[LogEffect]:
-        """Handles the closing of the tail's ledger, with all entries that were appended to it."""
+        """Handles the closing of the tail's ledger, which has all entries that were appended to it."""
         if number != self._tail.number or self._state is not Tail.CLOSING:
             return []
         self._state = Tail.ENDED

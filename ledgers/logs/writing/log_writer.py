@@ -36,11 +36,12 @@ class LogWriter(WriterShell):
         return f"<LogWriter of log {self.record.name!r}: {self.state}, confirmed before {self.confirmed_end}>"
 
     async def append(self, payload: Payload, **fields: Unpack[RecordFields]) -> int:
-        """Appends one record; returns its position once an ack quorum has it on disk.
+        """Appends one record; returns its position once an ack quorum has the record on disk.
 
         The record may have a `key`, `headers` and an `event_time`, as a `NewRecord` has. With a `producer` and a
-        `sequence`, it is stored only once: if the log already has it, from any writer, the position of the stored
-        record is returned. A producer's sequences must rise, and may have gaps. Waits for room as `append_async` does.
+        `sequence`, the record is stored only once: if the log already has it, from any writer, the position of the
+        stored record is returned. A producer's sequences must rise, and may have gaps. Waits for room as `append_async`
+        does.
 
         Raises EntryTooLarge, or the error that ended the writer. With a producer, it may also raise the following
         errors, after which the writer remains usable: SequenceTooOld for a sequence before the producer's last one that

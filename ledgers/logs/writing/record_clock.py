@@ -15,8 +15,8 @@ from ...record_change import metadata_errors
 log = logging.getLogger(__name__)
 
 BOUND_US = 300_000_000
-"""Maximum difference between a machine's clock and the bookies' time. The bookies' time lags by part of their leases.
-"""
+"""Maximum accepted difference between a machine's clock and the bookies' time, which lags by part of the bookies'
+leases."""
 
 ASK_SECONDS_MIN = 60.0
 """Minimum interval at which one writer reads the bookies' time."""

@@ -73,9 +73,7 @@ class RollSchedule:
             self._again(self._settings.roll_seconds)
 
     def _due(self) -> None:
-        self._again(
-            self._settings.roll_seconds
-        )  # try once more later, in case the segment cannot be ended now
+        self._again(self._settings.roll_seconds)  # in case the segment cannot be ended now
         self._try(0)
 
     def _again(self, seconds: float) -> None:
