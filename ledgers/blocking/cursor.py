@@ -32,7 +32,7 @@ class Cursor(BlockingFacade[aio.Cursor]):
 
     @property
     def record(self) -> CursorRecord:
-        """The cursor's record as it was last read or written."""
+        """The cursor's record, as last read or written."""
         return self._twin.record
 
     @property

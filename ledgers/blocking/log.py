@@ -39,12 +39,12 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
     """The only writer of a log. Made by `Log.writer`; may be used from several threads.
 
     Records are confirmed strictly in order of their positions, which have no gaps. When the writer fails (`LogFenced`,
-    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such a record
-    may or may not be in the log; the next writer settles this when it takes the log over. A payload is bytes;
-    `NewRecord` adds a key, headers and the application's own time.
+    `NotEnoughBookies`, …), every unconfirmed append fails with that error, and so do `flush` and `close`. Such an
+    unconfirmed record may or may not be in the log; the next writer settles this when it takes the log over. A payload
+    is bytes; `NewRecord` adds a key, headers and the application's own time.
 
-    `append` waits until a record is confirmed, `append_async` returns its future, `append_batch` appends many at once.
-    `close` and leaving the context manager flush the writer and close the log's last segment.
+    `append` waits until a record is confirmed, `append_async` returns its future, and `append_batch` appends many at
+    once. `close` and leaving the context manager flush the writer and close the log's last segment.
     """
 
     def __init__(self, thread: LoopThread, writer: AsyncLogWriter) -> None:
@@ -54,7 +54,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     @property
     def record(self) -> LogRecord:
-        """The log's metadata as this writer last knew it."""
+        """The log's metadata, as last known to this writer."""
         return self._twin.record
 
     @property
@@ -69,7 +69,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
 
     @property
     def confirmed_end(self) -> int:
-        """All records before this position are confirmed. It never goes back."""
+        """The position before which all records are confirmed. It never goes back."""
         return self._twin.confirmed_end
 
     @copy_docstring(AsyncLogWriter.append)
@@ -123,14 +123,14 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
         return [*earlier, *left]
 
     def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """Returns the positions of the records that the log already has. Callers hold the lock until the rest is handed
-        over."""
+        """Returns the positions of the records that the log already has. Callers hold the lock until they have handed
+        over the rest."""
         self._twin.raise_if_ended()
         return self._twin.producers.take(producer, sequence, count, self._next_entry)
 
     @contextmanager
     def _in_turn(self, producer: str, sequence: int) -> Iterator[None]:
-        """Waits until the producer's earlier calls have ended and there is room, and then holds the lock, which orders
+        """Waits until the producer's earlier calls have ended and there is room, and then holds the lock that orders
         positions."""
         self._thread.check_open()
         try:
@@ -142,7 +142,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
                     self._room.changed.notify_all()
                 yield
         except SequenceTooOld as error:
-            # Otherwise the error might report a record that is never stored.
+            # Without this wait, the error might report a record that is never stored.
             self.confirmed(error.last_position)
             raise
 
@@ -153,7 +153,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
             self._thread.check_open()
         call.raise_if_behind_failure()
         if not self._twin.producers.is_begun:
-            self._room.lock.release()  # the loop's thread needs it
+            self._room.lock.release()  # the loop's thread needs the lock
             try:
                 self._run(partial(self._twin.until_its_turn, call.producer, call.sequence))
             finally:
@@ -199,12 +199,12 @@ class Log(BlockingFacade[aio.Log]):
 
     @property
     def name(self) -> str:
-        """The log's current name, as it was last read."""
+        """The log's current name, as last read."""
         return self._twin.name
 
     @property
     def record(self) -> LogRecord:
-        """The log's metadata as it was last read or written."""
+        """The log's metadata, as last read or written."""
         return self._twin.record
 
     refresh = waiting_for(aio.Log.refresh)
@@ -212,10 +212,10 @@ class Log(BlockingFacade[aio.Log]):
     def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
         """Takes the log over: fences and closes the segment that the former writer left, and becomes the only writer.
 
-        `name` is a human-readable label; the default is host and process. If a `term` is given, from then on the log
+        `name` is a human-readable label; the default is host and process. If a `term` is given, the log from then on
         refuses leaders of earlier terms of the same election: they get LogFenced. Raises LogFenced if another writer
-        takes the log over in the meantime or a leader of a later term has done so, LeadershipLost if the term is over,
-        LogRestored for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        takes the log over in the meantime or a leader of a later term has already done so, LeadershipLost if the term
+        is over, LogRestored for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         led = None if term is None else term._twin
         return LogWriter(self._thread, self._run(partial(self._twin.writer, name, term=led)))
@@ -225,7 +225,7 @@ class Log(BlockingFacade[aio.Log]):
     read = in_items(aio.Log.read, aio.Log.batches, RecordBatch.records)
 
     def __iter__(self) -> Iterator[Record]:
-        """Yields all confirmed records, from the oldest one left."""
+        """Yields all confirmed records, from the oldest remaining one."""
         return self.read()
 
     batches = iterating(aio.Log.batches)
@@ -258,7 +258,7 @@ class Log(BlockingFacade[aio.Log]):
 
     @property
     def retention(self) -> Retention:
-        """The rules by which old records are deleted automatically, as they were last read or written."""
+        """The rules by which old records are deleted automatically, as last read or written."""
         return self._twin.retention
 
     set_retention = waiting_for(aio.Log.set_retention)

@@ -73,7 +73,7 @@ class LogSet(BlockingFacade[aio.LogSet]):
 
     @property
     def record(self) -> LogSetRecord:
-        """The set's metadata as it was last read or written."""
+        """The set's metadata, as last read or written."""
         return self._twin.record
 
     refresh = waiting_for(aio.LogSet.refresh)
@@ -82,10 +82,10 @@ class LogSet(BlockingFacade[aio.LogSet]):
     def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
         """Takes over all logs of the set, each as `Log.writer` does; only one program writes to a set at a time.
 
-        If a `term` is given, from then on each log refuses leaders of earlier terms of the same election. Completes a
-        growth that was interrupted. The writer gets LogFenced once another writer has taken a log over, or the set
-        grows; call `writer` again for a new one. Raises LogFenced, LeadershipLost if the term is over,
-        LedgerRecoveryFailed, NotEnoughBookies, Unauthorized, NotAllowed, and LedgerError if the set keeps growing.
+        If a `term` is given, each log from then on refuses leaders of earlier terms of the same election. Completes an
+        interrupted expansion. The writer gets LogFenced once another writer has taken a log over, or the set grows;
+        call `writer` again for a new one. Raises LogFenced, LeadershipLost if the term is over, LedgerRecoveryFailed,
+        NotEnoughBookies, Unauthorized, NotAllowed, and LedgerError if the set keeps growing.
         """
         taken = LogSetWriter()
         led = None if term is None else term._twin
@@ -97,7 +97,7 @@ class LogSet(BlockingFacade[aio.LogSet]):
 
     @property
     def retention(self) -> Retention:
-        """The rules by which old records of each log are deleted automatically, as they were last read or written."""
+        """The rules by which old records of each log are deleted automatically, as last read or written."""
         return self._twin.retention
 
     set_retention = waiting_for(aio.LogSet.set_retention)

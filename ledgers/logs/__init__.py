@@ -1,1 +1,1 @@
-"""Logs over ledgers: a name, positions without gaps, one writer after another."""
+"""Logs built on ledgers: each log has a name, positions without gaps, and one writer at a time."""

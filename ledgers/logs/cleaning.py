@@ -1,4 +1,4 @@
-"""Deletes the ledgers of truncated and deleted parts of logs in the background."""
+"""Deletes, in the background, the ledgers of deleted logs and of truncated parts of logs."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ log = logging.getLogger(__name__)
 
 
 class Cleaning:
-    """The clean-ups of one client; each log has at most one at a time."""
+    """The clean-ups started by one client, at most one at a time for each log."""
 
     def __init__(self) -> None:
         self._tasks = Tasks(_failed)
         self._is_due: dict[bytes, bool] = {}
-        """The logs that are being cleaned up; True if another clean-up has to follow."""
+        """The logs that are being cleaned up. The value is True if another clean-up must follow."""
 
     def start(self, chain: LogChain, who: str) -> None:
-        """Deletes the truncated part of the log. If a clean-up of the log is running already, another one follows it.
-        `who`: the client."""
+        """Deletes the truncated part of the log. If a clean-up of the log is already running, another one follows it.
+        `who` identifies the client."""
         identity = chain.record.identity
         is_under_way = identity in self._is_due
         self._is_due[identity] = True
@@ -36,11 +36,13 @@ class Cleaning:
             self._tasks.start(self._clean(chain, who))
 
     async def close(self) -> None:
-        """Stops all clean-ups. The next truncation or take-over of a log deletes what they have left."""
+        """Stops all clean-ups. The next truncation or take-over of a log deletes the ledgers that they have not
+        deleted."""
         await self._tasks.close()
 
     async def _clean(self, chain: LogChain, who: str) -> None:
-        """Cleans the log. Ledgers kept by a legal hold are deleted by the first truncation after the hold has ended."""
+        """Cleans up the log. Ledgers kept by a legal hold are deleted by the first truncation after the hold has
+        ended."""
         identity = chain.record.identity
         try:
             while self._is_due[identity]:
@@ -48,14 +50,16 @@ class Cleaning:
                 with metadata_errors():
                     await Cleaner(chain.logs, chain.refresh, who).clean(chain.change)
         except LedgerError as error:
-            log.warning("truncated parts of log %r are not all deleted yet: %s", chain.record.name, error)
+            log.warning(
+                "some truncated parts of log %r have not been deleted yet: %s", chain.record.name, error
+            )
         finally:
             del self._is_due[identity]
 
 
 async def delete_all(logs: LogStore, found: VersionedLog, ledgers: LogSegmentLedgers) -> None:
-    """Deletes everything that is left of a deleted log. If its last ledger is open, recovers it first, so that its
-    writer confirms nothing more. Raises the errors of a recovery."""
+    """Deletes everything that is left of a deleted log. If the log's last ledger is open, recovers that ledger first,
+    so that its writer confirms nothing more. Raises the errors of a recovery."""
     record, who = found.record, ledgers.cluster.who
     if record.last is not None and not record.last.is_ended:
         with suppress(NoSuchLedger):
@@ -66,7 +70,7 @@ async def delete_all(logs: LogStore, found: VersionedLog, ledgers: LogSegmentLed
 
     with metadata_errors():
         if not await Cleaner(logs, look, who).forget(found):
-            raise LedgerError(f"ledgers of log {record.name!r} keep changing; delete it again")
+            raise LedgerError(f"the ledgers of log {record.name!r} keep changing; delete the log again")
 
 
 async def release(logs: LogStore, record: LogRecord) -> None:

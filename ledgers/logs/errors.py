@@ -1,9 +1,9 @@
 """Errors of logs, in addition to those of `ledgers.errors`.
 
 LedgerError
-├── LogIncomplete            a fork is being made, or its maker died
-├── LogOfSet                 the log can be changed only with its set
-├── LogRestored              another log has its name and its earlier records
+├── LogIncomplete            the log is a fork that is still being made, or whose maker died
+├── LogOfSet                 the log can be changed only through its set
+├── LogRestored              another log now has this log's name and its earlier records
 └── NoSuchPosition           the position is beyond the end, or below 0
 """
 
@@ -15,25 +15,26 @@ from ..errors import LedgerError
 
 
 class LogIncomplete(LedgerError):
-    """The log is an incomplete fork. If no client is making the fork at the moment, delete it and fork again."""
+    """The log is an incomplete fork. If no client is currently making the fork, delete it and fork again."""
 
     def __init__(self, name: str) -> None:
         super().__init__(
-            f"log {name!r} is a fork that is not complete: if no client is making it now, delete it, and fork again"
+            f"log {name!r} is an incomplete fork: if no client is currently making it, delete it and fork again"
         )
         self.name = name
 
 
 class LogOfSet(LedgerError):
-    """The log belongs to a set, which keeps all its logs alike. Nothing was changed: change the set instead."""
+    """The log belongs to a set, whose logs must all have the same settings. Nothing was changed: change the set
+    instead."""
 
     def __init__(self, name: str, log_set: str, instead: str) -> None:
-        super().__init__(f"log {name!r} is one of set {log_set!r}: {instead}")
+        super().__init__(f"log {name!r} belongs to set {log_set!r}: {instead}")
         self.name, self.log_set = name, log_set
 
 
 class LogRestored(LedgerError):
-    """The log was restored to an earlier state. This is the former log: the restored log now has its name.
+    """The log was restored to an earlier state. This is the former log; the restored log now has its name.
 
     Open the restored log by that name. The records of the former log can still be read.
     """
@@ -51,5 +52,7 @@ class NoSuchPosition(OutOfRange, LedgerError, ValueError):
 
     def __init__(self, name: str, position: int, end: int) -> None:
         beyond = f"log {name!r} ends before position {end}, so position {position} is beyond its end"
-        super().__init__(beyond if position >= 0 else f"positions begin at 0: log {name!r} has no {position}")
+        super().__init__(
+            beyond if position >= 0 else f"positions begin at 0: log {name!r} has no position {position}"
+        )
         self.name, self.position, self.end = name, position, end

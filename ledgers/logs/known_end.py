@@ -1,4 +1,4 @@
-"""The end of a log as a client knows it: all handles of a log share one, and it never goes back."""
+"""The end of a log as known to a client: all handles of a log share one known end, which never moves back."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..config import IDLE_LAC_SECONDS
 from .record_batch import RecordBatch
 
 CATCH_UP_SECONDS_MAX = 20 * IDLE_LAC_SECONDS
-"""How long bookies are asked for a position that another client may have confirmed: an idle writer reports it within
-two intervals (rule L4), and the machines may be busy."""
+"""How long to keep asking the bookies for a position that another client may have confirmed. An idle writer reports it
+within two intervals (rule L4); the rest allows for busy machines."""
 
 KEPT_MAX = 1000
-"""The number of most recently used logs whose end a client remembers although it has nothing of them open."""
+"""The number of most recently used logs whose ends a client remembers even without an open handle."""
 
 
 class KnownEnd:
@@ -29,14 +29,14 @@ class KnownEnd:
         return self.position
 
     def advance_past(self, batch: RecordBatch) -> int:
-        """Notes that the log has these records; returns the position after them."""
+        """Notes that the log contains these records; returns the position after them."""
         end = batch.positions[-1] + 1
         self.advance_to(end)
         return end
 
 
 class KnownEnds:
-    """The known ends of a client's logs, by the logs' identities."""
+    """The known ends of a client's logs, keyed by the logs' identities."""
 
     def __init__(self) -> None:
         self._ends: WeakValueDictionary[bytes, KnownEnd] = WeakValueDictionary()

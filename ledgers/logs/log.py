@@ -1,4 +1,4 @@
-"""Logs: a name, positions without gaps, one writer after another."""
+"""Logs: each has a name, positions without gaps, and one writer at a time."""
 
 from __future__ import annotations
 
@@ -80,12 +80,12 @@ class Log:
 
     @property
     def name(self) -> str:
-        """The log's current name, as it was last read."""
+        """The log's current name, as last read."""
         return self._chain.record.name
 
     @property
     def record(self) -> LogRecord:
-        """The log's metadata as it was last read or written."""
+        """The log's metadata, as last read or written."""
         return self._chain.record
 
     async def refresh(self) -> LogRecord:
@@ -96,10 +96,10 @@ class Log:
     async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogWriter:
         """Takes the log over: fences and closes the segment that the former writer left, and becomes the only writer.
 
-        `name` is a human-readable label; the default is host and process. If a `term` is given, from then on the log
+        `name` is a human-readable label; the default is host and process. If a `term` is given, the log from then on
         refuses leaders of earlier terms of the same election: they get LogFenced. Raises LogFenced if another writer
-        takes the log over in the meantime or a leader of a later term has done so, LeadershipLost if the term is over,
-        LogRestored for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
+        takes the log over in the meantime or a leader of a later term has already done so, LeadershipLost if the term
+        is over, LogRestored for the former log of a restoration, LedgerRecoveryFailed, NotEnoughBookies, NotAllowed.
         """
         self._cluster.check_process()
         if term is not None:
@@ -118,16 +118,16 @@ class Log:
     # --- reading ------------------------------------------------------------------------------------
 
     async def first_position(self) -> int:
-        """Returns the position of the oldest record that is left."""
+        """Returns the position of the oldest remaining record."""
         return (await self.refresh()).first_position
 
     async def end(self) -> int:
         """Returns the position after the last record that is known to be confirmed; a reader of new records starts
         there.
 
-        For one client it never goes back, and it covers every record that the client has appended or read. It covers
-        records of other clients that the bookies know to be confirmed. Records that a writer confirmed just before it
-        died count only after the next take-over (rule L4).
+        For any one client, this position never goes back, and it covers every record that the client has appended or
+        read. It covers records of other clients that the bookies know to be confirmed. Records that a writer confirmed
+        just before it died are included only after the next take-over (rule L4).
         """
         self._cluster.check_process()
         return await self._reader.end()
@@ -166,9 +166,9 @@ class Log:
     ) -> AsyncGenerator[Record, None]:
         """Yields records from `start` on as they are confirmed, across new segments and fail-overs of the writer.
 
-        Ends when there was no new record for `timeout` seconds; a `timeout` of 0 asks once and does not wait. Raises
-        LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it has
-        yielded all earlier records; a new `tail` may continue there. Raises NoSuchPosition for a `start` beyond the
+        Ends when no new record has arrived for `timeout` seconds; with a `timeout` of 0, asks once and does not wait.
+        Raises LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it
+        has yielded all earlier records; a new `tail` may continue there. Raises NoSuchPosition for a `start` beyond the
         end, after a second at most.
         """
         async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
@@ -181,10 +181,10 @@ class Log:
     ) -> AsyncGenerator[RecordBatch, None]:
         """Yields records from `start` on as they are confirmed, in columns, a page at a time.
 
-        Ends when there was no new record for `timeout` seconds; a `timeout` of 0 asks once and does not wait. Raises
-        LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it has
-        yielded all earlier records; a new `tail_batches` may continue there. Raises NoSuchPosition for a `start` beyond
-        the end, after a second at most. `tail` yields the same records one by one.
+        Ends when no new record has arrived for `timeout` seconds; with a `timeout` of 0, asks once and does not wait.
+        Raises LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it
+        has yielded all earlier records; a new `tail_batches` may continue there. Raises NoSuchPosition for a `start`
+        beyond the end, after a second at most. `tail` yields the same records one by one.
         """
         check_int("a position", 0 if start is None else start)
         if start is not None:
@@ -196,8 +196,8 @@ class Log:
     async def tail_committed(
         self, start: int | None, *, timeout: float | None
     ) -> AsyncGenerator[RecordBatch, None]:
-        """Does the same as `tail_batches`, from the position of a cursor: the log has reached a committed position,
-        even if the bookies do not know it yet."""
+        """Does the same as `tail_batches`, but starts at a cursor's committed position. The log has certainly reached
+        that position, even if the bookies do not know it yet."""
         self._cluster.check_process()
         async with aclosing(self._reader.tail(start, timeout)) as batches:
             async for batch in batches:
@@ -209,13 +209,14 @@ class Log:
             metrics.read_records.inc(len(batch.positions))
 
     async def poll(self, start: int, *, timeout: float, records_max: int = 1000) -> list[Record]:
-        """Waits for records from `start` on; returns at most `records_max` of them, and none after `timeout` seconds.
+        """Waits for records from `start` on; returns at most `records_max` of them, or none if `timeout` seconds pass
+        first.
 
         For loops that do other work between calls. Raises the errors of `tail`, and ValueError for `records_max` below
         1.
         """
         if records_max < 1:
-            raise ValueError(f"a batch has 1 record at least, not {records_max}")
+            raise ValueError(f"records_max must be at least 1, not {records_max}")
         async with aclosing(self.tail_batches(start, timeout=timeout)) as batches:
             async for batch in batches:
                 return batch.records()[:records_max]
@@ -223,20 +224,21 @@ class Log:
 
     @property
     def known_end(self) -> int:
-        """The furthest position that this client knows the log to reach; does not ask the bookies."""
+        """The furthest position that this client knows the log to reach. Reading it does not contact the bookies."""
         return self._known.position
 
     async def check_reaches(self, position: int) -> None:
         """Raises NoSuchPosition if the log ends before this position.
 
-        Another client may have confirmed the position just now, so this waits up to a second for the bookies to know
-        it.
+        Another client may have only just confirmed the position, so this waits up to a second for the bookies to learn
+        of it.
         """
         self._cluster.check_process()
         await self._reader.check_reaches(position)
 
     async def position_at(self, time: datetime) -> int:
-        """Returns the first position whose record was appended at this time or later; the log's end if there is none.
+        """Returns the position of the first record that was appended at this time or later; the log's end if there is
+        none.
 
         Raises ValueError for a time without a time zone.
         """
@@ -244,11 +246,11 @@ class Log:
         if not isinstance(time, datetime):
             raise wrong_type("a time", "a datetime with a time zone", time)
         if time.tzinfo is None:
-            raise ValueError(f"{time} has no time zone: say which, for example datetime.now(UTC)")
+            raise ValueError(f"{time} has no time zone: specify one, for example datetime.now(UTC)")
         return await self._reader.position_at(max(0, round(time.timestamp() * 1_000_000)))
 
     async def segments(self, start: int | None = None) -> AsyncIterator[Segment]:
-        """Yields the segments that are left, in order, beginning with the one that holds `start`; the last one may be
+        """Yields the remaining segments in order, beginning with the one that holds `start`; the last one may be
         open."""
         record = await self.refresh()
         with metadata_errors():
@@ -265,7 +267,7 @@ class Log:
         commit_seconds: float = COMMIT_SECONDS,
         commits_at_close: bool = True,
     ) -> Cursor:
-        """Opens a cursor. Creates a missing one at `start`, where it stays until it is moved.
+        """Opens a cursor. If the cursor does not exist, creates it at `start`, where it stays until it is moved.
 
         `start` is a position, a time, "beginning" or "end"; if it is None, the cursor must exist. Commits are written
         every `commit_seconds` (1 by default), and when the cursor is closed, unless `commits_at_close` is False. Raises
@@ -282,19 +284,22 @@ class Log:
     ) -> AsyncGenerator[Record, None]:
         """Yields records from the cursor's position on, each at least once, and commits the used ones.
 
-        One consumer holds a cursor at a time, by a lease; other consumers wait, and take over at the committed
-        position. A record counts as used when the caller asks for the next one. A missing cursor is created at `start`:
-        a position, a time, "beginning" or "end". If a seek moves the cursor, reading continues at its new position.
+        Only one consumer holds a cursor at a time, by a lease; other consumers wait, and take over at the committed
+        position. A record counts as used when the caller asks for the next one. If the cursor does not exist, it is
+        created at `start`: a position, a time, "beginning" or "end". If a seek moves the cursor, reading continues at
+        its new position.
 
-        Options: `timeout` ends the iteration when there was no new record for this many seconds; without it, the
-        iteration never ends. `commit_seconds` is the interval of commits, 1 by default; `commits_at_close=False` omits
-        the last one. `lease_seconds` is how long the cursor of a consumer that has died stays without a consumer, 10 by
-        default. `poll_seconds_max` is how long one record may be used, 300 by default, None for no bound: a consumer
-        that takes longer loses the cursor, and queues up again when it asks for its next record. `on_truncated` says
-        what to do if records at the cursor's position were truncated: "raise" LogTruncated (the default), or continue
-        at the "oldest" record left. `consumer` is a human-readable label, by default host and process.
+        Options: `timeout` ends the iteration when no new record has arrived for this many seconds; without it, the
+        iteration never ends. `commit_seconds` is the interval between commits, 1 by default; `commits_at_close=False`
+        omits the last commit. `lease_seconds` is how long the cursor of a dead consumer stays without a consumer, 10 by
+        default. `poll_seconds_max` is how long the caller may use one record, 300 by default, None for no limit: a
+        consumer that exceeds the limit loses the cursor, and queues up again when it asks for its next record.
+        `on_truncated` determines what happens if records at the cursor's position were truncated: "raise" LogTruncated
+        (the default), or continue at the "oldest" remaining record. `consumer` is a human-readable label, by default
+        host and process.
 
-        Raises the errors of `tail`. After LogTruncated the cursor stays before the oldest record until a seek moves it.
+        Raises the errors of `tail`. After LogTruncated, the cursor stays before the oldest record until a seek moves
+        it.
         """
         return self.consumption(name, start=start, **options).records()
 
@@ -323,7 +328,8 @@ class Log:
     # --- forks ----------------------------------------------------------------------------------------
 
     async def fork(self, name: str, *, at: Where = "end") -> Log:
-        """Creates a log of this name that has the records of this one before `at`, a position or a time; returns it.
+        """Creates a log of this name that has the records of this log before `at`, a position or a time; returns the
+        new log.
 
         No record is copied: both logs share the ledgers, and a ledger is deleted when no log needs it any longer (rule
         L13). The fork is written, read, truncated, retained, held and deleted independently of this log, under the same
@@ -336,20 +342,20 @@ class Log:
         return await self._forks.fork(self._chain, self._ledgers, name, await position_of(self, at))
 
     async def restore(self, *, at: Where, former: str = "", dry_run: bool = False) -> Restoration:
-        """Restores the log to a position or a time: a fork that ends there takes the log's name, in one step.
+        """Restores the log to a position or a time: a fork that ends there takes over the log's name in one step.
 
-        From then on this handle's log is the former log. It keeps all its records under another name: `former`, or the
-        log's name with the time. It can no longer be written: its writer is fenced before the step, and gets LogFenced.
-        Tailing readers and consumers of the former log get LogRestored at its end. The restored log has the same
-        cursors; those past the position are set to it. With `dry_run` nothing is changed. Open the log again to use the
-        restored one.
+        From then on, this handle's log is the former log. It keeps all its records under another name: `former`, or the
+        log's name with the time appended. It can no longer be written to: its writer is fenced before the step, and
+        gets LogFenced. Tailing readers and consumers of the former log get LogRestored at its end. The restored log has
+        the same cursors; those past the position are moved back to it. With `dry_run`, nothing is changed. Open the log
+        again to use the restored one.
 
         Raises the errors of `truncate` except LogHeld, because no record is deleted; LogOfSet for a log of a set,
-        LogExists if the former name is another log's, LogRestored if this is a former log, LogFenced if writers
+        LogExists if another log has the former name, LogRestored if this is a former log, LogFenced if writers
         repeatedly take the log over.
         """
         record = await self.refresh()
-        await check_no_member(self._cluster, record, "a set is not restored")
+        await check_no_member(self._cluster, record, "it cannot be restored")
         await check_may_give_up(self._cluster, record, self._ledgers.password)
         position = await position_of(self, at)
         name = keys.check_name(former) if former else former_name(record.name)
@@ -359,7 +365,7 @@ class Log:
         return plan
 
     async def sharing(self) -> Sharing:
-        """Reports with which logs this one shares ledgers, and how many bytes only this one needs."""
+        """Reports the logs with which this log shares ledgers, and how many bytes only this log needs."""
         record = await self.refresh()
         with metadata_errors():
             return await sharing_of(self._chain.logs, record)
@@ -369,8 +375,8 @@ class Log:
     async def truncate(self, before: int) -> None:
         """Deletes all records before this position. Segments that hold no other records are deleted in the background.
 
-        A position that was truncated already is not an error. Raises LogHeld, Unauthorized, NotAllowed, and
-        NoSuchPosition beyond the end.
+        Truncating to a position that was already truncated is not an error. Raises LogHeld, Unauthorized, NotAllowed,
+        and NoSuchPosition beyond the end.
         """
         check_int("a position", before)
         await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
@@ -387,7 +393,7 @@ class Log:
 
     @property
     def retention(self) -> Retention:
-        """The rules by which old records are deleted automatically, as they were last read or written."""
+        """The rules by which old records are deleted automatically, as last read or written."""
         return self.record.retention
 
     async def set_retention(self, retention: Retention) -> None:
@@ -397,26 +403,26 @@ class Log:
         Raises Unauthorized or NotAllowed if the client may not truncate the log, LogOfSet for a log of a set.
         """
         await check_no_member(
-            self._cluster, self.record, "`LogSet.set_retention` settles that of all its logs"
+            self._cluster, self.record, "`LogSet.set_retention` sets the retention of all logs of the set"
         )
         await check_may_give_up(self._cluster, await self.refresh(), self._ledgers.password)
         await self._chain.change(lambda record: record.retained(retention))
         record_audit(Act.RETENTION, who=self._cluster.who, log=self.name, **retention_to_dict(retention))
 
     async def retained(self) -> RetentionView:
-        """Reports which segment retention deletes next, and what keeps that segment, according to the metadata;
-        `RetentionView.judged` says when this was determined."""
+        """Reports, from the metadata, which segment retention deletes next and why that segment is still kept;
+        `RetentionView.judged` is the time at which this was determined."""
         record = await self.refresh()
         with metadata_errors():
             return await look(self._chain.logs, record)
 
     async def set_legal_hold(self, is_held: bool) -> None:
-        """Begins or ends a legal hold. During a hold no record of the log is truncated and no ledger of it is deleted.
+        """Begins or ends a legal hold. During a hold, no record of the log is truncated and no ledger of it is deleted.
 
-        A hold keeps the records that are left when it begins; a ledger that was truncated before may still be deleted
-        at that moment. Raises NotAllowed, and LogOfSet for a log of a set.
+        A hold keeps the records that remain when it begins; a ledger that was truncated earlier may still be in the
+        process of being deleted. Raises NotAllowed, and LogOfSet for a log of a set.
         """
-        await check_no_member(self._cluster, self.record, "`LogSet.set_legal_hold` holds all its logs")
+        await check_no_member(self._cluster, self.record, "`LogSet.set_legal_hold` holds all logs of the set")
         await self.refresh()
         check_may_change(self._cluster)
         await self._chain.change(lambda record: record.held(is_held))

@@ -1,4 +1,5 @@
-"""Access to logs: who may change a log, by the certificate's role and owner, and by the password of its segments."""
+"""Access to logs: determines who may change a log, by the certificate's role and owner and by the password of its
+segments."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ def check_may_change(cluster: Cluster) -> None:
 
 
 async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> None:
-    """Raises LogOfSet for a log of an existing set: such a log can be changed only with the others of its set."""
+    """Raises LogOfSet for a log of an existing set: the logs of a set can be changed only together, through the set."""
     if log.log_set is None:
         return
     with metadata_errors():
@@ -33,7 +34,8 @@ async def check_no_member(cluster: Cluster, log: LogRecord, instead: str) -> Non
 
 
 async def check_may_write(cluster: Cluster, log: LogRecord, password: bytes) -> None:
-    """Raises Unauthorized or NotAllowed, before a writer that may continue is disturbed."""
+    """Raises Unauthorized or NotAllowed if the client may not write. Called before the current writer is fenced, so
+    that a refused client does not disturb that writer."""
     check_may_change(cluster)
     found = await _last_ledger(cluster, log)
     if found is not None:

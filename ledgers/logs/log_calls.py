@@ -1,4 +1,4 @@
-"""Creating, opening, listing, renaming and deleting logs."""
+"""Creates, opens, lists, renames and deletes logs."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ from .log_segment_ledgers import LogSegmentLedgers, SegmentLedgerClient
 from .writing.log_writer import LogWriter
 
 STALE_MS = 86_400_000
-"""The age, in milliseconds, from which an unfinished restoration counts as abandoned."""
+"""The age, in milliseconds, at which an unfinished restoration counts as abandoned."""
 
 
 class LogCalls:
-    """One client's calls for its logs."""
+    """One client's operations on its logs."""
 
     def __init__(self, cluster: Cluster, calls: SegmentLedgerClient) -> None:
         self._cluster = cluster
@@ -66,7 +66,7 @@ class LogCalls:
         """Returns the record of a log that this client may create, with a new identity. Raises the errors of
         `create`."""
         keys.check_name(name)
-        # Raises ValueError for settings that no ledger can have.
+        # raises ValueError for settings that a ledger cannot have
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
         check_may_change(self._cluster)
         with metadata_errors():
@@ -81,16 +81,16 @@ class LogCalls:
         )
 
     async def check_name(self, name: str, log_set: bytes) -> VersionedLog | None:
-        """Returns the log of the set that has this name, if there is one. Raises LogExists for any other log of this
-        name."""
+        """Returns the log that has this name if it belongs to the set; None if the name is free. Raises LogExists for
+        any other log of this name."""
         found = await self._found(name)
         if found is not None and not found.record.is_of(log_set):
             raise LogExists(name)
         return found
 
     async def settle(self, model: LogRecord, member: SetMember, password: bytes) -> None:
-        """Creates a log of a set, or applies the set's settings to it. Raises LogExists if any other log has its
-        name."""
+        """Creates a log of a set, or applies the set's settings to it. Raises LogExists if a log outside the set has
+        its name."""
         name = log_name(model.name, member.number)
         found = await self.check_name(name, member.log_set)
         if found is None:
@@ -98,7 +98,7 @@ class LogCalls:
             record = replace(made, owner=model.owner, legal_hold=model.legal_hold, member=member)
             try:
                 found = await self._made(record)
-            except LogExists:  # perhaps by another client that creates the same set
+            except LogExists:  # another client may be creating the same set
                 found = await self.check_name(name, member.log_set)
                 if found is None:
                     raise
@@ -116,17 +116,17 @@ class LogCalls:
                     yield found.record.name, found.record
 
     async def rename(self, name: str, new_name: str) -> None:
-        """Renames a log by one compare-and-swap of its record: until then the log has its old name, and from then on
-        the old name is free.
+        """Renames a log by one compare-and-swap of its record: before the swap, the log has its old name; after it, the
+        old name is free.
 
-        The new name refers to the log before that, so that no other log can take it in between. If the call is
+        The new name refers to the log even before the swap, so that no other log can take it in between. If the call is
         interrupted, the log keeps its old name, and any log can take the new one. Writers and readers continue. Raises
         NoSuchLog, LogExists, LogOfSet.
         """
         keys.check_name(new_name)
         found = await self._known(name)
         check_may_change(self._cluster)
-        await check_no_member(self._cluster, found.record, "it keeps its name")
+        await check_no_member(self._cluster, found.record, "it cannot be renamed")
         if name == new_name:
             return
         chain = LogChain(self._logs, found)
@@ -137,7 +137,7 @@ class LogCalls:
 
         def renamed(record: LogRecord) -> LogRecord:
             if record.next_name != new_name:
-                raise LogExists(new_name)  # another client has begun to rename it to another name
+                raise LogExists(new_name)  # another client has begun to rename the log to a different name
             return record.named()
 
         await chain.change(_of(name, renamed))
@@ -149,8 +149,8 @@ class LogCalls:
         """Deletes a log with everything in it. Fences its writer. Raises NoSuchLog and the errors of
         `check_may_delete`.
 
-        If the call is interrupted, repeat it: the log is marked as deleted by then, and can be neither read nor
-        written. `of`: the set that is being deleted; a log of another set then counts as missing.
+        If the call is interrupted, repeat it: the log is already marked as deleted, and can be neither read nor
+        written. `of`: the set that is being deleted; a log that is not in this set counts as missing.
         """
         found = await self.check_may_delete(name, password, of=of)
         if found is None:
@@ -170,13 +170,15 @@ class LogCalls:
         self, name: str, password: bytes, *, of: bytes | None = None
     ) -> VersionedLog | None:
         """Returns the log of this name, even if it is partly deleted; None if there is none. Raises LogHeld,
-        Unauthorized, NotAllowed or LogOfSet if a deletion would raise it."""
+        Unauthorized, NotAllowed or LogOfSet if deleting the log would raise that error."""
         found = await self._found(name, deleted_too=True)
         if found is not None and of is not None and not found.record.is_of(of):
             return None
         if found is not None:
             if of is None:
-                await check_no_member(self._cluster, found.record, "`delete_log_set` deletes all its logs")
+                await check_no_member(
+                    self._cluster, found.record, "`delete_log_set` deletes all logs of the set"
+                )
             self._check_owner(found.record)
             await check_may_give_up(self._cluster, found.record, password)
             _given_up(found.record)
@@ -193,7 +195,7 @@ class LogCalls:
             return self._log(await Forking(chain, made, ledgers, at).complete(), ledgers.password)
 
     async def restore(self, chain: LogChain, ledgers: LogSegmentLedgers, plan: Restoration) -> None:
-        """Restores a log to a confirmed position. Raises LogExists if the former name is another log's, LogFenced if
+        """Restores a log to a confirmed position. Raises LogExists if another log has the former name, LogFenced if
         writers repeatedly take the log over, LogRestored for a former log, NotAllowed."""
         record = check_not_restored(await chain.refresh())
         await self._delete_stale(record, ledgers)
@@ -209,8 +211,8 @@ class LogCalls:
     async def _given_back(
         self, made: VersionedLog, ledgers: LogSegmentLedgers, *, unless_named: bool
     ) -> AsyncIterator[None]:
-        """Deletes the fork if the block fails. If the fork cannot be deleted, the next deletion or restoration deletes
-        it."""
+        """Deletes the fork if the block fails. A fork that cannot be deleted now is deleted by the next deletion or
+        restoration."""
         try:
             yield
         except BaseException:
@@ -234,19 +236,19 @@ class LogCalls:
             await delete_all(self._logs, fork.found, ledgers)
 
     async def _delete_stale(self, of: LogRecord, ledgers: LogSegmentLedgers) -> None:
-        """Deletes forks that were to take the log's name and whose makers died long ago."""
+        """Deletes forks that were meant to take the log's name but whose makers died long ago."""
         oldest_ms = time.time_ns() // 1_000_000 - STALE_MS
         for found in await self._all_forks(of):
             if found.record.name != of.name or found.record.created_ms > oldest_ms:
                 continue
-            if found.record.deleted:  # not completely: its record is still there
+            if found.record.deleted:  # only partly: its record still exists
                 await delete_all(self._logs, found, ledgers)
             elif not await self._is_named(found.record):
                 await self._delete_fork(found, ledgers)
 
     async def _all_forks(self, of: LogRecord) -> Sequence[VersionedLog]:
-        """Returns the forks of the log, and those of the logs whose ledgers it has: a fork of the log may share ledgers
-        only with these."""
+        """Returns the forks of the log, and the forks of each log whose ledgers it uses: a fork of the log can share
+        ledgers only with these."""
         with metadata_errors():
             makers = [await self._logs.read(one.identity) for one in of.makers]
             logs = [of, *(one.record for one in makers if one is not None)]
@@ -301,7 +303,10 @@ class LogCalls:
         owner = self._cluster.owner
         if is_of(record.owner.encode(), owner):
             return ""
-        return f"log {record.name!r} is not of {owner!r}, whose logs {self._cluster.identity} is confined to"
+        return (
+            f"log {record.name!r} does not belong to {owner!r}, and {self._cluster.identity} may use only that owner's "
+            "logs"
+        )
 
 
 def _of(name: str, transition: Transition) -> Transition:

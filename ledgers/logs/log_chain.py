@@ -26,7 +26,7 @@ Transition = Callable[[LogRecord], LogRecord]
 
 
 class LogChain(ClientRecord[LogRecord]):
-    """The record as it was last read or changed. Raises NoSuchLog once the log is deleted, and MetadataUnavailable;
+    """The record of a log, as last read or changed. Raises NoSuchLog once the log is deleted, and MetadataUnavailable;
     raises its subclass MetadataWentBack if the store has an earlier version than one that was seen before."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
@@ -89,8 +89,8 @@ async def dropped_by_rivals_only(chain: LogChain, epoch: int) -> AsyncIterator[N
 
 
 def last_ended(segment: Segment) -> Transition:
-    """Ends the writer's last segment. If the segment is no longer in the chain, a change whose answer was lost has
-    ended it, and it has been truncated since."""
+    """Returns a transition that ends the writer's last segment. If the segment is no longer in the chain, an earlier
+    change whose answer was lost has ended it, and it has been truncated since."""
 
     def ended(record: LogRecord) -> LogRecord:
         is_there = record.last is not None and record.last.ledger_id == segment.ledger_id
@@ -110,13 +110,13 @@ class Ended(NamedTuple):
 
 
 def joined(tail: Ended, begun: int | None, epoch: int) -> Transition:
-    """Ends the last segment, and begins the next one in the ledger `begun` if that is given."""
+    """Returns a transition that ends the last segment and, if `begun` is given, begins the next one in that ledger."""
 
     def join(record: LogRecord) -> LogRecord:
         last = record.last
         if begun is not None and last is not None and last.ledger_id == begun:
             return record  # an earlier attempt succeeded, but its answer was lost
-        next_us = record.time_us  # if the tail was recovered, or is no longer in the record
+        next_us = record.time_us  # used if the tail was recovered or is no longer in the record
         if last is not None and last.ledger_id == tail.ledger_id and not last.is_ended:
             record = record.ended(last.ended(tail.end_position, tail.ended_us, tail.length_bytes))
             next_us = tail.next_us

@@ -1,4 +1,4 @@
-"""The methods of a client for logs."""
+"""The log methods of a client."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from .sets.log_set import LogSet
 
 
 class LogClient(ABC):
-    """The methods of `LedgerClient` for logs."""
+    """The log methods of `LedgerClient`."""
 
     @abstractmethod
     async def _log_calls(self) -> LogCalls:
-        """Connects if the client is not connected yet."""
+        """Returns the client's log operations, after connecting the client if necessary."""
 
     async def create_log(
         self,
@@ -40,13 +40,13 @@ class LogClient(ABC):
         roll_seconds: float = ROLL_SECONDS,
         retention: Retention = NOTHING_GOES,
     ) -> Log:
-        """Creates a log and returns it. Its segments are ledgers with this shape, digest and password.
+        """Creates a log and returns it. Its segments are ledgers with the given shape, digest and password.
 
         The default write quorum is the ensemble size; the default ack quorum is a majority of the write quorum. With a
         `password`, bookies and clients accept writes and recoveries only from clients that know it;
-        DigestType.HMAC_SHA256 also signs every entry with it. When a segment has `roll_bytes` or `roll_records`, or is
-        `roll_seconds` old, it is ended and the ledger of the next one is created; appends do not wait for that.
-        `retention` sets the rules by which old records are deleted automatically; by default none are.
+        DigestType.HMAC_SHA256 also signs every entry with it. When a segment reaches `roll_bytes` or `roll_records`, or
+        is `roll_seconds` old, it is ended and the ledger of the next one is created; appends do not wait for that.
+        `retention` sets the rules by which old records are deleted automatically; by default, none are.
 
         Raises LogExists, NotAllowed if the client's role may not write, ValueError for an unusable name or impossible
         settings, MetadataUnavailable.
@@ -93,12 +93,13 @@ class LogClient(ABC):
         roll_seconds: float = ROLL_SECONDS,
         retention: Retention = NOTHING_GOES,
     ) -> LogSet:
-        """Opens a set of logs. If a number of `logs` is given and the set is missing, creates it, with logs as
+        """Opens a set of logs. If the set does not exist and a number of `logs` is given, creates the set, with logs as
         `create_log` makes them.
 
         An existing set keeps its logs and settings, whatever the arguments are. Raises NoSuchLogSet, NotAllowed,
-        ValueError for an unusable name or impossible settings, LogExists if another log has the name of one of its logs
-        (in that case nothing is created), LedgerError for a set that is partly deleted, MetadataUnavailable.
+        ValueError for an unusable name or impossible settings, LogExists if a log outside the set has the name of one
+        of its logs (in that case nothing is created), LedgerError for a set that is partly deleted,
+        MetadataUnavailable.
         """
         calls = await self._log_calls()
         shape = NewLedger(

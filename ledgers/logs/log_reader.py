@@ -25,15 +25,15 @@ from .segment_pages import segment_at, segment_at_time
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""Interval at which a waiting reader reads the log's record again even if its watch reports nothing, because a watch
+"""Interval at which a waiting reader reads the log's record again even if its watch reports no change, because a watch
 may be lost."""
 
 LATE_SECONDS = 60.0
-"""How long a log may lack a segment at a reader's position before this is logged."""
+"""How long a log may have no segment at a reader's position before a warning is logged."""
 
 
 class RecordWatch:
-    """One reader's watch of the log's record. It begins with the first wait; its owner closes it."""
+    """One reader's watch on the log's record. It begins with the first wait; its owner closes it."""
 
     def __init__(self, chain: LogChain) -> None:
         self._chain = chain
@@ -43,7 +43,8 @@ class RecordWatch:
         self._waits_at = -1
 
     async def changed(self, seconds_max: float | None, position: int) -> bool:
-        """Waits until the record may have changed, for a reader at this position. Returns False after the timeout."""
+        """Waits until the record may have changed; `position` is where the reader is waiting. Returns False if the
+        timeout expires first."""
         if self._following is None or self._following.done():
             self._following = asyncio.create_task(self._follow())
         self._warn_if_late(position)
@@ -66,10 +67,10 @@ class RecordWatch:
         try:
             async with aclosing(changes) as versions:
                 async for _ in versions:
-                    self._changed.set()  # the reader then reads the record itself
+                    self._changed.set()  # only a signal: the reader reads the record itself
         except MetadataError as error:
             log.info(
-                "the record of log %r is read every %g s instead of watched: %s",
+                "the record of log %r is now read every %g s instead of being watched: %s",
                 record.name,
                 LOOK_SECONDS,
                 error,
@@ -89,12 +90,12 @@ class LogSegmentReader:
     """A segment, with a reader of its ledger. Returns only confirmed records."""
 
     def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
-        """`known_end`: the log's end, as it was known before the ledger's record was read. If the ledger was open at
-        that time, nothing past this end was confirmed (rule L2)."""
+        """`known_end`: the log's end, as known before the ledger's record was read. If the ledger was open at that
+        time, nothing past this end was confirmed (rule L2)."""
         self.segment = segment
         self._reader = reader
-        # A fork shares a ledger up to a confirmed position: the ledger may continue after that, and may still be open
-        # (rule L13).
+        # A fork shares a ledger up to a confirmed position; the ledger may continue past that position, and may still
+        # be open (rule L13).
         reader.is_confirmed(self._entry(segment.end_position or known_end) - 1)
 
     @property
@@ -116,7 +117,7 @@ class LogSegmentReader:
                 yield decode(columns, segment_start=self.segment.first_position)
 
     async def tail(self, start: int, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records as they are confirmed, until the ledger is closed or there was no new record for `timeout`
+        """Yields records as they are confirmed, until the ledger is closed or no new record has arrived for `timeout`
         seconds."""
         if self.segment.is_ended:
             async with aclosing(self.batches(start, self.end)) as batches:
@@ -128,8 +129,8 @@ class LogSegmentReader:
                 yield decode(columns, segment_start=self.segment.first_position)
 
     async def position_at(self, time_us: int, first_position: int) -> int:
-        """Returns the first position, from `first_position` on, whose record has this time or a later one; the end if
-        there is none."""
+        """Returns the position of the first record, from `first_position` on, that has this time or a later one; the
+        segment's end if there is none."""
         low, high = max(self.segment.first_position, first_position), self.end
         while low < high:
             middle = (low + high) // 2
@@ -144,11 +145,11 @@ class LogSegmentReader:
 
 
 LOOKS_MAX = 20
-"""How many times a reader looks for a segment that was truncated, or dropped as empty, while it was being opened."""
+"""How many times a reader tries to open a segment that is truncated, or dropped as empty, while being opened."""
 
 
 class LogReader:
-    """Reads one log. At each position it looks up the one segment that holds it."""
+    """Reads one log. For each position, looks up the one segment that holds it."""
 
     def __init__(self, chain: LogChain, ledgers: LogSegmentLedgers, known: KnownEnd) -> None:
         self._chain = chain
@@ -198,11 +199,11 @@ class LogReader:
         self._check_left(position)
         stop = max(position, await self.end()) if stop is None else stop
         if position > stop:
-            raise ValueError(f"positions {position} to before {stop}: nothing can be read backwards")
+            raise ValueError(f"stop {stop} is before start {position}: a log cannot be read backwards")
         await self.check_reaches(stop)
         while position < stop:
             opened = await self._opened_at(position)
-            if opened is None:  # an operator has accepted the loss of records that this client knew
+            if opened is None:  # an operator has accepted the loss of records that this client had seen
                 self._known.position = position
                 raise self._not_there(stop)
             try:
@@ -215,7 +216,7 @@ class LogReader:
                 raise
 
     async def tail(self, start: int | None, timeout: float | None) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records from `start` on as they are confirmed; ends when there was no new record for `timeout`
+        """Yields records from `start` on as they are confirmed; ends when no new record has arrived for `timeout`
         seconds."""
         patience = _Patience(timeout)
         watch = RecordWatch(self._chain)
@@ -236,7 +237,7 @@ class LogReader:
                             yield batch
                             self._check_left(position)
                             patience.begin()
-                except NoSuchEntry:  # the segment ended before this position, which a later segment will hold
+                except NoSuchEntry:  # the segment ended before this position; a later segment will hold it
                     if opened.segment.is_ended or not opened.is_closed:
                         raise
                 except NoSuchLedger:  # the segment ended empty and was dropped before its reader noticed
@@ -252,7 +253,7 @@ class LogReader:
             await watch.close()
 
     async def position_at(self, time_us: int) -> int:
-        """Returns the first position whose record was appended at this time or later; the log's end if there is
+        """Returns the position of the first record that was appended at this time or later; the log's end if there is
         none."""
         for _ in range(LOOKS_MAX):
             record = await self._chain.refresh()
@@ -276,8 +277,8 @@ class LogReader:
             raise LogTruncated(record.name, position, record.first_position)
 
     async def _check_left_now(self, position: int) -> None:
-        """Raises LogTruncated if the position was truncated while it was being read, whatever error the segment
-        raised."""
+        """Raises LogTruncated if the position was truncated while it was being read, whichever error reading the
+        segment raised."""
         await self._chain.refresh()
         self._check_left(position)
 
@@ -292,8 +293,8 @@ class LogReader:
                 if record.last is None or position >= record.last.first_position:
                     return None
                 await self._chain.refresh()
-                self._check_left(position)  # the position was truncated just now
-                raise LedgerError(f"log {record.name!r} has no segment with position {position}")
+                self._check_left(position)  # raises if the position has just been truncated
+                raise LedgerError(f"log {record.name!r} has no segment that holds position {position}")
             opened = await self._open(segment)
             if opened is not None:
                 return self._taken(segment, opened, position)
@@ -311,7 +312,7 @@ class LogReader:
         return opened
 
     async def _check_dropped(self, segment: Segment) -> None:
-        """Handles a missing ledger: raises NoSuchLedger if the log still needs it."""
+        """Checks why a ledger is missing: raises NoSuchLedger if the log still needs it."""
         record = await self._chain.refresh()
         now = await segment_at(self._chain, segment.first_position)
         if now is None or now.ledger_id != segment.ledger_id:
@@ -325,13 +326,13 @@ class LogReader:
         if segment.is_ended:
             raise LedgerError(
                 f"ledger {segment.ledger_id} ends before position {opened.end} of log {self._chain.record.name!r}, "
-                f"although the log's record puts that end at position {segment.end_position}"
+                f"although the log's record states that it ends before position {segment.end_position}"
             )
-        return None  # the ledger was closed just now, and the log's record does not show that yet
+        return None  # the ledger has just been closed, and the log's record does not show that yet
 
 
 class _Patience:
-    """How much longer a reader waits for new records."""
+    """The time that a reader may still wait for new records."""
 
     def __init__(self, timeout: float | None) -> None:
         check_timeout(timeout)

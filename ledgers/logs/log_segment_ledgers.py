@@ -1,4 +1,4 @@
-"""The ledgers of a log's segments: creates and opens them, with the metadata of the log that each carries."""
+"""The ledgers of a log's segments: creates and opens them, with the log metadata that each ledger carries."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SegmentLedgerClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LogSegmentLedgers:
-    """Creates and opens the ledgers of one log, under one password."""
+    """Creates and opens the ledgers of one log, all with the same password."""
 
     cluster: Cluster
     calls: SegmentLedgerClient
@@ -58,7 +58,7 @@ class LogSegmentLedgers:
             SEGMENT: SegmentOf(log.identity, first_position, log.epoch).encoded(),
             LOG: log_codec.encode(log.without_segments()),
         }
-        if log.owner:  # the log's owner, whichever client writes
+        if log.owner:  # the log's owner, regardless of which client writes
             said[OWNER] = log.owner.encode()
         return await self.calls.create_ledger(
             ensemble_size=shape.ensemble_size,
@@ -74,8 +74,8 @@ class LogSegmentLedgers:
         return await self.calls.open_ledger(segment.ledger_id, recovery=recovery, password=self.password)
 
     async def discard(self, handle: WriteHandle) -> None:
-        """Deletes a ledger to which no log refers and in which nothing was confirmed. A ledger that cannot be deleted
-        is left for an audit to delete."""
+        """Deletes a ledger to which no log refers and in which nothing was confirmed. If the ledger cannot be deleted,
+        leaves it for an audit to delete."""
         await handle.abandon()
         ledgers = self.cluster.ledgers
         try:
@@ -97,22 +97,22 @@ class LogSegmentLedgers:
 
 
 def missing_ledger_error(log: LogRecord, segment: Segment) -> NoSuchLedger:
-    """Returns the error for a log whose segment has lost its ledger: it names the lost positions, and says how to
+    """Returns the error for a log whose segment has lost its ledger. The error states the lost positions and how to
     continue."""
     first, end = segment.first_position, segment.end_position
     lost = f"it held log {log.name!r} from position {first} {'on' if end is None else f'to {end - 1}'}"
-    how = "was deleted by hand, or the metadata came back from a copy (`bookledger metadata check`)"
+    how = "was deleted by hand, or the metadata was restored from a copy (`bookledger metadata check`)"
     if end is not None:
         return NoSuchLedger(segment.ledger_id, f"{lost}, and {how}; read the log from position {end} on")
     before = (
-        f"`bookledger log read {log.name} --last {first - 1}` prints what is before"
+        f"`bookledger log read {log.name} --last {first - 1}` prints the records before that"
         if first
-        else "it had no other"
+        else "There are no earlier records"
     )
     return NoSuchLedger(
         segment.ledger_id,
-        f"{lost}, and {how}. The end of the log is unknown, so it takes no more records: {before}; rename or "
-        "delete the log, and begin another one",
+        f"{lost}, and {how}. The end of the log is unknown, so it accepts no more records. {before}; rename or "
+        "delete the log, and start a new one",
     )
 
 

@@ -1,4 +1,4 @@
-"""The records of a log as the entries of its segments: encoded and decoded by batch, in columns.
+"""The records of a log, as stored in the entries of its segments: encoded and decoded in batches, by column.
 
     version     u8   1
     fields      u8   flags of the optional fields that follow, in this order
@@ -9,8 +9,8 @@
     producer    u8 length, name in UTF-8; i64 sequence of the record among its producer's records
     payload     the rest
 
-One entry is one record: its position is the first position of its segment plus its entry id. The entry's digest covers
-all of it. A later version may add fields; this version refuses a record that has one.
+Each entry holds one record, whose position is the first position of its segment plus the entry id. The entry's digest
+covers the whole record. A later version may add fields; this version refuses records that have added fields.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ EVENT_TIME, KEY, HEADERS, PRODUCER = 1, 2, 4, 8
 FIELDS = EVENT_TIME | KEY | HEADERS | PRODUCER
 
 HEAD_BYTES = 10
-"""Size of a record without its payload, if it has no optional field."""
+"""Size of a record that has no optional fields, without its payload."""
 
 KEY_BYTES_MAX = 2**16 - 1
 HEADERS_MAX = 64
@@ -62,18 +62,18 @@ class Record(NamedTuple):
     key: bytes | None
     """The record's key; None if it has none."""
     headers: Mapping[str, bytes]
-    """The record's headers, as names and their bytes; empty if it has none."""
+    """The record's headers, as a mapping of names to bytes; empty if it has none."""
     event_time: int | None
     """The application's own time; None if none was given."""
     producer: str | None = None
-    """The producer that appended the record, to be stored once; None for other records."""
+    """The producer that appended the record, if the record is to be stored only once; None for other records."""
     sequence: int | None = None
     """The record's number among its producer's records; None without a producer."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewRecord:
-    """A record to append that has more fields than a payload. Raises TypeError or ValueError for values that a record
+    """A record to append that has fields besides its payload. Raises TypeError or ValueError for values that a record
     cannot have.
 
     The caller must not change `headers` before the record is appended.
@@ -86,7 +86,7 @@ class NewRecord:
     headers: Mapping[str, bytes] = field(default_factory=dict)
     """Up to HEADERS_MAX (64) names of 1 to 255 bytes in UTF-8, each with up to 65,535 bytes."""
     event_time: int | None = None
-    """The application's own time, in microseconds since 1970 in UTC; None for none."""
+    """The application's own time, in microseconds since 1970 in UTC; None if there is none."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "payload", as_bytes(self.payload))
@@ -95,20 +95,20 @@ class NewRecord:
         if self.event_time is not None:
             _check_time(self.event_time)
         if not isinstance(self.headers, Mapping):
-            raise TypeError(f"headers are a dict of names to bytes, not {type(self.headers).__name__}")
+            raise TypeError(f"headers must be a dict of names to bytes, not {type(self.headers).__name__}")
         if len(self.headers) > HEADERS_MAX:
-            raise ValueError(f"a record has at most {HEADERS_MAX} headers, not {len(self.headers)}")
+            raise ValueError(f"a record can have at most {HEADERS_MAX} headers, not {len(self.headers)}")
         for name, value in self.headers.items():
             if not 0 < len(_utf8(name)) <= HEADER_NAME_BYTES_MAX:
                 raise ValueError(
-                    f"a header's name is 1 to {HEADER_NAME_BYTES_MAX} bytes of UTF-8, not {name!r}"
+                    f"a header's name must be 1 to {HEADER_NAME_BYTES_MAX} bytes of UTF-8, not {name!r}"
                 )
             _check_size(f"the header {name!r}", value, HEADER_VALUE_BYTES_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class Numbered(NewRecord):
-    """A record that is to be stored once, identified by its producer and its sequence."""
+    """A record that is to be stored only once, identified by its producer and its sequence."""
 
     producer: str = ""
     """The producer's name, 1 to PRODUCER_BYTES_MAX bytes in UTF-8."""
@@ -116,18 +116,19 @@ class Numbered(NewRecord):
     """The number of the record among its producer's records, 0 to SEQUENCE_MAX."""
 
     def __post_init__(self) -> None:
-        NewRecord.__post_init__(self)  # super() does not find the class that `slots` makes
+        NewRecord.__post_init__(self)  # super() does not find the class that `slots` creates
         if not 0 < len(_utf8(self.producer, "a producer's name")) <= PRODUCER_BYTES_MAX:
             raise ValueError(
-                f"a producer's name is 1 to {PRODUCER_BYTES_MAX} bytes of UTF-8, not {self.producer!r}"
+                f"a producer's name must be 1 to {PRODUCER_BYTES_MAX} bytes of UTF-8, not {self.producer!r}"
             )
         check_int("a sequence", self.sequence)
         if not 0 <= self.sequence <= SEQUENCE_MAX:
-            raise ValueError(f"a sequence is 0 to {SEQUENCE_MAX}, not {self.sequence}")
+            raise ValueError(f"a sequence must be 0 to {SEQUENCE_MAX}, not {self.sequence}")
 
 
 class EncodedRecords(NamedTuple):
-    """Entries with a common beginning: each consists of `head` and one of `rests`. This form does not copy payloads."""
+    """Entries with a common beginning: each consists of `head` followed by one of `rests`. This form avoids copying
+    payloads."""
 
     head: bytes
     rests: Sequence[bytes]
@@ -137,7 +138,7 @@ class EncodedRecords(NamedTuple):
         return [head + rest for rest in self.rests]
 
     def cut(self, start: int, stop: int) -> EncodedRecords:
-        """Returns the records start…stop−1 of these."""
+        """Returns the records with the indexes from `start` to before `stop`."""
         return EncodedRecords(self.head, self.rests[start:stop])
 
     @property
@@ -146,7 +147,7 @@ class EncodedRecords(NamedTuple):
 
 
 def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
-    """Encodes records that are appended at `time` as entries; the caller must not change `records` from then on.
+    """Encodes records appended at `time` as entries; the caller must not change `records` afterwards.
 
     Raises TypeError for anything but `bytes` and `NewRecord`.
     """
@@ -157,7 +158,7 @@ def encode(records: Sequence[bytes | NewRecord], time: int) -> EncodedRecords:
 
 
 def entry_bytes(record: bytes | NewRecord) -> int:
-    """Returns the size of a record as an entry."""
+    """Returns the size of a record when stored as an entry."""
     return HEAD_BYTES + len(record) if type(record) is bytes else encode([record], 0).size_bytes
 
 
@@ -195,7 +196,7 @@ class RecordBatch:
     """Decoded records, one column for each field: index n of every column belongs to record n."""
 
     positions: Sequence[int]
-    """Positions in the log, in rising order."""
+    """Positions in the log, in ascending order."""
     payloads: Sequence[bytes]
     """The bytes that were appended."""
     times: Sequence[int]
@@ -203,19 +204,19 @@ class RecordBatch:
     keys: Sequence[bytes | None]
     """Keys; None for a record without one."""
     headers: Sequence[Mapping[str, bytes]]
-    """Headers: names and their bytes; empty for a record without any."""
+    """Headers, as mappings of names to bytes; empty for a record without headers."""
     event_times: Sequence[int | None]
     """The application's own times, in microseconds since 1970 in UTC; None for a record without one."""
     producers: Sequence[str | None]
-    """Producers of records that are stored once; None for other records."""
+    """Producers of records that are stored only once; None for other records."""
     sequences: Sequence[int | None]
-    """Sequence numbers among their producers' records; None for records without a producer."""
+    """Sequence numbers, each among its producer's records; None for records without a producer."""
 
     def __len__(self) -> int:
         return len(self.positions)
 
     def cut(self, start: int, stop: int) -> RecordBatch:
-        """Returns the records start…stop−1 of the batch."""
+        """Returns the records with the indexes from `start` to before `stop`."""
         return RecordBatch(*[column[start:stop] for column in _columns_of(self)])
 
     def records(self) -> list[Record]:
@@ -227,8 +228,8 @@ _columns_of = attrgetter(*(column.name for column in fields(RecordBatch)))
 
 
 def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
-    """Decodes entries of the segment whose first record has the position `segment_start`. The result keeps no page in
-    memory.
+    """Decodes entries of the segment whose first record has the position `segment_start`. The result does not keep any
+    page in memory.
 
     Raises RecordUnreadable for the first entry that is damaged, is not a record, or has a later version; all entries
     before that one can be decoded.
@@ -237,14 +238,14 @@ def decode(columns: Columns, *, segment_start: int) -> RecordBatch:
         return _decoded(columns, [segment_start + entry_id for entry_id in columns.ids])
     except RecordUnreadable as error:
         before = columns.between(0, error.position - segment_start - 1)
-        decode(before, segment_start=segment_start)  # a check further down may fail for an earlier entry
+        decode(before, segment_start=segment_start)  # raises if a later check fails for an earlier entry
         raise
 
 
 def _decoded(columns: Columns, positions: Sequence[int]) -> RecordBatch:
     if min(columns.sizes, default=HEAD_BYTES) < HEAD_BYTES:
         short = next(n for n, size in enumerate(columns.sizes) if size < HEAD_BYTES)
-        why = f"it has {columns.sizes[short]} bytes: it is no record of a log"
+        why = f"it has {columns.sizes[short]} bytes, so it is not a record of a log"
         raise RecordUnreadable(positions[short], why)
     each = "BBq{}s".format
     rows = Struct("<" + "".join([each(size - HEAD_BYTES) for size in columns.sizes])).unpack(columns.payload)
@@ -261,15 +262,15 @@ def _check_versions(positions: Sequence[int], versions: Sequence[int], fields: S
         return
     for position, version, present in zip(positions, versions, fields, strict=True):
         if version != VERSION or present > FIELDS:
-            what = f"it is of version {version} with fields {present:#04x}"
-            why = "a newer program wrote it and can read it, or it is no record of a log"
+            what = f"it has version {version} with fields {present:#04x}"
+            why = "a newer program wrote it and can read it, or it is not a record of a log"
             raise RecordUnreadable(position, f"{what}: {why}")
 
 
 def _with_fields(
     positions: Sequence[int], fields: Sequence[int], times: Sequence[int], rests: Sequence[bytes]
 ) -> RecordBatch:
-    """Returns the batch if some of the entries have optional fields."""
+    """Returns the batch for entries of which at least one has optional fields."""
     payloads, keys, headers, event_times, producers, sequences = [], [], [], [], [], []
     for position, present, rest in zip(positions, fields, rests, strict=True):
         cursor = _Cursor(position, rest)
@@ -293,7 +294,7 @@ class _Cursor:
     def take(self, size: int) -> bytes:
         begin, self._at = self._at, self._at + size
         if self._at > len(self._content):
-            raise self._damaged("a field passes its end")
+            raise self._damaged("a field extends past its end")
         return self._content[begin : self._at]
 
     def rest(self) -> bytes:
@@ -322,26 +323,26 @@ class _Cursor:
         return name
 
     def _damaged(self, why: str) -> RecordUnreadable:
-        return RecordUnreadable(self._position, f"{why}: it is damaged, or no record of a log")
+        return RecordUnreadable(self._position, f"{why}: it is damaged, or not a record of a log")
 
 
 def _check_time(value: object) -> None:
     if not isinstance(value, int):
-        raise TypeError(f"an event time is a whole number of microseconds, not {type(value).__name__}")
+        raise TypeError(f"an event time must be a whole number of microseconds, not {type(value).__name__}")
     if not -(2**63) <= value < 2**63:
-        raise ValueError(f"an event time is microseconds since 1970 in 64 bits, not {value}")
+        raise ValueError(f"an event time must be microseconds since 1970 that fit in 64 bits, not {value}")
 
 
 def _utf8(name: object, what: str = "a header's name") -> bytes:
     if not isinstance(name, str):
-        raise TypeError(f"{what} is text, not {type(name).__name__}")
+        raise TypeError(f"{what} must be text, not {type(name).__name__}")
     try:
         return name.encode()
     except UnicodeEncodeError:
-        raise ValueError(f"{what} is text that UTF-8 can encode, not {name!r}") from None
+        raise ValueError(f"{what} must be text that UTF-8 can encode, not {name!r}") from None
 
 
 def _check_size(what: str, value: bytes, bytes_max: int) -> None:
     check_bytes(what, value)
     if len(value) > bytes_max:
-        raise ValueError(f"{what} has at most {bytes_max} bytes, not {len(value)}")
+        raise ValueError(f"{what} can have at most {bytes_max} bytes, not {len(value)}")

@@ -12,21 +12,21 @@ from ..errors import LedgerError, LedgerInLog
 
 
 async def check_is_in_no_log(cluster: Cluster, record: LedgerRecord) -> None:
-    """Raises LedgerInLog for a ledger that a log needs, LedgerError if only a newer program can decide this, and
-    MetadataError."""
+    """Raises LedgerInLog for a ledger that a log needs, LedgerError if only a newer version of the program can tell,
+    and MetadataError."""
     holder = await holder_of(LogStore(cluster.store), record)
     if holder is not None:
         raise LedgerInLog(record.ledger_id, holder.name)
 
 
 async def holder_of(logs: LogStore, record: LedgerRecord) -> LogRecord | None:
-    """Returns the log that has this ledger as a segment or may still add it; None for any other ledger."""
+    """Returns the log that has this ledger as a segment or may still add it as one; None for any other ledger."""
     if SEGMENT not in record.custom_metadata:
         return None
     said = segment_of(record.custom_metadata)
     if said is None:
         raise LedgerError(
-            f"ledger {record.ledger_id} belongs to a log that only a newer program understands: use that"
+            f"ledger {record.ledger_id} belongs to a log that only a newer program understands: use that program"
         )
     found = await logs.read(said.identity)
     if found is None:

@@ -1,4 +1,4 @@
-"""Earlier segments of a log: moves them from the log's record to pages, and finds them there."""
+"""Moves earlier segments of a log from the log's record to pages, and finds them there."""
 
 from __future__ import annotations
 
@@ -15,25 +15,31 @@ log = logging.getLogger(__name__)
 
 
 async def turn_full_pages(chain: LogChain) -> None:
-    """Moves segments out of a record that has many. If that fails, the next writer or the next roll tries again."""
+    """Moves segments out of a record that has many. If that fails, the next writer or the next segment roll tries
+    again."""
     while page := chain.record.full_page():
         try:
             await turn_page(chain, page)
         except LedgerError as error:
-            log.info("log %r keeps %d segments in its record: %s", chain.record.name, len(page), error)
+            log.info(
+                "log %r keeps %d segments in its record, because moving them failed: %s",
+                chain.record.name,
+                len(page),
+                error,
+            )
             return
 
 
 async def turn_page(chain: LogChain, page: tuple[Segment, ...]) -> None:
-    """Moves segments from the record to a page. Writes the page first, so that a reader finds them in the page or the
-    record."""
+    """Moves segments from the record to a page. Writes the page first, so that a reader always finds them in one or the
+    other."""
     with metadata_errors():
         await chain.logs.put_page(chain.record.identity, page)
     await chain.change(lambda record: record.without_page(page))
 
 
 async def segment_at(chain: LogChain, position: int) -> Segment | None:
-    """Returns the segment that holds a position, with one look-up at most; None if no segment holds it (yet)."""
+    """Returns the segment that holds a position, with at most one look-up; None if no segment holds it (yet)."""
     record = chain.record
     if position >= record.paged_through:
         return record.segment_of(position)
@@ -43,7 +49,7 @@ async def segment_at(chain: LogChain, position: int) -> Segment | None:
 
 
 async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
-    """Returns the first segment left that has records of this time or later, with three look-ups at most; the last
+    """Returns the first remaining segment that has records of this time or later, with at most three look-ups; the last
     segment if that is open. Returns None if all records are older."""
     record = chain.record
     page = None
@@ -54,7 +60,7 @@ async def segment_at_time(chain: LogChain, time_us: int) -> Segment | None:
     found = next((s for s in segments if _is_left(s, record) and s.ended_us >= time_us), None)
     if found is not None:
         return found
-    if page is not None:  # all its records of this time were truncated
+    if page is not None:  # all records of this time in the page were truncated
         return await segment_at(chain, record.first_position)
     return record.last if record.end_position is None else None
 

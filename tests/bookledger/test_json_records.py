@@ -53,7 +53,7 @@ def test_a_person_may_write_text() -> None:
         ({"payload": "p", "headers_base64": {"n": "?"}}, "headers_base64 is not base64"),
         ({"payload": "p", "event_time_us": "noon"}, "a whole number of microseconds, not str"),
         ({"payload": "p", "event_time_us": 2**63}, "64 bits"),
-        ({"payload": "p", "producer": "p"}, "a producer and a sequence: give both"),
+        ({"payload": "p", "producer": "p"}, "needs both a producer and a sequence"),
         ({"payload": "p", "producer": "p", "sequence": "1"}, "a sequence must be an int, not str"),
         ({"payload": "p", "headers": {str(n): "" for n in range(65)}}, "at most 64 headers"),
     ],

@@ -54,7 +54,7 @@ WRONG: list[tuple[Callable[[Any, Any], object], str]] = [
     (lambda _, writer: writer.confirmed("5"), "a position must be an int, not str"),
     (lambda _, writer: writer.append("x"), r"not str: encode it, for example with text.encode\(\)"),
     (lambda _, writer: writer.append(b"", key="k"), r"the key must be bytes, not str: encode it"),
-    (lambda _, writer: writer.append(b"", headers=[1]), "headers are a dict of names to bytes, not list"),
+    (lambda _, writer: writer.append(b"", headers=[1]), "headers must be a dict of names to bytes, not list"),
     (lambda _, writer: writer.append_batch(b"ab"), "a batch is a list of payloads, not bytes"),
     (lambda _, writer: writer.append_batch("ab"), "a batch is a list of payloads, not str"),
 ]

@@ -170,7 +170,7 @@ async def test_a_log_is_of_the_owner_who_made_it_whoever_writes_to_it(
             others.delete_log("orders"),
             others.rename_log("orders", "mine"),
         ):
-            with pytest.raises(NotAllowed, match="is not of 'team-b'"):
+            with pytest.raises(NotAllowed, match="does not belong to 'team-b'"):
                 await act
         await log.truncate(1)
         await ours.delete_log("orders")

@@ -279,7 +279,7 @@ async def test_nobody_opens_a_fork_before_it_is_complete(
     monkeypatch.setattr(LogStore, "segments", waits)
     making = asyncio.create_task(orders.fork("test"))
     await begun.wait()
-    with pytest.raises(LogIncomplete, match="if no client is making it now, delete it"):
+    with pytest.raises(LogIncomplete, match="if no client is currently making it, delete it"):
         await client.log("test")
     go_on.set()
     assert (await making).name == "test"

@@ -110,9 +110,7 @@ async def test_a_log_whose_last_segment_is_lost_says_so_and_what_is_left_can_be_
     last = (await log.refresh()).last
     assert last is not None
     await lost(client, last)
-    said = (
-        rf"no ledger {last.ledger_id}: it held log 'orders' from position 2 on.*--last 1.*begin another one"
-    )
+    said = rf"no ledger {last.ledger_id}: it held log 'orders' from position 2 on.*--last 1.*start a new one"
     for attempt in (log.writer, log.end):
         with pytest.raises(NoSuchLedger, match=said):
             await attempt()

@@ -60,7 +60,7 @@ def test_what_cannot_be_done_with_a_set_is_told_in_one_line(uri: str, meta: str)
         assert of_json("set", "hold", meta, "sales", "--end")["legal_hold"] is False
         assert of_json("set", "retention", meta, "sales", "--age=7d")["retention"]["age_seconds"] == 604800
         assert client.log("sales.1").retention.age_seconds == 604800
-        assert "is one of set 'sales'" in fails_with_one_line("log", "hold", meta, "sales.1")
+        assert "belongs to set 'sales'" in fails_with_one_line("log", "hold", meta, "sales.1")
         client.create_log("more.1")
         assert "log 'more.1' exists already" in fails_with_one_line("log", "set", "create", meta, "more", "2")
         client.delete_log("more.1")

@@ -290,7 +290,7 @@ async def test_a_deletion_that_was_interrupted_is_done_again(
         await client.delete_log_set("orders")
     with pytest.raises(NoSuchLogSet):
         await client.log_set("orders")
-    with pytest.raises(LedgerError, match="deleted in part: delete it again"):
+    with pytest.raises(LedgerError, match="only partly deleted: delete it again"):
         await client.log_set("orders", 3)
     assert [one async for one in client.list_log_sets()] == []
     await client.delete_log_set("orders")

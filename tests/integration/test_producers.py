@@ -100,7 +100,7 @@ async def test_L10_a_batch_that_was_stored_in_part_is_stored_once(client: Ledger
         assert await writer.append_batch(batch, producer="b", sequence=0) == range(4, 9)
         assert await writer.append_batch(batch, producer="a", sequence=10) == [0, 1, 2, 9, 10]
         assert await writer.append_batch([], producer="a", sequence=15) == range(11, 11)
-        with pytest.raises(ValueError, match="give both"):
+        with pytest.raises(ValueError, match="needs both"):
             await writer.append_batch(batch, producer="a")
     assert [(s, p) for name, s, p in await stored(log) if name == "a"] == [
         (10 + n, b"%d" % n) for n in range(5)

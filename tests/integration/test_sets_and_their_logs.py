@@ -101,7 +101,7 @@ async def test_a_log_of_a_set_is_changed_with_the_set_only(client: LedgerClient)
         log.set_retention(WEEK),
         log.set_legal_hold(True),
     ):
-        with pytest.raises(LogOfSet, match=r"'orders\.1' is one of set 'orders'"):
+        with pytest.raises(LogOfSet, match=r"'orders\.1' belongs to set 'orders'"):
             await refused
     assert await left(client) == before
     await log.truncate(await log.end())

@@ -83,7 +83,7 @@ async def test_a_consumer_goes_on_at_the_oldest_record_if_it_may_and_tells_what_
         assert await used(theirs.consume("billing", timeout=0, on_truncated="oldest")) == [6, 7, 8, 9]
         assert missed(registry, "orders", "oldest") == 4
     assert "cursor 'billing' has missed 4 records: position 2 of log 'orders' was truncated" in caplog.text
-    with pytest.raises(ValueError, match="on_truncated is 'raise' or 'oldest', not 'latest'"):
+    with pytest.raises(ValueError, match="on_truncated must be 'raise' or 'oldest', not 'latest'"):
         log.consume("billing", on_truncated="latest")  # type: ignore[arg-type]
 
 
@@ -180,7 +180,7 @@ async def test_a_consumer_that_hangs_loses_its_cursor_to_another_and_what_it_use
     assert (await waiting).position == 4, "it has queued up again"
     await hangs.aclose()
     assert "releases it: one record was used for more than 0.2 s (poll_seconds_max)" in caplog.text
-    with pytest.raises(ValueError, match="poll_seconds_max is more than 0, or None for no bound; not 0"):
+    with pytest.raises(ValueError, match="poll_seconds_max must be more than 0, or None for no limit, not 0"):
         log.consume("billing", poll_seconds_max=0)
 
 

@@ -1,4 +1,4 @@
-"""Reading a log with at-least-once delivery, from a cursor that one consumer holds at a time."""
+"""Reads a log with at-least-once delivery, from a cursor that one consumer holds at a time."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ from .start_position import Where
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""The time within which a consumer that waits for records notices that its cursor was moved."""
+"""The maximum time until a consumer that is waiting for records notices that its cursor was moved."""
 
 OnTruncated = Literal["raise", "oldest"]
-"""What to do if records were truncated before they were used: raise LogTruncated, or continue at the oldest record
-left."""
+"""What to do if records were truncated before they were used: raise LogTruncated, or continue at the oldest remaining
+record."""
 
 
 class CommonOptions(TypedDict, total=False):
-    """Options common to a consumer of a log and a member of a group."""
+    """Options shared by consumers of a log and members of a group."""
 
     timeout: float | None
     """Seconds without a new record after which the iteration ends; None, the default, means that it never ends."""
     commit_seconds: float
     """Interval, in seconds, at which used records are committed; 1 by default."""
     lease_seconds: float
-    """How long, in seconds, the cursor of a consumer that has died stays without a consumer; 10 by default."""
+    """How long, in seconds, the cursor of a dead consumer stays without a consumer; 10 by default."""
     poll_seconds_max: float | None
-    """How long, in seconds, one record may be used; 300 by default, None for no bound. A consumer that takes longer
-    loses its cursors to other consumers, and queues up again when it asks for its next record."""
+    """How long, in seconds, the application may use one record; 300 by default, None for no limit. A consumer that
+    exceeds the limit loses its cursors to other consumers, and queues up again when it asks for its next record."""
     on_truncated: OnTruncated
     """What to do if records at the cursor's position were truncated: "raise" LogTruncated, the default, or continue at
-    the "oldest" record left."""
+    the "oldest" remaining record."""
 
 
 class ConsumeOptions(CommonOptions, total=False):
@@ -79,7 +79,7 @@ class Consumption:
     ) -> None:
         check_timeout(timeout)
         if on_truncated not in ("raise", "oldest"):
-            raise ValueError(f"on_truncated is 'raise' or 'oldest', not {on_truncated!r}")
+            raise ValueError(f"on_truncated must be 'raise' or 'oldest', not {on_truncated!r}")
         self._calls = calls
         self._name = keys.check_name(name)
         self._start: Where = start
@@ -113,10 +113,10 @@ class Consumption:
                         self.cursor.start_writing()
 
     async def batches(self) -> AsyncGenerator[RecordBatch, None]:
-        """Yields records from the cursor's position on while it holds the cursor; the caller notes used records with
-        `cursor.note`.
+        """Yields records from the cursor's position on while this consumer holds the cursor; the caller notes used
+        records with `cursor.note`.
 
-        Ends when there was no new record for the timeout.
+        Ends when no new record has arrived within the timeout.
         """
         state = await self._calls.state(self._name, self._start)
 
@@ -137,11 +137,11 @@ class Consumption:
                     yield batch
                 if not self._place.is_lost:
                     return
-            line = "consumer %s of cursor %r has lost it, and queues up again: %s"
+            line = "consumer %s has lost cursor %r and is queuing for it again: %s"
             log.warning(line, self._consumer, self._name, self._place.why_lost)
 
     async def _while_it_has(self, place: Place, cursor: Cursor) -> AsyncGenerator[RecordBatch, None]:
-        """Yields batches until the place is lost, or there was no new record for the timeout."""
+        """Yields batches until the place is lost or no new record has arrived within the timeout."""
         loop = asyncio.get_running_loop()
         quiet_since, position = loop.time(), await cursor.refresh()
         while not place.is_lost:
@@ -170,7 +170,7 @@ class Consumption:
                 self._measure(position, None)
 
     def _oldest_left(self, cursor: Cursor, error: LogTruncated) -> int:
-        """Returns the position to continue at. Counts and logs the missed records, even if it raises an error."""
+        """Returns the position to continue at. Counts and logs the missed records, even when it raises an error."""
         missed = error.first_position - error.position
         line = "consumer %s of cursor %r has missed %d records: %s"
         log.warning(line, self._consumer, self._name, missed, error)
@@ -178,15 +178,15 @@ class Consumption:
             metrics.missed_records.labels(error.name, self._name, self._on_truncated).inc(missed)
         if self._on_truncated == "raise":
             raise error
-        if cursor.note(error.first_position):  # so that the next consumer does not miss them again
+        if cursor.note(error.first_position):  # so that the next consumer does not count them as missed again
             cursor.start_writing()
         return error.first_position
 
     async def _unless_it_hangs(self, place: Place) -> None:
-        """Leaves the place once the application has used one record for too long."""
+        """Leaves the place once the application has been using one record for too long."""
         await self._polls.until_exceeded()
         why = f"one record was used for more than {self._polls.seconds_max:g} s (poll_seconds_max)"
-        log.warning("consumer %s of cursor %r releases it: %s", self._consumer, self._name, why)
+        log.warning("consumer %s releases cursor %r: %s", self._consumer, self._name, why)
         await place.leave(why)
 
     def _measure(self, position: int, time_us: int | None) -> None:
@@ -217,4 +217,4 @@ class Consumption:
             try:
                 await cursor.close()
             except (CursorMoved, CursorTakenOver) as error:
-                log.info("the last records of consumer %s are used again: %s", self._consumer, error)
+                log.info("the last records of consumer %s will be used again: %s", self._consumer, error)

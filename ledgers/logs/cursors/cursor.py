@@ -30,8 +30,8 @@ used again."""
 COMMIT_SECONDS_MAX = 3600.0
 
 DOUBTED_MAX = 1000
-"""The maximum number of commits beyond the known end of the log that wait to be checked. If there are more, the lowest
-are dropped; a later commit covers them."""
+"""The maximum number of commits beyond the known end of the log that may wait to be checked. If there are more, the
+lowest are dropped; a later commit covers them."""
 
 RETRY_SECONDS = 5.0
 """Minimum delay before a failed write of a cursor is retried."""
@@ -56,7 +56,7 @@ class Cursor:
         epoch: int | None = None,
     ) -> None:
         if not 0 <= commit_seconds <= COMMIT_SECONDS_MAX:
-            raise ValueError(f"a cursor is written every 0 to {COMMIT_SECONDS_MAX:g} s, not {commit_seconds}")
+            raise ValueError(f"commit_seconds must be 0 to {COMMIT_SECONDS_MAX:g}, not {commit_seconds}")
         self._cluster = cluster
         self._log = of
         self._state = state
@@ -64,7 +64,7 @@ class Cursor:
         self._commits_at_close = commits_at_close
         self._epoch = epoch
         self.generation = state.record.generation
-        """The seek after which this cursor reads; its commits are refused after another seek."""
+        """The number of the last seek known to this cursor. After a later seek, its commits are refused."""
         self._noted = state.record.position
         self._doubted: set[int] = set()  # commits beyond the known end of the log
         self._refused: NoSuchPosition | None = None
@@ -84,7 +84,7 @@ class Cursor:
 
     @property
     def record(self) -> CursorRecord:
-        """The cursor's record as it was last read or written."""
+        """The cursor's record, as last read or written."""
         return self._state.record
 
     @property
@@ -93,13 +93,12 @@ class Cursor:
         return self._state.record.position
 
     def commit(self, position: int) -> None:
-        """Commits that every record before this position has been used. Returns at once; the commit is written soon, or
-        by `flush`.
+        """Commits that every record before this position has been used. Returns at once; the commit is written shortly
+        afterwards, or by `flush`.
 
-        A position before the last commit changes nothing. A position beyond the log's end is refused: the next `flush`
-        or `close` raises NoSuchPosition for it once, and other commits are written all the same. Raises CursorMoved,
-        NoSuchCursor or CursorTakenOver if an earlier commit could not be written, and CursorClosed once the cursor is
-        closed.
+        A position before the last commit has no effect. A position beyond the log's end is refused: the next `flush` or
+        `close` raises NoSuchPosition for it once, but other commits are still written. Raises CursorMoved, NoSuchCursor
+        or CursorTakenOver if an earlier commit could not be written, and CursorClosed once the cursor is closed.
         """
         check_int("a position", position)
         self.check_usable()
@@ -116,7 +115,7 @@ class Cursor:
             raise refused
 
     async def _write(self) -> None:
-        """Writes the furthest commit that is within the log; notes a commit beyond the log's end."""
+        """Writes the furthest commit that is within the log; sets aside any commit beyond the log's end."""
         doubted = set(self._doubted)
         refused = await self._judged(doubted)
         end = self._log.known_end
@@ -132,7 +131,7 @@ class Cursor:
         self._doubted.difference_update(doubted)
 
     async def _judged(self, doubted: set[int]) -> NoSuchPosition | None:
-        """Checks how far the log reaches; returns the error of commits beyond its end."""
+        """Checks how far the log reaches; returns the error for commits beyond its end."""
         try:
             if doubted:
                 await self._log.check_reaches(max(doubted))
@@ -144,7 +143,7 @@ class Cursor:
         """Moves the cursor forward or back to a position, a time, "beginning" or "end"; returns the position.
 
         From then on, other readers cannot commit records that they read before the seek. Raises NoSuchPosition,
-        LogTruncated, ValueError for any other word, NoSuchCursor, MetadataUnavailable.
+        LogTruncated, ValueError for any other string, NoSuchCursor, MetadataUnavailable.
         """
         self._cluster.check_process()
         position, now_ms = await position_of(self._log, where), time.time_ns() // 1_000_000
@@ -152,8 +151,8 @@ class Cursor:
         return position
 
     async def refresh(self) -> int:
-        """Reads the cursor's record again, which another client may have changed by a seek; returns the position to
-        continue reading from.
+        """Reads the cursor's record again, because a seek by another client may have changed it; returns the position
+        to continue reading from.
 
         Raises NoSuchCursor, MetadataUnavailable.
         """
@@ -170,9 +169,10 @@ class Cursor:
         return await lag_of(self._log, self.position)
 
     async def close(self) -> None:
-        """Writes the latest commit and closes the cursor; with `commits_at_close=False` writes nothing. Safe to repeat.
+        """Writes the latest commit and closes the cursor; with `commits_at_close=False`, writes nothing. Safe to
+        repeat.
 
-        Raises the errors of `flush`; the cursor is closed all the same.
+        Raises the errors of `flush`; the cursor is closed even then.
         """
         if self._is_closed:
             return
@@ -204,7 +204,7 @@ class Cursor:
     # --- for consumers, and for other threads -----------------------------------------------------------
 
     def note(self, position: int) -> bool:
-        """Notes a position to be committed; returns whether the caller has to call `start_writing` on the loop."""
+        """Notes a position to be committed; returns whether the caller must call `start_writing` on the event loop."""
         if position <= self._noted:
             return False
         if position <= self._log.known_end:
@@ -217,11 +217,11 @@ class Cursor:
 
     @property
     def noted_position(self) -> int:
-        """The furthest position that is committed or noted."""
+        """The furthest position that has been committed or noted."""
         return self._noted
 
     def start_writing(self) -> None:
-        """Starts writing the noted commits. Call it on the loop."""
+        """Starts writing the noted commits. Must be called on the event loop."""
         if (self._writing is None or self._writing.done()) and not self._is_closed:
             self._writing = asyncio.create_task(self._write_later())
 
@@ -236,7 +236,7 @@ class Cursor:
     # ------------------------------------------------------------------------------------------------
 
     async def _write_later(self) -> None:
-        """Writes until no commit is left to write; retries if the store is unavailable or refuses."""
+        """Writes until no unwritten commit remains; retries if the store is unavailable or refuses."""
         pause_seconds = self._commit_seconds
         while self._noted > self.position or self._doubted:
             await asyncio.sleep(pause_seconds)
@@ -246,7 +246,7 @@ class Cursor:
                 pause_seconds = self._commit_seconds
             except Unavailable as error:
                 pause_seconds = max(RETRY_SECONDS, self._commit_seconds)
-                line = "cursor %r of log %r could not be written at position %d yet: %s"
+                line = "cursor %r of log %r could not yet be moved to position %d: %s"
                 log.warning(line, self.name, self._log.name, self._noted, error)
             except LedgerError as error:
                 self.failure = error

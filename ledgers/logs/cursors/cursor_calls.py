@@ -1,4 +1,4 @@
-"""Opening, listing and deleting the cursors of a log."""
+"""Opens, lists and deletes the cursors of a log."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class CursorCalls:
         self._store = CursorStore(cluster.store, identity)
 
     async def state(self, name: str, start: Where | None) -> CursorState:
-        """Opens a cursor. Creates a missing one at `start`, where it stays until it is moved; raises NoSuchCursor
-        instead if no `start` is given."""
+        """Opens a cursor. If the cursor does not exist, creates it at `start`, where it stays until it is moved; raises
+        NoSuchCursor instead if no `start` is given."""
         keys.check_name(name)
         with metadata_errors():
             found = await self._store.read(name)

@@ -1,4 +1,4 @@
-"""A cursor's record as it was last read or changed."""
+"""A cursor's record, as last read or changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .errors import NoSuchCursor
 
 
 class CursorState(ClientRecord[CursorRecord]):
-    """One cursor's record. Raises NoSuchCursor once the cursor is deleted, and MetadataUnavailable."""
+    """One cursor's record. Raises NoSuchCursor once the cursor is deleted; also raises MetadataUnavailable."""
 
     def __init__(self, store: CursorStore, log: str, name: str, found: VersionedCursor) -> None:
         super().__init__(found)

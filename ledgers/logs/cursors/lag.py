@@ -14,17 +14,17 @@ from .start_position import ReadableLog
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How much a cursor's reader still has to read."""
+    """How much a cursor's reader has left to read."""
 
     records: int
-    """The number of records that are left in the log and have not been used."""
+    """The number of records that remain in the log and have not been used."""
     bytes: int
     """The approximate size of these records, including keys and headers."""
     seconds: float
     """How long ago the oldest of these records was appended; 0 if there are none."""
     truncated: int = 0
     """The number of records that were truncated before they were used. If it is not 0, the cursor is before the oldest
-    record left, and stays there until a seek moves it."""
+    remaining record, and stays there until a seek moves it."""
 
 
 async def lag_of(log: ReadableLog, position: int) -> Lag:
@@ -48,7 +48,7 @@ async def _oldest(log: ReadableLog, position: int) -> tuple[int, int]:
 
 async def _bytes(log: ReadableLog, position: int, end: int, record_bytes: float) -> int:
     """Returns the approximate size of the records from `position` to before `end`. Uses the recorded lengths of ended
-    segments; assumes that records of the open segment are as large as those before."""
+    segments; assumes that the records of the open segment have the same average size as earlier ones."""
     total = 0.0
     async for segment in log.segments(position):
         records = min(segment.end_position or end, end) - max(segment.first_position, position)

@@ -1,4 +1,4 @@
-"""Watches how long an application uses one record: a consumer whose application hangs releases its cursors."""
+"""Watches how long an application uses one record, so that a consumer whose application hangs releases its cursors."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ import asyncio
 from .cursor import Cursor
 
 POLL_SECONDS_MAX = 300.0
-"""The default bound, the same as that of Kafka's max.poll.interval.ms."""
+"""The default limit, the same as that of Kafka's max.poll.interval.ms."""
 
 LOOKS = 10
-"""The number of checks within the bound; the bound is exceeded by a tenth at most."""
+"""The number of checks within the limit; the limit is therefore exceeded by a tenth at most."""
 
 
 class PollWatch:
-    """Watches one consumer. `cursor`: the cursor of the batch that the application uses; None while it asks for the
-    next one."""
+    """Watches one consumer. `cursor`: the cursor of the batch that the application is using; None while the application
+    is asking for the next batch."""
 
     def __init__(self, seconds_max: float | None) -> None:
         if seconds_max is not None and not seconds_max > 0:
-            raise ValueError(f"poll_seconds_max is more than 0, or None for no bound; not {seconds_max}")
+            raise ValueError(f"poll_seconds_max must be more than 0, or None for no limit, not {seconds_max}")
         self.seconds_max = seconds_max
         self.cursor: Cursor | None = None
 
     async def until_exceeded(self) -> None:
-        """Waits until the application has used one record for longer than the bound without noting another one."""
+        """Waits until the application has used one record for longer than the limit without noting another one."""
         if self.seconds_max is None:
             await asyncio.Event().wait()
             return

@@ -1,4 +1,4 @@
-"""Places where a cursor may begin, or to which it may be moved."""
+"""Places where a cursor can start or to which it can be moved."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ...errors import LogTruncated
 from ..record_batch import RecordBatch
 
 Where = int | datetime | Literal["beginning", "end"]
-"""A position; a time, for the first record appended then or later; "beginning", for the oldest record left; or "end",
-for the position after the last record."""
+"""A position; a time, for the first record appended at that time or later; "beginning", for the oldest remaining
+record; or "end", for the position after the last record."""
 
 
 class ReadableLog(Protocol):
@@ -48,7 +48,7 @@ class ReadableLog(Protocol):
 
 async def position_of(log: ReadableLog, where: Where) -> int:
     """Resolves a place to its current position in the log. Raises NoSuchPosition or LogTruncated for a position that
-    the log does not have, ValueError, TypeError."""
+    the log does not have; also raises ValueError, TypeError."""
     match where:
         case "beginning":
             return (await log.refresh()).first_position

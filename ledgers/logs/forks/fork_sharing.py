@@ -1,4 +1,4 @@
-"""Ledgers that a log shares with other logs, and bytes that its deletion would free (rule L13)."""
+"""Reports the ledgers that a log shares with other logs, and the bytes that its deletion would free (rule L13)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from metadata.records.logs.segment import Segment
 
 @dataclass(frozen=True, slots=True)
 class SharedWith:
-    """A shared range: positions `start` … `stop` - 1 of the log are in ledgers that this other log also has."""
+    """A shared range: positions `start` … `stop` - 1 of the log are in ledgers that the other log also has."""
 
     log: str
     """The name of the other log."""
@@ -23,19 +23,19 @@ class SharedWith:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The logs with which a log shares ledgers, and the sizes of its own part and the shared part. Sizes count one copy
-    of each record; the segment that is being written is in neither part."""
+    """The logs with which a log shares ledgers, and the sizes of its own part and of the shared part. Sizes count one
+    copy of each record; the segment that is being written is in neither part."""
 
     logs: tuple[SharedWith, ...]
     """The logs that have some of the same ledgers."""
     own_bytes: int
-    """Bytes of records that only this log needs; the log's deletion frees them."""
+    """Bytes of records that only this log needs; deleting the log frees them."""
     shared_bytes: int
     """Bytes of records that other logs need as well."""
 
 
 async def sharing_of(logs: LogStore, record: LogRecord) -> Sharing:
-    """Returns what a log shares with other logs. Raises MetadataError."""
+    """Returns how a log shares ledgers with other logs. Raises MetadataError."""
     makers = {one.identity: await _read(logs, one.identity) for one in record.makers}
     found = [
         SharedWith(other.name, max(fork.start, record.first_position), fork.stop)

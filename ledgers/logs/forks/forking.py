@@ -1,8 +1,8 @@
 """Forks: new logs that have the records of a log before a position, without copying them (rule L13).
 
-A fork has a name from the beginning, but cannot be opened before it is complete: if its maker dies, it leaves a log
-that can only be deleted. A fork shares no ledger until the logs that made its ledgers have recorded the fork; from then
-on they delete none of these ledgers.
+A fork has a name from the beginning, but cannot be opened before it is complete: if its maker dies first, the
+incomplete log can only be deleted. A fork shares no ledger until the logs that made its ledgers have recorded the fork;
+from then on, those logs delete none of these ledgers.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def new_fork(cluster: Cluster, record: LogRecord, name: str, at: int) -> LogReco
 
 
 class Forking:
-    """Completes one fork whose record exists already. If it raises any error, the caller has to delete the fork."""
+    """Completes one fork whose record already exists. If it raises an error, the caller must delete the fork."""
 
     def __init__(self, of: LogChain, fork: VersionedLog, ledgers: LogSegmentLedgers, at: int) -> None:
         self._of = of
@@ -99,7 +99,7 @@ class Forking:
         await self._logs.change(named, found.version)
 
     async def _segments(self, start: int) -> list[Segment]:
-        """Returns the shared segments; the last one ends at the end of the fork."""
+        """Returns the shared segments; the last one ends where the fork ends."""
         found: list[Segment] = []
         record = await self._of.refresh()
         async for segment in self._logs.segments(record, start):
@@ -122,8 +122,8 @@ class Forking:
         )
 
     async def _remember_producers(self, record: LogRecord) -> None:
-        """Writes the snapshot of producers at the fork's end. Without it, the first writer would read the whole
-        fork."""
+        """Writes the snapshot of producers at the fork's end. Without the snapshot, the fork's first writer would have
+        to read the whole fork."""
         if record.producers_from is None:
             return
         snapshot = await snapshot_before(self._of, self._ledgers, self._at)

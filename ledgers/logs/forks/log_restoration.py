@@ -1,4 +1,5 @@
-"""Restores a log to an earlier state: a fork takes its name in one step, and the former log is kept (rule L14)."""
+"""Restores a log to an earlier state: a fork takes over the log's name in one step, and the former log is kept (rule
+L14)."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from ..log_chain import LogChain, check_not_restored
 from ..log_segment_ledgers import LogSegmentLedgers
 
 TRIES_MAX = 10
-"""Number of times a writer may take the log over, and be fenced, before a restoration fails."""
+"""Number of times that writers may take the log over, and be fenced, before a restoration fails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Restoration:
     position: int
     """The position after the last record of the restored log."""
     records_less: int
-    """The number of records from that position on, which only the former log has."""
+    """The number of records, from that position on, that only the former log has."""
     former: str
     """The name of the former log."""
     cursors: Mapping[str, int]
@@ -62,8 +63,8 @@ async def planned(chain: LogChain, position: int, end: int, former: str) -> Rest
 
 
 class Restoring:
-    """Gives the name of a log to a complete fork of the log. Raises any error it meets. The log keeps its name until
-    `succeed` has returned, or until the log's record names a successor."""
+    """Gives the name of a log to a complete fork of that log. Passes every error on to the caller. The log keeps its
+    name until `succeed` has returned, or until the log's record has a successor."""
 
     def __init__(
         self, chain: LogChain, fork: VersionedLog, ledgers: LogSegmentLedgers, plan: Restoration
@@ -93,7 +94,7 @@ class Restoring:
         )
 
     async def _copy_cursors(self) -> None:
-        """Copies the cursors; those past the position are set to it."""
+        """Copies the cursors; moves those past the position back to it."""
         store, position = self._chain.logs.store, self._plan.position
         theirs = CursorStore(store, self._fork.identity)
         with metadata_errors():
@@ -102,8 +103,7 @@ class Restoring:
                 await theirs.create(name, CursorRecord(at, changed_ms=one.changed_ms))
 
     async def _fenced(self) -> int:
-        """Fences the writer, which confirms nothing more from then on. Returns the new epoch, in which no writer
-        writes."""
+        """Fences the writer, which confirms nothing more from then on. Returns the new epoch, which has no writer."""
         record = await self._chain.change(
             lambda record: check_not_restored(record).taken_over("a restoration")
         )
@@ -119,7 +119,7 @@ class Restoring:
         return record.epoch
 
     async def _name_former(self) -> None:
-        """Makes the former log's name refer to the former log before that log takes the name."""
+        """Makes the former log's new name refer to the log before the log takes that name."""
         former = self._plan.former
         await self._chain.change(lambda record: check_not_restored(record).to_be_named(former))
         with metadata_errors():
@@ -127,8 +127,7 @@ class Restoring:
                 raise LogExists(former)
 
     async def _succeeded(self, epoch: int) -> bool:
-        """Performs the one step that replaces the log. Returns False if another writer has taken the log over in the
-        meantime."""
+        """Replaces the log in one step. Returns False if another writer has taken the log over in the meantime."""
 
         def step(record: LogRecord) -> LogRecord:
             if record.successor is not None and record.successor.identity == self._fork.identity:

@@ -1,1 +1,1 @@
-"""Records that are stored once: the state of their producers that a log keeps."""
+"""Records that are stored only once: the producer state that a log keeps for this."""

@@ -1,7 +1,7 @@
 """Errors of producers.
 
 LedgerError
-├── OutOfOrderSequence       an earlier append of the producer was not taken in, so nothing was appended
+├── OutOfOrderSequence       an earlier append of the producer was not accepted, so nothing was appended
 ├── SequenceTooOld           the producer has a later record in the log; nothing was appended
 └── ProducerForgotten        the log no longer has the producer's state; nothing was appended
 """
@@ -18,8 +18,8 @@ class OutOfOrderSequence(LedgerError):
 
     def __init__(self, producer: str, sequence: int) -> None:
         super().__init__(
-            f"sequence {sequence} of producer {producer!r} was not appended: an earlier one failed before that "
-            "was taken in. Append them again, in order"
+            f"sequence {sequence} of producer {producer!r} was not appended, because an earlier one failed "
+            "before it was accepted: append them again, in order"
         )
         self.producer, self.sequence = producer, sequence
 
@@ -28,29 +28,29 @@ class SequenceTooOld(LedgerError):
     """The producer has a record of a later sequence in the log, but the log remembers no record of this sequence;
     nothing was appended.
 
-    Either the producer skipped this sequence, or it appended the record so long ago that the log no longer remembers it
-    individually. The record of `last_sequence` is at `last_position`.
+    Either the producer skipped this sequence, or it appended the record so long ago that the log no longer remembers
+    the record individually. The record of `last_sequence` is at `last_position`.
     """
 
     def __init__(self, producer: str, sequence: int, last_sequence: int, last_position: int) -> None:
         super().__init__(
             f"sequence {sequence} of producer {producer!r} is older than its last one, {last_sequence} at position "
-            f"{last_position}, and the log knows no such record: it was appended long before that, or never"
+            f"{last_position}, and the log remembers no record of it: it was appended long ago, or never"
         )
         self.producer, self.sequence = producer, sequence
         self.last_sequence, self.last_position = last_sequence, last_position
 
 
 class ProducerForgotten(LedgerError):
-    """The log has forgotten the records of this producer, and nothing was appended: the record may be in the log
-    already.
+    """The log has forgotten the records of this producer. Nothing was appended, because the record may already be in
+    the log.
 
     Read the log if that matters, and continue under another producer name.
     """
 
     def __init__(self, producer: str) -> None:
         super().__init__(
-            f"the log has forgotten producer {producer!r}, which has not appended for long, or was displaced by other "
-            "producers: only reading the log shows whether it has this record. Go on under another name"
+            f"the log has forgotten producer {producer!r}, which has not appended for a long time, or was displaced by "
+            "other producers: only reading the log shows whether it has this record; continue under another name"
         )
         self.producer = producer

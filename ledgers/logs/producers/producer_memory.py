@@ -1,4 +1,4 @@
-"""The state that a writer keeps of producers: the last runs of each producer, as appended and as confirmed."""
+"""The producer state that a writer keeps: the last runs of each producer's records, both appended and confirmed."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .errors import ProducerForgotten, SequenceTooOld
 NOTHING = ProducerSnapshot()
 
 SECONDS_MAX = 30 * 86_400.0
-"""A producer that has not appended for this long is forgotten."""
+"""A producer that has appended nothing for this long is forgotten."""
 
 
 class ProducerMemory:
-    """One writer's state of producers. `take` may be called from a different thread than the other methods.
+    """The producer state of one writer. `take` may be called from a different thread than the other methods.
 
-    Two memories that have received the same records are equal, whichever writer held them.
+    Two memories that have received the same records are equal, whichever writers held them.
     """
 
     def __init__(self, snapshot: ProducerSnapshot = NOTHING) -> None:
@@ -44,7 +44,7 @@ class ProducerMemory:
         begins."""
         self._forgotten = dict.fromkeys(snapshot.forgotten)
         self.forgotten_count = snapshot.forgotten_count
-        self._pending: deque[tuple[str, Run]] = deque()  # only the unconfirmed part of the first run
+        self._pending: deque[tuple[str, Run]] = deque()  # the first run without its confirmed part
         self._taken: dict[str, deque[Run]] = {}  # each producer's pending runs, the first one in full
         self._lock = threading.Lock()
 
@@ -60,10 +60,12 @@ class ProducerMemory:
         return None if known is None else known.runs[-1]
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
-        """Takes in `count` records from this sequence on; the first new record gets the position.
+        """Takes in `count` records with sequences from `sequence` on; the first new record gets the position
+        `position`.
 
-        Returns the positions of the records that exist already, which are the first ones. Raises ProducerForgotten, or
-        SequenceTooOld, even if the later record is not confirmed yet; in these cases no record is taken in.
+        Returns the positions of the records that already exist, which are always the first ones. Raises
+        ProducerForgotten, or SequenceTooOld even if the later record is not confirmed yet; in both cases no record is
+        taken in.
         """
         if not count:
             return ()
@@ -78,7 +80,7 @@ class ProducerMemory:
         self._taken.setdefault(producer, deque()).append(run)
 
     def _positions(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """Returns the positions of those records that exist already."""
+        """Returns the positions of those of the records that already exist."""
         last = self._last(producer)
         if last is None and _digest(producer) in self._forgotten:
             raise ProducerForgotten(producer)
@@ -119,7 +121,7 @@ class ProducerMemory:
 
     def _hear(self, producer: str, run: Run, time_us: int) -> None:
         known = self._confirmed.pop(producer, None)
-        # In this case the log had forgotten the producer.
+        # A sequence that does not rise means that the log had forgotten the producer.
         if known is None or run.sequence <= known.runs[-1].last_sequence:
             self._drop_all_earlier(known)
             known = Heard([run], time_us)
@@ -156,7 +158,8 @@ class ProducerMemory:
             del self._forgotten[next(iter(self._forgotten))]
 
     def snapshot(self, time_us: int) -> ProducerSnapshot:
-        """Returns the confirmed state at this time. Forgets producers that have not appended for a long time."""
+        """Returns the confirmed state as of this time. Forgets producers that have not appended anything for a long
+        time."""
         with self._lock:
             since = time_us - int(SECONDS_MAX * 1_000_000)
             for producer in [one for one, known in self._confirmed.items() if known.heard_us < since]:

@@ -1,7 +1,7 @@
-"""Producer state, kept with the log: one snapshot at each position where a segment begins or the log ends.
+"""Keeps producer state with the log: one snapshot at each position where a segment begins or the log ends.
 
 A snapshot is in the metadata store, under the log's identity and a position; it holds the producer state of all records
-before that position. It is written when these records are confirmed for good, before the log's record marks the segment
+before that position. It is written once these records are confirmed for good, before the log's record marks the segment
 before the position as ended. A take-over therefore needs only the last segment's snapshot and the records of that
 segment, and it does not matter which writer wrote the snapshot.
 """
@@ -52,7 +52,7 @@ class ProducerStateManager:
         self._log_limit = LogRateLimit(LOG_INTERVAL_SECONDS)
         self._metrics = metrics
         self.turn = asyncio.Lock()
-        """Orders the calls that wait before they are taken in: a call that overtook others would make them too old."""
+        """Keeps waiting calls in order: a call that overtook earlier ones would make their sequences too old."""
         self.waiting = WaitingCalls()
         self._forgotten = self._counted = memory.forgotten_count
 
@@ -60,8 +60,8 @@ class ProducerStateManager:
     async def at(
         cls, chain: LogChain, ledgers: LogSegmentLedgers, epoch: int, ended: Segment | None
     ) -> ProducerStateManager:
-        """Returns the state at the log's end. `ended`: the ended last segment, which the log's record may not show as
-        ended yet; None for a log without segments."""
+        """Returns the state at the log's end. `ended`: the last segment as ended, although the log's record may not
+        show that yet; None for a log without segments."""
         memory = await _memory_at(chain, ledgers, epoch, ended)
         made = cls(chain, epoch, memory, ledgers.cluster.log_metrics)
         if ended is not None and ended.end_position is not None:
@@ -70,12 +70,12 @@ class ProducerStateManager:
 
     @property
     def is_begun(self) -> bool:
-        """Whether the log's record says that records may have a producer."""
+        """Whether the log's record states that records may have a producer."""
         return self._chain.record.producers_from is not None
 
     async def begin(self, confirmed_end: int) -> None:
-        """Notes in the log's record, before the first record with a producer is appended, that records may have a
-        producer. None before this position has one."""
+        """Notes in the log's record, before the first record with a producer is appended, that records from this
+        position on may have a producer. No earlier record has one."""
         await self._chain.change(under(self._epoch, lambda record: record.with_producers(confirmed_end)))
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
@@ -106,14 +106,14 @@ class ProducerStateManager:
             await self._store.write(position, snapshot)
 
     async def drop_before(self, position: int) -> None:
-        """Deletes snapshots that are no longer needed because the last segment begins here. What cannot be deleted now
-        is deleted by a later call."""
+        """Deletes snapshots that are no longer needed because the last segment begins here. Snapshots that cannot be
+        deleted now are deleted by a later call."""
         try:
             with metadata_errors():
                 await self._store.drop_before(position)
         except LedgerError as error:
             log.info(
-                "old snapshots of producers of log %r could not be deleted: %s",
+                "old producer snapshots of log %r could not be deleted: %s",
                 self._chain.record.name,
                 error,
             )
@@ -125,7 +125,7 @@ class ProducerStateManager:
         count = self._memory.forgotten_count - self._forgotten
         if count and self._log_limit.admit(time.monotonic()) is not None:
             self._forgotten += count
-            line = "log %r has forgotten %d producers, %d in all: records that these append again are refused"
+            line = "log %r has forgotten %d more producers, %d in total: records that they append again are refused"
             log.warning(line, self._chain.record.name, count, self._forgotten)
 
 
@@ -161,13 +161,14 @@ async def _memory_of(
     if found is not None:
         return ProducerMemory(found)
     record = await chain.refresh()
-    if record.epoch != epoch:  # a later writer has taken over and needs no state from here
+    if record.epoch != epoch:  # a later writer has taken over and does not need this state
         raise LogFenced(record.name, record.writer or "unnamed", record.epoch)
     return await _read_all(chain, ledgers, position)
 
 
 async def _read_all(chain: LogChain, ledgers: LogSegmentLedgers, end: int) -> ProducerMemory:
-    """Reads the state from the log, because rebuilt metadata has no snapshot. The state lacks truncated records."""
+    """Reads the state from the log itself, because rebuilt metadata has no snapshot. The state does not cover truncated
+    records."""
     record = chain.record
     start = max(record.first_position, record.producers_from or 0)
     if start >= end:
@@ -182,8 +183,8 @@ async def _read_all(chain: LogChain, ledgers: LogSegmentLedgers, end: int) -> Pr
 async def snapshot_before(
     chain: LogChain, ledgers: LogSegmentLedgers, position: int
 ) -> ProducerSnapshot | None:
-    """Returns the state at a confirmed position, from the latest snapshot before it and the records since then; None
-    without a snapshot."""
+    """Returns the state at a confirmed position, from the latest snapshot before it and the records since then; None if
+    there is no such snapshot."""
     with metadata_errors():
         found = await ProducerStore(chain.logs.store, chain.record.identity).latest(position)
     if found is None:
@@ -197,7 +198,7 @@ async def snapshot_before(
 async def _read_between(
     memory: ProducerMemory, chain: LogChain, ledgers: LogSegmentLedgers, start: int, stop: int
 ) -> None:
-    """Takes in the producers of confirmed records."""
+    """Takes in the producers of the confirmed records from `start` to before `stop`."""
     known = KnownEnd()
     known.advance_to(stop)
     async with aclosing(LogReader(chain, ledgers, known).batches(start, stop)) as batches:

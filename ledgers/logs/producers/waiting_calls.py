@@ -1,4 +1,5 @@
-"""Calls that wait before their records are taken in: each producer's calls are taken in in order, or not at all."""
+"""Calls that wait before their records are taken in. Each producer's calls are taken in in order; if one fails, so do
+those queued after it."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class WaitingCall:
 
 
 class WaitingCalls:
-    """One writer's waiting calls. If there are callers in several threads, they have to hold a lock of their own."""
+    """One writer's waiting calls. If several threads use them, the threads must hold a lock of their own."""
 
     def __init__(self) -> None:
         self._calls: dict[str, deque[WaitingCall]] = {}
@@ -38,8 +39,8 @@ class WaitingCalls:
 
     @contextmanager
     def call(self, producer: str, sequence: int) -> Iterator[WaitingCall]:
-        """Queues a call, which waits in the block and is taken in right after it. If the call fails in the block, all
-        calls of the producer that are queued after it fail."""
+        """Queues a call, which waits inside the `with` block and is taken in right after it. If the call fails inside
+        the block, all calls of the producer that are queued after it fail."""
         call = WaitingCall(producer, sequence)
         calls = self._calls.setdefault(producer, deque())
         calls.append(call)

@@ -1,1 +1,1 @@
-"""Sets of logs: keys spread over several logs, which the members of a group share."""
+"""Sets of logs: keys are spread over several logs, which the members of a group share."""

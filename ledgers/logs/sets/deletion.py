@@ -1,4 +1,5 @@
-"""Deletes a set of logs: first the set, so that no client opens it, then its logs, then the records that name it."""
+"""Deletes a set of logs: first the set, so that no client opens it, then its logs, then the records that refer to
+it."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ from .set_state import LogSetState
 
 
 async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: bytes) -> None:
-    """Deletes a set with its logs, their cursors, and its groups' shares. If the call is interrupted, repeat it.
+    """Deletes a set with its logs, their cursors, and the shares of its groups. If the call is interrupted, repeat it.
 
     Raises NoSuchLogSet; raises LogHeld, Unauthorized and NotAllowed before anything is changed.
     """
@@ -35,7 +36,7 @@ async def delete_set(cluster: Cluster, calls: LogCalls, name: str, password: byt
     given_up = state.found
     for log in _logs(name, given_up.record):
         await state.refresh()
-        if state.found != given_up:  # another client has deleted the set, and a new one was created
+        if state.found != given_up:  # another client has deleted the set, and a new one has been created
             raise NoSuchLogSet(name)
         with suppress(NoSuchLog):
             await calls.delete(log, password, of=given_up.record.model.identity)

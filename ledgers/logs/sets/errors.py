@@ -12,8 +12,8 @@ from ...errors import LedgerError
 
 
 class NoSuchLogSet(NotFound, LedgerError):
-    """There is no set of logs of this name. Give a number of logs to create it."""
+    """There is no set of logs with this name. To create it, specify a number of logs."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"there is no set of logs {name!r}: give a number of logs to create it")
+        super().__init__(f"there is no set of logs {name!r}: specify a number of logs to create it")
         self.name = name

@@ -1,4 +1,4 @@
-"""Sets of logs: a stable hash spreads keys over the logs, and their number grows only by an explicit call."""
+"""Sets of logs: a stable hash spreads keys over the logs, whose number grows only by an explicit call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TAKE_OVERS_MAX = 10
 
 GROWTH_TAKE_OVERS_MAX = 100
 """Maximum number of attempts to take one log over when a set grows; another attempt is made only after a take-over by a
-writer, or by another client that completes the growth."""
+writer, or by another client that completes the expansion."""
 
 
 class LogSet:
@@ -75,8 +75,8 @@ class LogSet:
         password: bytes,
         retention: Retention = NOTHING_GOES,
     ) -> LogSet:
-        """Opens a set; creates a missing one if a number of logs is given. Raises LogExists if another log has the name
-        of one of the set's logs; in that case nothing is created."""
+        """Opens a set. If the set does not exist and a number of logs is given, creates it. Raises LogExists if a log
+        outside the set has the name of one of its logs; in that case nothing is created."""
         store = LogSetStore(cluster.store)
         with metadata_errors():
             found = await store.read(keys.check_name(name))
@@ -84,7 +84,7 @@ class LogSet:
         if logs is None and (found is None or is_deleted):
             raise NoSuchLogSet(name)
         if is_deleted:
-            raise LedgerError(f"set {name!r} is deleted in part: delete it again, and then create it")
+            raise LedgerError(f"set {name!r} is only partly deleted: delete it again, then create it")
         if found is None and logs is not None:
             model = await calls.new(name, settings, password, retention)
             record = LogSetRecord(logs, model, is_unsettled=True)
@@ -106,7 +106,7 @@ class LogSet:
 
     @property
     def record(self) -> LogSetRecord:
-        """The set's metadata as it was last read or written."""
+        """The set's metadata, as last read or written."""
         return self._state.record
 
     async def refresh(self) -> LogSetRecord:
@@ -115,7 +115,7 @@ class LogSet:
         return await self._state.refresh()
 
     async def log(self, number: int) -> Log:
-        """Opens the log of this number. Raises NoSuchLog, NotAllowed for a log of another owner."""
+        """Opens the log with this number. Raises NoSuchLog, NotAllowed for a log of another owner."""
         log = await self._calls.open(log_name(self.name, number), self._password)
         if not log.record.is_of(self.record.model.identity):
             raise NoSuchLog(log.name)
@@ -124,10 +124,10 @@ class LogSet:
     async def writer(self, name: str | None = None, *, term: Term | None = None) -> LogSetWriter:
         """Takes over all logs of the set, each as `Log.writer` does; only one program writes to a set at a time.
 
-        If a `term` is given, from then on each log refuses leaders of earlier terms of the same election. Completes a
-        growth that was interrupted. The writer gets LogFenced once another writer has taken a log over, or the set
-        grows; call `writer` again for a new one. Raises LogFenced, LeadershipLost if the term is over,
-        LedgerRecoveryFailed, NotEnoughBookies, Unauthorized, NotAllowed, and LedgerError if the set keeps growing.
+        If a `term` is given, each log from then on refuses leaders of earlier terms of the same election. Completes an
+        interrupted expansion. The writer gets LogFenced once another writer has taken a log over, or the set grows;
+        call `writer` again for a new one. Raises LogFenced, LeadershipLost if the term is over, LedgerRecoveryFailed,
+        NotEnoughBookies, Unauthorized, NotAllowed, and LedgerError if the set keeps growing.
         """
         for _ in range(TAKE_OVERS_MAX):
             record = await self._settled()
@@ -147,12 +147,12 @@ class LogSet:
         raise LedgerError(f"set {self.name!r} keeps growing; try again")
 
     async def grow(self, logs: int) -> None:
-        """Spreads keys over this number of logs from now on, a multiple of the current number. The writer gets
-        LogFenced.
+        """Spreads keys over this number of logs from now on. The number must be a multiple of the current one. The
+        writer gets LogFenced.
 
-        If the call is interrupted, the next writer or a repeated call completes the growth. Raises ValueError for any
-        other number, LogExists if another log has the name of a new one (in that case the set has not grown), and the
-        errors of `writer`.
+        If the call is interrupted, the next writer or a repeated call completes the expansion. Raises ValueError for
+        any other number, LogExists if a log outside the set has the name of a new log (in that case the set has not
+        grown), and the errors of `writer`.
         """
         log_name(self.name, logs - 1)  # raises if the longest name would be too long
         record = await self._settled()
@@ -164,18 +164,20 @@ class LogSet:
         """Yields records of the logs that this member of the group holds, each at least once, and commits the used
         ones.
 
-        The members of a group share the logs, by the cursors of the group's name. The records of each key are yielded
-        in order, whichever member holds their log. A record counts as used when the caller asks for the next one.
+        The members of a group share the logs, using the cursors with the group's name. The records of each key are
+        yielded in order, whichever member holds their log. A record counts as used when the caller asks for the next
+        one.
 
-        Options: `timeout` ends the iteration when there was no new record for this many seconds; without it, the
-        iteration never ends. If, at its timeout, the group has unread records in a log and its cursor there does not
-        move, a member waits for up to a lease and five seconds more, because the member that held the log may have
-        died. `start` is where the cursors of a new group begin, "beginning" by default; logs that are added to the set
-        later are used from their beginning. `commit_seconds` (1), `lease_seconds` (10) and `poll_seconds_max` (300;
-        None for no bound) are as for `Log.consume`. `on_truncated` says what to do if records at the cursor's position
-        in a log were truncated: with "oldest", continue at the oldest record left; with "raise" (the default), use the
-        other logs, and raise LogTruncated once there was no new record for the timeout, or for a minute without one.
-        `member` is a human-readable label, by default host and process.
+        Options: `timeout` ends the iteration when no new record has arrived for this many seconds; without it, the
+        iteration never ends. If, at a member's timeout, the group has unread records in a log and its cursor in that
+        log does not move, the member waits for up to a lease and five seconds more, because the member that held the
+        log may have died. `start` is where the cursors of a new group begin, "beginning" by default; logs that are
+        added to the set later are used from their beginning. `commit_seconds` (1), `lease_seconds` (10) and
+        `poll_seconds_max` (300; None for no limit) are as for `Log.consume`. `on_truncated` determines what happens if
+        records at the cursor's position in a log were truncated: with "oldest", the member continues at the oldest
+        remaining record; with "raise" (the default), it uses its other logs, and raises LogTruncated once no new record
+        has arrived for the timeout, or for a minute if there is no timeout. `member` is a human-readable label, by
+        default host and process.
 
         Raises NoSuchLogSet once the set is deleted, and the errors of `Log.consume`.
         """
@@ -188,15 +190,15 @@ class LogSet:
 
     @property
     def retention(self) -> Retention:
-        """The rules by which old records of each log are deleted automatically, as they were last read or written."""
+        """The rules by which old records of each log are deleted automatically, as last read or written."""
         return self.record.model.retention
 
     async def set_retention(self, retention: Retention) -> None:
         """Sets the retention of all logs, including logs that are added to the set later. Raises the errors of
         `Log.set_retention`.
 
-        If the call is interrupted, a repeated call, the next writer, or the next client that opens the set completes
-        it.
+        If the call is interrupted, the change is completed by a repeated call, the next writer, or the next client that
+        opens the set.
         """
         for n in range((await self._settled()).logs):
             await check_may_give_up(self._cluster, (await self.log(n)).record, self._password)
@@ -207,7 +209,8 @@ class LogSet:
         """Begins or ends a legal hold on all logs, including logs that are added to the set later. Raises the errors of
         `Log.set_legal_hold`.
 
-        If the call is interrupted, it is completed as one of `set_retention` is; until then only some logs are held.
+        If the call is interrupted, the change is completed in the same way as one by `set_retention`; until then, it
+        applies to only some of the logs.
         """
         check_may_change(self._cluster)
         await self._want(legal_hold=is_held)
@@ -221,7 +224,8 @@ class LogSet:
         await self._settled()
 
     async def _settled(self) -> LogSetRecord:
-        """Returns the record once all logs exist and have the wanted settings, and no growth has to be completed."""
+        """Returns the record once all logs exist and have the wanted settings, and no expansion remains to be
+        completed."""
         record = await self.refresh()
         for _ in range(TAKE_OVERS_MAX):
             if not (record.growing_to or record.is_unsettled):
@@ -232,7 +236,7 @@ class LogSet:
         raise LedgerError(f"set {self.name!r} keeps changing; try again")
 
     async def _settle_logs(self, record: LogSetRecord) -> None:
-        """Creates or adjusts the logs. The set's record names them before they are created, so that a deletion of the
+        """Creates or adjusts the logs. The set's record lists them before they are created, so that a deletion of the
         set finds them."""
         for n in range(max(record.logs, record.growing_to)):
             await self.refresh()  # raises if the set was deleted in the meantime
@@ -243,7 +247,7 @@ class LogSet:
         for _ in range(GROWTH_TAKE_OVERS_MAX):
             try:
                 writer = await (await self.log(number)).writer("growth of the set")
-            except LogFenced:  # by a writer that has not seen the growth, or another client that completes it
+            except LogFenced:  # by a writer that has not seen the expansion, or by a client completing it
                 continue
             with suppress(LogFenced):
                 await writer.close()
@@ -252,13 +256,15 @@ class LogSet:
 
 
 async def _check_names(calls: LogCalls, record: LogSetRecord, start: int, stop: int) -> None:
-    """Raises LogExists, before anything is changed, if another log has the name of one that is to be created."""
+    """Raises LogExists, before anything is changed, if a log outside the set has the name of one that is to be
+    created."""
     for n in range(start, stop):
         await calls.check_name(log_name(record.model.name, n), record.model.identity)
 
 
 def _settled_from(before: LogSetRecord, ends: tuple[int, ...]) -> Callable[[LogSetRecord], LogSetRecord]:
-    """Returns a transition that completes a growth; it changes nothing if another client has changed the set since."""
+    """Returns a transition that completes an expansion; it changes nothing if another client has since changed the
+    set."""
 
     def settled(record: LogSetRecord) -> LogSetRecord:
         if record != before:

@@ -24,14 +24,15 @@ from ...tasks import end_tasks
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 5.0
-"""Interval at which a member reads the members and the number of logs again, even if its watch reports nothing."""
+"""Interval at which a member reads the group's members and the number of logs again, even if its watch reports no
+change."""
 
 Adopt = Callable[[set[int], LogSetRecord], list[asyncio.Task[None]]]
-"""Takes the logs that the member is to hold; has to be called again once one of the returned tasks has ended."""
+"""Adopts the logs that the member is to hold; must be called again once one of the returned tasks has ended."""
 
 
 class Membership:
-    """One member. Members that check at the same time compute the same shares, and one of them writes these."""
+    """One member. Members that check at the same time compute the same shares, and one of the members writes them."""
 
     def __init__(self, cluster: Cluster, log_set: str, group: str, member: str, lease_seconds: float) -> None:
         self._cluster = cluster
@@ -40,7 +41,7 @@ class Membership:
         self._shares = LogShares(cluster.store, log_set, group)
         self._members = CandidateStore(cluster.store, self._shares.key)
         self.begun_with = 0
-        """How many logs the set had when the group began; set before the member holds any."""
+        """The number of logs in the set when the group began. Assigned before the member holds any log."""
 
     async def keep(
         self, refresh: Callable[[], Awaitable[LogSetRecord]], adopt: Adopt, give_up: Callable[[], None]
@@ -58,7 +59,7 @@ class Membership:
                 except StoreRefused:
                     raise
                 except (StoreUnavailable, LeaseLost, MetadataUnavailable) as error:
-                    line = "member %s of %s has no log for now: %s"
+                    line = "member %s of %s currently holds no logs: %s"
                     log.log(weight(error), line, self._member, self._shares.key, error)
                 await asyncio.sleep(RETRY_SECONDS)
         raise ClientClosed
@@ -85,8 +86,8 @@ class Membership:
             await place.leave("the member has left")
 
     async def _changed(self, place: Place, revision: int, ended: list[asyncio.Task[None]]) -> None:
-        """Waits until a member joins or leaves, this member's place is lost, or one of these tasks has ended, for
-        LOOK_SECONDS at most."""
+        """Waits until a member joins or leaves, this member's place is lost, or one of these tasks has ended, but for
+        at most LOOK_SECONDS."""
         own = [asyncio.create_task(one) for one in (self._moved(revision), _lost(place))]
         try:
             await asyncio.wait([*own, *ended], timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,4 @@
-"""Consuming a set of logs: the members of a group share the set's logs, and each member reads its own share."""
+"""Consumes a set of logs: the members of a group share the set's logs, and each member reads its own share."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ from .membership import Membership
 log = logging.getLogger(__name__)
 
 BEFORE_SECONDS = 0.5
-"""Interval at which a member that waits for the group's cursor in a log to move checks the cursor."""
+"""Interval at which a member checks the group's cursor in a log while waiting for that cursor to move."""
 
 TRUNCATED_SECONDS = 60.0
-"""How long a member without a timeout waits without any new record before it raises LogTruncated for one of its logs.
-"""
+"""How long a member that has no timeout waits for any new record before it raises LogTruncated for one of its logs."""
 
 TAKEN_OVER_SECONDS = 5.0
-"""After the lease of a member that has died runs out, other members take over its logs within this time."""
+"""After the lease of a dead member expires, other members take over its logs within this time."""
 
 
 class SetRecord(NamedTuple):
@@ -48,10 +47,10 @@ class SetRecord(NamedTuple):
 class GroupOptions(CommonOptions, total=False):
     """Options of `LogSet.consume`, in addition to the group.
 
-    If, at its timeout, the group has unread records in a log and its cursor there does not move, a member waits for up
-    to a lease and five seconds more, because the member that held the log may have died. With `on_truncated="raise"` a
-    member uses its other logs, and raises LogTruncated once there was no new record for the timeout, or for a minute
-    without one.
+    If, at a member's timeout, the group has unread records in a log and its cursor in that log does not move, the
+    member waits for up to a lease and five seconds more, because the member that held the log may have died. With
+    `on_truncated="raise"`, a member uses its other logs, and raises LogTruncated once no new record has arrived for the
+    timeout, or for a minute if there is no timeout.
     """
 
     member: str | None
@@ -90,21 +89,23 @@ class AssignedLog:
         return self.is_revoked or self.consumption is None or self.consumption.is_over
 
     def revoke(self, *, at_once: bool = False) -> None:
-        """Releases the log for another member, once the application has finished its current record, or at once."""
+        """Releases the log for another member: immediately with `at_once`, otherwise once the application has finished
+        its current record."""
         self.is_revoked = True
         if (at_once or not self._is_in_use) and not self._is_cancelled and self.task is not None:
             self._is_cancelled = True  # a second cancellation would prevent the task from leaving its place
             self.task.cancel()
 
     async def offer(self, batch: RecordBatch, ready: asyncio.Queue[tuple[AssignedLog, RecordBatch]]) -> None:
-        """Offers a batch to the application and waits until the batch has been used."""
+        """Offers a batch to the application and waits until the application has used it."""
         self._used.clear()
         ready.put_nowait((self, batch))  # one batch of each log at a time
         await self._used.wait()
         self.used_end = batch.positions[-1] + 1
 
     def take(self) -> bool:
-        """Notes that the application begins to use the offered batch; returns False if it must not use it any more."""
+        """Notes that the application begins to use the offered batch; returns False if the batch must not be used any
+        more."""
         self._is_in_use = not self.is_over
         return self._is_in_use
 
@@ -158,8 +159,8 @@ class SetConsumption:
                         share.consumption.cursor.start_writing()
 
     async def batches(self) -> AsyncGenerator[tuple[AssignedLog, RecordBatch], None]:
-        """Yields batches of the logs that the member holds, each with its AssignedLog; the caller notes used records at
-        the cursor of that log."""
+        """Yields batches of the logs that the member holds, each with its AssignedLog; the caller notes used records
+        with the cursor of that log."""
         async with beside(self._keep()) as keeping:
             while (found := await self._next(keeping)) is not None:
                 share, batch = found
@@ -175,7 +176,7 @@ class SetConsumption:
                     share.used()
 
     async def _next(self, keeping: asyncio.Task[None]) -> tuple[AssignedLog, RecordBatch] | None:
-        """Returns the next batch; None if there was no new record for the timeout. Raises the error that ended the
+        """Returns the next batch; None if no new record has arrived within the timeout. Raises the error that ended the
         membership."""
         while True:
             seconds = TRUNCATED_SECONDS if self._timeout is None else self._timeout
@@ -197,8 +198,9 @@ class SetConsumption:
             return getting.result() if getting.done() else None
 
     async def _offered_late(self, keeping: asyncio.Task[None]) -> tuple[AssignedLog, RecordBatch] | None:
-        """Returns a batch that is offered late. While the group has unread records in a log and its cursor there does
-        not move, the member that held the log may have died, so this waits until that member's lease has run out."""
+        """Returns a batch that is offered after the timeout, if there is one. While the group has unread records in a
+        log and its cursor in that log does not move, the member that held the log may have died, so this waits until
+        that member's lease has expired."""
         now = asyncio.get_running_loop().time
         until = now() + self._lease_seconds + TAKEN_OVER_SECONDS
         unread = await self._unread(range((await self._set.refresh()).logs))
@@ -210,14 +212,13 @@ class SetConsumption:
         return None
 
     async def _unread(self, numbers: Iterable[int]) -> dict[int, int]:
-        """Returns, for each of these logs that has more records than this member has used, the group's position in
-        it."""
+        """Returns the group's position in each of these logs that has more records than this member has used."""
         unread = {}
         for number in numbers:
             share, of = self._shares.get(number) or AssignedLog(number), await self._set.log(number)
             cursor = dict([one async for one in of.cursors()]).get(self._group)
             if cursor is None or share.truncated is not None:
-                continue  # no member has begun to read it, or reading it would raise
+                continue  # no member has begun to read the log, or reading it would raise
             if max(cursor.position, share.used_end) < await of.end():
                 unread[number] = cursor.position
         return unread
@@ -229,7 +230,7 @@ class SetConsumption:
     # --- the member's logs --------------------------------------------------------------------------------
 
     async def _keep(self) -> None:
-        """Follows the logs that the member is to hold as members join and leave; holds none while the application
+        """Follows the logs that the member is to hold, as members join and leave; holds no logs while the application
         hangs."""
         while True:
             keeping = self._membership.keep(self._set.refresh, self._adopt, self._give_up)
@@ -245,8 +246,8 @@ class SetConsumption:
             await self._asked.wait()
 
     def _adopt(self, mine: set[int], record: LogSetRecord) -> list[asyncio.Task[None]]:
-        """Follows exactly these logs from now on. If following one of its logs has ended with an error, raises that
-        error."""
+        """Follows exactly these logs from now on. If following one of the member's logs has already ended with an
+        error, raises that error."""
         for number, share in list(self._shares.items()):
             assert share.task is not None
             if share.task.done():
@@ -261,7 +262,7 @@ class SetConsumption:
         return self._tasks()
 
     def _give_up(self) -> None:
-        """Releases all logs of this member for other members. If following one of them has ended with an error, the
+        """Releases all logs of this member to other members. If following one of the logs has ended with an error, the
         next `_adopt` raises that error."""
         for share in self._shares.values():
             share.revoke()
@@ -285,7 +286,7 @@ class SetConsumption:
                 consumer=self._member,
                 commit_seconds=self._commit_seconds,
                 lease_seconds=self._lease_seconds,
-                poll_seconds_max=None,  # a batch may wait while the application uses one of another log
+                poll_seconds_max=None,  # a batch may wait while the application uses a batch of another log
                 on_truncated=self._on_truncated,
             )
             try:
@@ -296,17 +297,17 @@ class SetConsumption:
                             return
             except LogTruncated as error:
                 share.truncated = error
-                await self._until_used((share.number, error.first_position))  # until a seek moves the cursor
+                await self._until_used((share.number, error.first_position))  # waits for a seek
                 share.truncated = None
 
     def _start_of(self, number: int) -> Where:
-        """Returns where a new cursor begins. In a log that was added to the set after the group began, no record is
-        skipped."""
+        """Returns where a new cursor in the log begins. If the log was added to the set after the group began, no
+        record is skipped."""
         return self._start if number < self._membership.begun_with else "beginning"
 
     async def _until_used(self, before: tuple[int, int] | None) -> None:
         """Waits until the group has used a log up to a position. For a new log, `before` is the log from which its keys
-        were moved, and the end of that log at the time."""
+        were moved, and the end of that log at the time of the move."""
         if before is None:
             return
         number, end = before

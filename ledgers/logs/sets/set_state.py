@@ -1,4 +1,4 @@
-"""The record of a set of logs as it was last read or changed."""
+"""The record of a set of logs, as last read or changed."""
 
 from __future__ import annotations
 

@@ -15,13 +15,12 @@ W = TypeVar("W")
 
 
 def log_of(key: bytes, logs: int) -> int:
-    """Returns the number of the log for a key: the CRC-32 of the key (as in zlib and PNG), modulo the number of
-    logs."""
+    """Returns the number of the log for a key: the key's CRC-32 (as in zlib and PNG) modulo the number of logs."""
     return crc32(key) % logs
 
 
 class SetPosition(NamedTuple):
-    """The place of a record in a set."""
+    """The location of a record in a set."""
 
     log: int
     """The number of the log in the set."""
@@ -30,7 +29,7 @@ class SetPosition(NamedTuple):
 
 
 class KeyedWriters(Generic[W]):
-    """The writers of a set's logs, in the order of their numbers."""
+    """The writers of a set's logs, in the order of the logs' numbers."""
 
     def __init__(self) -> None:
         self.writers: list[W] = []
@@ -51,11 +50,11 @@ class LogSetWriter(KeyedWriters[LogWriter]):
     """
 
     async def append(self, payload: Payload, *, key: bytes, **fields: Unpack[KeyedFields]) -> SetPosition:
-        """Appends one record to the log of its key; returns its place once it is on disk.
+        """Appends one record to the log for its key; returns the record's location once it is on disk.
 
-        With a producer the record is stored once in that log; a producer's sequences rise in each log. After a growth a
-        key may belong to another log, which has no state of the records in the former log: a record that is appended
-        again then may be stored twice. Raises the errors of `LogWriter.append`.
+        With a producer, the record is stored only once in that log; a producer's sequences must rise in each log. After
+        the set has grown, a key may belong to another log, which has no state of the records in the former log, so a
+        record that is appended again may then be stored twice. Raises the errors of `LogWriter.append`.
         """
         return SetPosition(self._number(key), await self.of(key).append(payload, key=key, **fields))
 
@@ -81,7 +80,7 @@ class LogSetWriter(KeyedWriters[LogWriter]):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes all writers; if the block raised an error, each one closes as it does after an error in its own
+        """Closes all writers. If the block raised an error, each writer closes as it would after an error in its own
         block."""
         async with AsyncExitStack() as stack:
             for writer in self.writers:

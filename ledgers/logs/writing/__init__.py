@@ -1,1 +1,1 @@
-"""Writing to a log: take-over, consecutive segments, unconfirmed records."""
+"""Writing to a log: take-overs, consecutive segments and unconfirmed records."""

@@ -1,12 +1,12 @@
-"""The order in which a log's writer ends segments, begins others and confirms records: a pure state machine.
+"""Decides the order in which a log's writer ends segments, begins new ones and confirms records: a pure state machine.
 
 The *tail* is the last segment of the log's record: a record is confirmed when the tail's ledger confirms it. The *next*
-segment is created ahead, and is not in the record. It begins at the *cut*; the tail takes the records before that. Once
-the cut is reached, the ledger of the next segment takes records, and none of them is confirmed before the tail's ledger
-is closed and one compare-and-swap of the log's record has ended the tail and begun the next segment. A writer that
-takes the log over recovers the last segment of the record, and so never misses a confirmed record.
+segment is created ahead of time, and is not yet in the record. It begins at the *cut*; the tail takes the records
+before that. Once the cut is reached, the ledger of the next segment takes records, but none of them is confirmed before
+the tail's ledger is closed and one compare-and-swap of the log's record has ended the tail and begun the next segment.
+A writer that takes the log over recovers the last segment of the record, and therefore never misses a confirmed record.
 
-A tail that fails is recovered, and the records past its end are appended to the next segment again. Positions never
+A tail that fails is recovered, and the records past its end are appended again, to the next segment. Positions never
 change: a record's position is the first position of its segment plus its entry id.
 """
 
@@ -18,7 +18,7 @@ from enum import Enum, auto
 from ...errors import LedgerError
 
 FAILURES_MAX = 5
-"""Maximum number of consecutive segments that fail without confirming anything."""
+"""Maximum number of consecutive segments that may fail without confirming anything."""
 
 MANY = 2**63
 """A number larger than the number of records that a log can have."""
@@ -26,7 +26,7 @@ MANY = 2**63
 
 @dataclass(frozen=True, slots=True)
 class MakeSegment:
-    """Create a ledger for the segment of this number, which begins at `first_position`."""
+    """An instruction to create a ledger for segment `number`, which begins at `first_position`."""
 
     number: int
     first_position: int
@@ -34,7 +34,8 @@ class MakeSegment:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """Append the records of these positions to a segment; they are the only ones that it lacks, in order."""
+    """An instruction to append the records at these positions to a segment, in order. The segment lacks no other
+    records."""
 
     number: int
     first_position: int
@@ -43,21 +44,22 @@ class Submit:
 
 @dataclass(frozen=True, slots=True)
 class CloseSegment:
-    """Flush and close the segment's ledger."""
+    """An instruction to flush and close the segment's ledger."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class RecoverSegment:
-    """Check that no other writer has taken the log over, then recover the segment's ledger."""
+    """An instruction to check that no other writer has taken the log over, and then to recover the segment's ledger."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """End the tail in the log's record and begin the next segment; without a next segment, only end the tail."""
+    """An instruction to end the tail in the log's record and begin the next segment or, without a next segment, only to
+    end the tail."""
 
     tail: int
     end_position: int
@@ -66,21 +68,21 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Abandon a segment that is not in the log's record, and delete its ledger."""
+    """An instruction to abandon a segment that is not in the log's record, and to delete its ledger."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True)
 class ConfirmRecords:
-    """Confirm all records before this position."""
+    """An instruction to confirm all records before this position."""
 
     end_position: int
 
 
 @dataclass(frozen=True, slots=True)
 class FinishWriter:
-    """End the writer, with this error or because it was closed."""
+    """An instruction to end the writer, with this error or, if it is None, because the writer was closed."""
 
     error: LedgerError | None
 
@@ -101,8 +103,8 @@ class Tail(Enum):
 
 @dataclass(slots=True)
 class Slot:
-    """A segment of this writer. `end_position`: the position after the records that its ledger has confirmed. `failed`:
-    the segment takes no more records."""
+    """A segment of this writer. `end_position`: the position after the records that the segment's ledger has confirmed.
+    `failed`: the segment takes no more records."""
 
     number: int
     first_position: int
@@ -112,10 +114,10 @@ class Slot:
 
 
 class LogPipeline:
-    """The state machine of one writer. Pass it events, and perform the effects it returns, in order."""
+    """The state machine of one writer. The caller passes it events, and performs the effects it returns, in order."""
 
     def __init__(self, first_position: int) -> None:
-        """The writer has begun a segment at `first_position`: this is the tail, with number 0."""
+        """Starts with a segment that the writer has begun at `first_position`; it is the tail, and its number is 0."""
         self._tail = Slot(0, first_position, first_position)
         self._state = Tail.OPEN
         self._next: Slot | None = None
@@ -128,11 +130,11 @@ class LogPipeline:
         self.next_position = first_position
         self.confirmed_end = first_position
 
-    # --- what the shell asks ------------------------------------------------------------------------
+    # --- queries by the shell ------------------------------------------------------------------------
 
     @property
     def takes(self) -> int | None:
-        """The segment that takes records appended now; None while they have to wait."""
+        """The number of the segment that takes records appended now; None while records have to wait."""
         slot = self._tail if self._state is Tail.OPEN else None
         if self._next is not None and not self._is_ahead(self._next):
             slot = self._next
@@ -146,25 +148,26 @@ class LogPipeline:
 
     @property
     def may_roll(self) -> bool:
-        """Whether the tail could be ended now: it holds records, and was not ended yet."""
+        """Whether the tail could be ended now: it holds records, and has not been ended yet."""
         is_free = self._state is Tail.OPEN and (self._next is None or self._is_ahead(self._next))
         is_left = not self._is_closing and not self.has_ended
         return is_free and is_left and self.next_position > self._tail.first_position
 
     def is_making(self, number: int) -> bool:
-        """Returns whether the segment of this number is wanted and has not been created yet."""
+        """Returns whether the segment with this number is wanted but has not been created yet."""
         return self._next is not None and self._next.number == number and not self._next.is_made
 
     def may_go_on_without(self, number: int) -> bool:
-        """Returns whether records wait for the segment of this number to be created, although the tail could take
-        them."""
+        """Returns whether records are waiting for the segment with this number to be created although the tail could
+        take them."""
         is_waited_for = self.is_making(number) and self.next_position > self._cut
         return is_waited_for and self._state is Tail.OPEN and not self._tail.failed
 
     # --- events -------------------------------------------------------------------------------------
 
     def appended(self, records: int) -> int | None:
-        """Takes in this number of records; returns the segment to append them to, or None if they have to wait."""
+        """Takes in this number of records; returns the number of the segment to append them to, or None if they have to
+        wait."""
         assert not self._is_closing
         assert records <= self.room
         taker = self.takes
@@ -172,16 +175,16 @@ class LogPipeline:
         return taker
 
     def cut_reached(self) -> list[LogEffect]:
-        """Handles the event that the cut was reached: records appended from now on belong to the next segment."""
+        """Handles the cut being reached: records appended from now on belong to the next segment."""
         assert self.next_position == self._cut
         return self._advance()
 
     def roll(self, ahead: int = 0) -> list[LogEffect]:
-        """Ends the tail after `ahead` more records; the records after those belong to the next segment."""
+        """Ends the tail after `ahead` more records; later records belong to the next segment."""
         return [*self._discarded(), *self._make(self.next_position + ahead)] if self.may_roll else []
 
     def made(self, number: int) -> list[LogEffect]:
-        """Handles the event that the ledger of a segment was created."""
+        """Handles the creation of a segment's ledger."""
         slot = self._next
         if slot is None or slot.number != number or self.has_ended:
             return [Discard(number)]
@@ -189,8 +192,8 @@ class LogPipeline:
         return [*self._submit(slot), *self._advance()]
 
     def not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
-        """Handles the event that the ledger of a segment was not created, or not in time. An open tail continues, and
-        can be ended later."""
+        """Handles a failure to create a segment's ledger, or to create it in time. An open tail continues, and can be
+        ended later."""
         slot = self._next
         if slot is None or slot.number != number or self.has_ended:
             return []
@@ -203,7 +206,7 @@ class LogPipeline:
         return [*self._submit(lacking), *self._advance()]
 
     def progressed(self, number: int, last_entry: int) -> list[LogEffect]:
-        """Handles the event that the ledger of a segment has confirmed its entries through `last_entry`."""
+        """Handles progress: the ledger of a segment has confirmed its entries through `last_entry`."""
         slot = self._slot(number)
         if slot is None:
             return []
@@ -211,14 +214,14 @@ class LogPipeline:
         return self._confirm() if slot is self._tail else []
 
     def closed(self, number: int) -> list[LogEffect]:
-        """Handles the event that the tail's ledger was closed, with all entries that were appended to it."""
+        """Handles the closing of the tail's ledger, which has all entries that were appended to it."""
         if number != self._tail.number or self._state is not Tail.CLOSING:
             return []
         self._state = Tail.ENDED
         return self._advance()
 
     def failed(self, number: int, error: LedgerError, *, is_final: bool) -> list[LogEffect]:
-        """Handles the event that the ledger of a segment takes no more entries. `is_final`: a new ledger would fail in
+        """Handles a failure: the ledger of a segment accepts no more entries. `is_final`: a new ledger would fail in
         the same way."""
         slot = self._slot(number)
         if slot is None or slot.failed or self.has_ended:
@@ -233,7 +236,7 @@ class LogPipeline:
         return self._advance()
 
     def recovered(self, number: int, end_position: int) -> list[LogEffect]:
-        """Handles the event that the tail's ledger was recovered: it is closed, and ends before this position."""
+        """Handles the recovery of the tail's ledger, which is now closed and ends before this position."""
         if number != self._tail.number or self._state is not Tail.RECOVERING:
             return []
         assert self.confirmed_end <= end_position <= self.next_position
@@ -242,7 +245,7 @@ class LogPipeline:
         return [*self._confirm(), *self._advance()]
 
     def joined(self) -> list[LogEffect]:
-        """Handles the event that the log's record was changed as `Join` requested."""
+        """Handles the completion of a `Join`: the log's record has been changed as requested."""
         if self.has_ended:
             return []
         assert self._is_joining
@@ -269,10 +272,10 @@ class LogPipeline:
         discarded = self._discarded() if not self._is_joining else []
         return [*discarded, FinishWriter(error)]
 
-    # --- moves ----------------------------------------------------------------------------------------
+    # --- steps ----------------------------------------------------------------------------------------
 
     def _advance(self) -> list[LogEffect]:
-        """Returns the effects of the next step from the current state of the segments."""
+        """Performs the next step that the state of the segments allows, and returns its effects."""
         if self.has_ended or self._is_joining:
             return []
         if self._tail.failed and self._state in (Tail.OPEN, Tail.CLOSING):
@@ -305,8 +308,8 @@ class LogPipeline:
         return []
 
     def _must_drop_next(self) -> bool:
-        """Returns whether the next segment is useless: it has failed, it does not begin where the tail ended, or no
-        more records will be appended to it."""
+        """Returns whether the next segment is useless: it has failed, it does not begin where the tail ended, or the
+        writer is closing and will append nothing to it."""
         slot = self._next
         if slot is None:
             return False

@@ -1,4 +1,4 @@
-"""The writer of a log: appends over consecutive ledgers."""
+"""The writer of a log: appends records to consecutive ledgers."""
 
 from __future__ import annotations
 
@@ -16,47 +16,48 @@ from .checked_records import CheckedRecords, RecordFields, numbered, numbering, 
 from .writer_shell import WriterShell
 
 LEFT_OVER_SECONDS_MAX = 5.0
-"""How long closing a writer waits for work that has begun: the creation of a ledger, or the deletion of an unneeded
-one."""
+"""How long closing a writer waits for work already in progress: the creation of a ledger, or the deletion of an
+unneeded one."""
 
 
 class LogWriter(WriterShell):
     """The only writer of a log. Made by `Log.writer`; belongs to its event loop.
 
     Records are confirmed strictly in order of their positions, which have no gaps. When the writer fails (`LogFenced`,
-    `NotEnoughBookies`, …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such a record
-    may or may not be in the log; the next writer settles this when it takes the log over. A payload is bytes;
-    `NewRecord` adds a key, headers and the application's own time.
+    `NotEnoughBookies`, …), every unconfirmed append fails with that error, and so do `flush` and `close`. Such an
+    unconfirmed record may or may not be in the log; the next writer settles this when it takes the log over. A payload
+    is bytes; `NewRecord` adds a key, headers and the application's own time.
 
-    `append` waits until a record is confirmed, `append_async` returns its future, `append_batch` appends many at once.
-    `close` and leaving the context manager flush the writer and close the log's last segment.
+    `append` waits until a record is confirmed, `append_async` returns its future, and `append_batch` appends many at
+    once. `close` and leaving the context manager flush the writer and close the log's last segment.
     """
 
     def __repr__(self) -> str:
         return f"<LogWriter of log {self.record.name!r}: {self.state}, confirmed before {self.confirmed_end}>"
 
     async def append(self, payload: Payload, **fields: Unpack[RecordFields]) -> int:
-        """Appends one record; returns its position once an ack quorum has it on disk.
+        """Appends one record; returns its position once an ack quorum has the record on disk.
 
         The record may have a `key`, `headers` and an `event_time`, as a `NewRecord` has. With a `producer` and a
-        `sequence` it is stored once: if the log has it already, from any writer, the position of that record is
-        returned. A producer's sequences must rise, and may have gaps. Waits for room as `append_async` does.
+        `sequence`, the record is stored only once: if the log already has it, from any writer, the position of the
+        stored record is returned. A producer's sequences must rise, and may have gaps. Waits for room as `append_async`
+        does.
 
-        Raises EntryTooLarge, or the error that ended the writer. With a producer it may also raise the following
+        Raises EntryTooLarge, or the error that ended the writer. With a producer, it may also raise the following
         errors, after which the writer remains usable: SequenceTooOld for a sequence before the producer's last one that
         is in none of the runs that the log remembers (RUNS_OF_ONE_MAX, EARLIER_RUNS_MAX); ProducerForgotten;
         OutOfOrderSequence if an earlier call of the producer was not taken in, for example because it was cancelled (in
-        that case nothing was taken in); and MetadataUnavailable if the metadata store does not answer while the log's
-        first producer is noted.
+        that case nothing was taken in); and MetadataUnavailable if the metadata store does not answer when the writer
+        records that the log has producers.
         """
         return await (await self.append_async(payload, **fields))
 
     async def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> asyncio.Future[int]:
         """Takes one record in; returns the future of its position. Positions follow the order of these calls.
 
-        Waits only while `pending_bytes_max` bytes are unconfirmed or a bookie is behind, and once for each log, to note
-        that the log has producers. Raises the errors of `append`. If an error ends the writer later, the future,
-        `flush` and `close` raise it. In a callback of a blocking client's future it raises WouldDeadlock if it would
+        Waits only while `pending_bytes_max` bytes are unconfirmed or a bookie is behind, and once for each log, to
+        record that the log has producers. Raises the errors of `append`. If an error ends the writer later, the future,
+        `flush` and `close` raise it. In a callback of a blocking client's future, it raises WouldDeadlock if it would
         have to wait.
         """
         self.check_process()
@@ -86,10 +87,11 @@ class LogWriter(WriterShell):
     ) -> Sequence[int]:
         """Appends consecutive records; returns their positions once all are confirmed, as for `append`.
 
-        With a producer each record is stored once: the first record has this sequence, and the rest have the next ones.
-        If the log already has the first records, however they were appended, only the rest are appended. Raises the
-        errors of `append`; in case of SequenceTooOld for any record, none is appended. Waits for room before it takes
-        the records in, as `append_async` does. The positions of batches follow the order of these calls.
+        With a producer, each record is stored only once: the first record has the given sequence, and the rest have the
+        following ones. If the log already has the first records, however they were appended, only the rest are
+        appended. Raises the errors of `append`; if any record raises SequenceTooOld, none is appended. Waits for room
+        before it takes the records in, as `append_async` does. The positions of batches follow the order of these
+        calls.
         """
         self.check_process()
         if producer is not None or sequence is not None:
@@ -118,23 +120,23 @@ class LogWriter(WriterShell):
         return [*earlier, *left]
 
     async def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """Returns the positions of the records that exist already; the caller has to take in the rest at once."""
+        """Returns the positions of the records that already exist; the caller must take in the rest at once."""
         await self.until_its_turn(producer, sequence)
         try:
             return self.producers.take(producer, sequence, count, self.next_position)
         except SequenceTooOld as error:
-            # Otherwise the error might report a record that is never stored.
+            # Without this wait, the error might report a record that is never stored.
             await self.confirmed(error.last_position)
             raise
 
     def last_sequence(self, producer: str) -> int | None:
-        """Returns the producer's last sequence in the log or taken in by this writer; None if the producer is new or
-        was forgotten."""
+        """Returns the producer's last sequence that is in the log or was taken in by this writer; None if the producer
+        is new or was forgotten."""
         return self.producers.last_sequence(producer)
 
     async def until_its_turn(self, producer: str, sequence: int) -> None:
-        """Waits until a producer's records may be taken in: the log's record notes that the log has producers, and
-        there is room.
+        """Waits until a producer's records may be taken in: the log's record must state that the log has producers, and
+        there must be room.
 
         Raises MetadataUnavailable, OutOfOrderSequence, or the error that ended the writer.
         """
@@ -143,7 +145,7 @@ class LogWriter(WriterShell):
                 call.raise_if_behind_failure()
                 self.raise_if_ended()
                 if not self.producers.is_begun:
-                    # Lets this iteration's other calls queue up after this one, in case it fails at once.
+                    # Lets other calls in this loop iteration queue up after this one, in case it fails at once.
                     await asyncio.sleep(0)
                     await self.producers.begin(self.confirmed_end)
                 if self._room_bytes <= 0:
@@ -165,9 +167,9 @@ class LogWriter(WriterShell):
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
     ) -> int:
-        """Takes one record in and returns its position at once; `confirmed` waits until it is on disk.
+        """Takes one record in and returns its position at once; `confirmed` waits until the record is on disk.
 
-        Raises WriterFull instead of waiting for room, EntryTooLarge (after either of these the writer remains usable),
+        Raises WriterFull instead of waiting for room, or EntryTooLarge (after both errors the writer remains usable),
         or the error that ended the writer.
         """
         self.check_process()
@@ -195,9 +197,9 @@ class LogWriter(WriterShell):
         await waiting
 
     async def close(self) -> None:
-        """Flushes, then closes the last ledger and notes the log's end in its record. Safe to repeat.
+        """Flushes, then closes the last ledger and writes the log's end to the log's record. Safe to repeat.
 
-        Raises the error that ended the writer; in that case the next writer finds the end of the log.
+        Raises the error that ended the writer; in that case the next writer determines where the log ends.
         """
         self.check_process()
         self._closing = True
@@ -217,7 +219,7 @@ class LogWriter(WriterShell):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the writer, also after an error in the block: confirmed records stay readable."""
+        """Closes the writer, even after an error in the block. Confirmed records remain readable."""
         if isinstance(error, LedgerError) and self.has_ended:
             await self._let_go()  # the block already raises the error that ended the writer
         else:

@@ -1,4 +1,4 @@
-"""The time that a writer gives its records: its machine's time, if that agrees with the bookies' time."""
+"""The time that a writer gives its records: that of its own machine, if it agrees with the bookies' time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ...record_change import metadata_errors
 log = logging.getLogger(__name__)
 
 BOUND_US = 300_000_000
-"""Maximum difference between a machine's clock and the bookies' time, which is late by part of their leases."""
+"""Maximum accepted difference between a machine's clock and the bookies' time, which lags by part of the bookies'
+leases."""
 
 ASK_SECONDS_MIN = 60.0
 """Minimum interval at which one writer reads the bookies' time."""
@@ -23,21 +24,22 @@ ASK_SECONDS_MIN = 60.0
 
 class RecordClock:
     """The clock of one writer. Computes the bookies' time from their last answer and the time elapsed since then; until
-    it has an answer, it uses the machine's clock."""
+    there is an answer, uses the machine's clock."""
 
     def __init__(self, cluster: Cluster, log_name: str) -> None:
         self._cluster = cluster
         self._log_name = log_name
-        self._behind_bookies_us: int | None = None  # the bookies' time minus the monotonic clock's
+        self._behind_bookies_us: int | None = None  # the bookies' time minus that of the monotonic clock
         self._asked_at = -ASK_SECONDS_MIN
 
     async def ask(self) -> None:
-        """Reads the bookies' time, and warns if the machine's clock differs too much. Raises MetadataUnavailable."""
+        """Reads the bookies' time, and logs a warning if the machine's clock differs too much. Raises
+        MetadataUnavailable."""
         with metadata_errors():
             await self._ask()
 
     async def ask_again(self) -> None:
-        """Reads the bookies' time again, at most once a minute. Keeps the known time if there is no answer."""
+        """Reads the bookies' time again, at most once a minute. Keeps the previous answer if there is no new one."""
         if lease_clock.now() - self._asked_at >= ASK_SECONDS_MIN:
             try:
                 await self._ask()
@@ -57,14 +59,14 @@ class RecordClock:
             metrics.clock_ahead_seconds.set(ahead_us / 1_000_000)
         if abs(ahead_us) > BOUND_US:
             line = (
-                "this machine's clock is %.0f s %s half of the bookies': records of log %r get the bookies' time; "
-                "set the clock (`timedatectl set-ntp true`)"
+                "this machine's clock is %.0f s %s the clocks of half of the bookies: records of log %r get the "
+                "bookies' time; set the clock (`timedatectl set-ntp true`)"
             )
             which = "ahead of" if ahead_us > 0 else "behind"
             log.warning(line, abs(ahead_us) / 1_000_000, which, self._log_name)
 
     def now_us(self) -> int:
-        """Returns the time of a record that is appended now."""
+        """Returns the time to give a record that is appended now."""
         machine_us = time.time_ns() // 1000
         if self._behind_bookies_us is None:
             return machine_us
@@ -72,8 +74,8 @@ class RecordClock:
         return machine_us if abs(machine_us - bookies_us) <= BOUND_US else bookies_us
 
     def begin_us(self, last_us: int) -> int:
-        """Returns the start time of a segment that follows a record of this time: not earlier than that, unless the
-        record's time is impossible."""
+        """Returns the start time of a segment that follows a record with the time `last_us`: not earlier than that
+        record, unless the record's time is impossible."""
         now_us = self.now_us()
         is_false = self._behind_bookies_us is not None and last_us > now_us + BOUND_US
         return now_us if is_false else max(now_us, last_us)

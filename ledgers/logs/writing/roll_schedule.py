@@ -1,4 +1,4 @@
-"""When a writer ends a segment: after a number of bytes or records, or at an age."""
+"""Determines when a writer ends a segment: after a number of bytes or records, or at a certain age."""
 
 from __future__ import annotations
 
@@ -8,19 +8,21 @@ from collections.abc import Callable
 from metadata.records.logs.log_record import LogSettings
 
 POSTPONED_SECONDS = 10.0
-"""Delay before the writer tries again to end a segment that was due and could not be ended."""
+"""Delay before the writer tries again to end a segment that was due but could not be ended."""
 
 ROLL_SECONDS_MAX = 7 * 86_400.0
-"""A segment is ended at this age in any case. The bound is needed because event loops differ in their longest timer."""
+"""A segment is ended at this age in any case. The limit is needed because event loops differ in how long a timer may
+run."""
 
 
 AHEAD_SECONDS = 0.2
-"""How long before a segment is full the ledger of the next segment is created, because this takes a few round trips."""
+"""The ledger of the next segment is created this long before a segment is full, because creating it takes a few round
+trips."""
 
 
 class RollSchedule:
-    """Counts the records of the last segment, and calls `roll`, which returns whether the segment can be ended after
-    the given number of further records."""
+    """Counts the records of the last segment, and calls `roll` when the segment is nearly full or due. `roll` returns
+    whether the segment can be ended after the given number of further records."""
 
     def __init__(self, settings: LogSettings, roll: Callable[[int], bool]) -> None:
         self._settings = settings
@@ -56,22 +58,22 @@ class RollSchedule:
         return max(0, min(self._settings.roll_records - self._records, by_bytes))
 
     def _records_soon(self) -> int:
-        """Returns how many records will be appended before a ledger is created, at the rate of the segment's current
-        ones."""
+        """Returns how many records will be appended while a ledger is being created, at the rate of the current
+        segment."""
         seconds = self._loop.time() - self._began
         return self._records if seconds <= AHEAD_SECONDS else int(self._records * AHEAD_SECONDS / seconds)
 
     def _try(self, ahead: int) -> None:
         self._is_overdue = False
         if self._roll(ahead):
-            # These records still belong to the last segment.
+            # The next `ahead` records still belong to the last segment.
             self._bytes = -ahead * self._bytes // max(1, self._records)
             self._records = -ahead
             self._began = self._loop.time()
             self._again(self._settings.roll_seconds)
 
     def _due(self) -> None:
-        self._again(self._settings.roll_seconds)  # once more, in case the segment cannot be ended now
+        self._again(self._settings.roll_seconds)  # in case the segment cannot be ended now
         self._try(0)
 
     def _again(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Taking a log over: starts a new epoch by compare-and-swap, recovers the last segment, and begins the next one."""
+"""Takes a log over: starts a new epoch by compare-and-swap, recovers the last segment, and begins the next one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ async def take_over(
     *,
     known: KnownEnd,
 ) -> LogWriter:
-    """Becomes the only writer of the log. The former writer confirms nothing more from then on.
+    """Takes the log over and returns its only writer. The former writer confirms nothing more from then on.
 
-    Raises LogFenced if another writer takes the log over in the meantime, or a leader of a later term has done so;
-    Unauthorized before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
+    Raises LogFenced if another writer takes the log over in the meantime, or a leader of a later term has already done
+    so; Unauthorized before anything is changed; LedgerRecoveryFailed, NotEnoughBookies, NoSuchLog, MetadataUnavailable.
     """
     await _check_may_write(cluster, chain, ledgers.password)
     clock = RecordClock(cluster, chain.record.name)
@@ -55,7 +55,7 @@ async def take_over(
             return record  # an earlier attempt succeeded, but its answer was lost
         if ended is not None and last is not None and last.ledger_id == ended.ledger_id:
             record = record.ended(ended)
-        if record.end_position != start:  # the metadata went back, and another writer got this epoch, too
+        if record.end_position != start:  # the metadata went back; another writer got the same epoch
             raise LogFenced(record.name, record.writer or "unnamed", epoch)
         return record.begun(Segment(handle.ledger_id, start, epoch, begun_us))
 
@@ -64,7 +64,7 @@ async def take_over(
     except NoSuchLog:
         await ledgers.discard(handle)
         raise
-    except LogFenced:  # after any other error the record may name the ledger
+    except LogFenced:  # after any other error, the record may refer to the ledger
         if not _may_name(chain.record, handle.ledger_id, start):
             await ledgers.discard(handle)
         raise
@@ -93,7 +93,7 @@ def _taken_over(record: LogRecord, writer: str, term: Term | None) -> LogRecord:
 
 
 async def _ended(chain: LogChain, ledgers: LogSegmentLedgers) -> Segment | None:
-    """Returns the ended last segment, after recovering it if it is open; None for a log without segments."""
+    """Returns the last segment as ended, after recovering it if it is open; None for a log without segments."""
     last = chain.record.last
     async with dropped_by_rivals_only(chain, chain.record.epoch):
         return last if last is None or last.is_ended else await ledgers.recover(last)

@@ -1,4 +1,5 @@
-"""The shell of a log's writer: performs the effects of its pipeline on ledgers and on the log's record."""
+"""The outer layer of a log's writer: performs the effects of the writer's pipeline on ledgers and on the log's
+record."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ from .writer_state import WriterState
 log = logging.getLogger(__name__)
 
 MAKE_SECONDS_MAX = 2.0
-"""How long appends wait for the ledger of a next segment; after that the last segment continues, and is ended later."""
+"""How long appends wait for the next segment's ledger to be created; after that, the last segment continues, and is
+ended later."""
 
 FAILS_ALONE = (LedgerFenced, LedgerClosed, NoSuchLedger, Unauthorized, NotEnoughBookies, AppendTimeout)
 """Errors after which a new ledger may succeed. If another client recovered or deleted the ledger, that client may have
@@ -61,7 +63,7 @@ taken the log over as well; the log's record shows this."""
 
 
 class WriterShell(WriterState):
-    """Performs the effects of a log's pipeline, and reports their outcome to it.
+    """Performs the effects of a log's pipeline, and reports their outcomes to the pipeline.
 
     `submit_each` and `submit_batch` take records in.
     """
@@ -78,7 +80,7 @@ class WriterShell(WriterState):
         known: KnownEnd,
     ) -> None:
         """`begun`: the ledger of the log's last segment, which this writer has added to the record. `producers`: the
-        state of producers there."""
+        producer state at the start of that segment."""
         super().__init__(cluster, chain, epoch, begun)
         self._known = known
         known.advance_to(self.confirmed_end)
@@ -90,7 +92,7 @@ class WriterShell(WriterState):
         self._clock = clock
         self._time_us = self._cut_us = self._next_us = last.begun_us
         self._room = asyncio.Event()
-        self._room_bytes = 0  # bytes to accept before the pending bytes are counted again
+        self._room_bytes = 0  # bytes that may be accepted before the pending bytes are counted again
         self._tasks = Tasks(self._background_failed)
         self._schedule = RollSchedule(chain.record.settings, self._roll)
         self._adopt(0, begun)
@@ -103,15 +105,15 @@ class WriterShell(WriterState):
         size_bytes: int,
         futures: Sequence[AppendFuture],
     ) -> None:
-        """Takes records in without waiting, either each with its own future, or all without; the caller has checked
-        them and their size."""
+        """Takes records in without waiting, either each with its own future or all without futures. The caller has
+        checked the records and their size."""
         self._take_gathered()
         self.raise_if_ended()
         self._take(records, size_bytes)
         self._answers.append_each(len(records), futures)
 
     def submit_batch(self, batch: CheckedRecords, future: AppendFuture | None) -> int:
-        """Takes in all records of a batch or none, as `submit_each` does; returns the first position."""
+        """Takes in all records of a batch or none, without waiting; returns the first position."""
         self._take_gathered()
         self.raise_if_ended()
         first = self.next_position
@@ -120,7 +122,8 @@ class WriterShell(WriterState):
         return first
 
     def _gather(self, payload: bytes, size_bytes: int, future: AppendFuture) -> None:
-        """Gathers one record with the other records of this iteration of the loop. The caller observes the bound."""
+        """Gathers one record with the other records of this iteration of the event loop. The caller makes sure that
+        there is room."""
         gathered = self._gathered
         if not gathered.payloads:
             self._cluster.turn.take(self._take_gathered)
@@ -130,8 +133,8 @@ class WriterShell(WriterState):
         self._answers.last_run.append(future)
 
     def _take_gathered(self) -> None:
-        """Takes the gathered records in. If that fails, ends the writer, because their futures would otherwise never
-        complete."""
+        """Takes the gathered records in. If that fails, ends the writer, because the records' futures would otherwise
+        never complete."""
         payloads, size_bytes = self._gathered.take()
         if payloads and not self.has_ended:
             try:
@@ -157,7 +160,7 @@ class WriterShell(WriterState):
             self._append(number, records, size_bytes)
 
     def _pass_on_over_the_cut(self, records: EncodedRecords, size_bytes: int) -> None:
-        """Splits records at the cut: the first of them are the last records of the current segment."""
+        """Splits records at the cut: those before it are the last records of the current segment."""
         count, room = len(records.rests), self._machine.room
         before, behind = records.cut(0, room), records.cut(room, count)
         self._pass_on(before, before.size_bytes)
@@ -168,7 +171,7 @@ class WriterShell(WriterState):
 
     def _append(self, number: int, records: EncodedRecords, size_bytes: int) -> None:
         handle = self._handles[number]
-        if not handle.has_ended:  # otherwise its failure is reported, and another segment takes the records
+        if not handle.has_ended:  # otherwise its failure is reported and another segment takes the records
             handle.submit_each(records.rests, size_bytes, (), records.head)
 
     async def _until_room(self) -> None:
@@ -179,11 +182,13 @@ class WriterShell(WriterState):
         self._count_room()
 
     def _count_room(self) -> None:
-        """Counts the room, limited to the size of a frame: no more than that is gathered."""
+        """Computes the room for further records, limited to the size of one frame, because no more than that is
+        gathered."""
         self._room_bytes = min(self.pending_bytes_max - self.pending_bytes, FRAME_BYTES_MAX)
 
     def _roll(self, ahead: int) -> bool:
-        """Ends the last segment after `ahead` further records, if that is possible now."""
+        """Ends the last segment after `ahead` further records, if that is possible now; returns whether it was
+        possible."""
         self._tasks.start(self._clock.ask_again())
         if not self._machine.may_roll:
             return False
@@ -193,8 +198,8 @@ class WriterShell(WriterState):
         return True
 
     def _begin_next(self) -> None:
-        """Begins the next segment with the records taken in from here on. Times may go back if the earlier ones are
-        wrong."""
+        """Begins the next segment with the records taken in from here on. Their times may be earlier than those of
+        previous records if the previous times were wrong."""
         self._cut_us = self._time_us
         self._time_us = self._next_us = self._clock.begin_us(self._time_us)
 
@@ -260,7 +265,9 @@ class WriterShell(WriterState):
 
     def _not_made(self, number: int, error: LedgerError) -> list[LogEffect]:
         log.info(
-            "log %r goes on in its last segment, because no next one was created: %s", self.record.name, error
+            "log %r continues in its last segment, because the next one could not be created: %s",
+            self.record.name,
+            error,
         )
         self._schedule.postponed()
         return self._machine.not_made(number, error)
@@ -321,8 +328,8 @@ class WriterShell(WriterState):
         return []
 
     def _segment(self, number: int) -> Segment:
-        """Returns the record's segment of this number. Raises LogFenced if the record has no such segment, because the
-        metadata went back, this was accepted, and this writer's epoch was assigned again."""
+        """Returns the record's segment for this number. Raises LogFenced if the record has no such segment, because the
+        metadata went back, an operator accepted this, and this writer's epoch was assigned again."""
         ledger_id, record = self._handles[number].ledger_id, self.record
         for segment in reversed(record.segments):
             if segment.ledger_id == ledger_id:
@@ -363,7 +370,7 @@ class WriterShell(WriterState):
         await self._let_go()
 
     async def _let_go(self) -> None:
-        """Stops the timers and tasks of this writer, and abandons its ledgers."""
+        """Stops this writer's timers and tasks, and abandons its ledgers."""
         self._schedule.stop()
         await self._tasks.close()
         await self._abandon()

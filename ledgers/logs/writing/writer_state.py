@@ -19,19 +19,19 @@ from .log_pipeline import LogPipeline
 
 
 class UnconfirmedRecords:
-    """Unconfirmed records by position, in the batches in which they were taken in."""
+    """Unconfirmed records, in order of position, in the batches in which they were taken in."""
 
     def __init__(self, first_position: int) -> None:
-        # Each batch with the number of its unconfirmed bytes.
+        # each batch, with the number of its unconfirmed bytes
         self._batches: deque[tuple[EncodedRecords, int]] = deque()
-        self._confirmed_of_first = 0  # records of the first batch that are confirmed
+        self._confirmed_of_first = 0  # number of confirmed records in the first batch
         self._first = first_position
         self._count = 0
         self._payload_bytes = 0
 
     @property
     def size_bytes(self) -> int:
-        """The size of the records, each with its overhead."""
+        """The total size of the records, including the overhead of each."""
         return self._payload_bytes + ENTRY_OVERHEAD_BYTES * self._count
 
     def add(self, records: EncodedRecords, size_bytes: int) -> None:
@@ -61,7 +61,7 @@ class UnconfirmedRecords:
         return dropped
 
     def between(self, first_position: int, stop_position: int) -> list[EncodedRecords]:
-        """Returns the records of these positions."""
+        """Returns the records from `first_position` to before `stop_position`."""
         assert self._first <= first_position <= stop_position <= self._first + self._count
         start = self._confirmed_of_first + first_position - self._first
         stop = start + stop_position - first_position
@@ -76,18 +76,18 @@ class UnconfirmedRecords:
 
 @dataclass(slots=True)
 class GatheredRecords:
-    """Payloads without other fields, in order. `entry_bytes`: the size of the payloads as entries."""
+    """Payloads without other fields, in order. `entry_bytes`: the size of the payloads when stored as entries."""
 
     payloads: list[bytes] = field(default_factory=list)
     entry_bytes: int = 0
 
     @property
     def size_bytes(self) -> int:
-        """The size of the payloads, each with its overhead."""
+        """The total size of the payloads, including the overhead of each."""
         return self.entry_bytes + ENTRY_OVERHEAD_BYTES * len(self.payloads)
 
     def take(self) -> tuple[list[bytes], int]:
-        """Removes all payloads, and returns them and their size as entries."""
+        """Removes all payloads, and returns them with their size as entries."""
         taken = self.payloads, self.entry_bytes
         self.payloads, self.entry_bytes = [], 0
         return taken
@@ -118,7 +118,7 @@ class WriterState(Writer):
 
     @property
     def record(self) -> LogRecord:
-        """The log's metadata as this writer last knew it."""
+        """The log's metadata, as last known to this writer."""
         return self._chain.record
 
     @property
@@ -133,7 +133,7 @@ class WriterState(Writer):
 
     @property
     def confirmed_end(self) -> int:
-        """All records before this position are confirmed. It never goes back."""
+        """The position before which all records are confirmed. It never goes back."""
         return self._machine.confirmed_end
 
     @property

@@ -134,16 +134,20 @@ def test_a_record_may_have_as_much_as_its_bounds_say() -> None:
 @pytest.mark.parametrize(
     ("wrong", "error", "why"),
     [
-        ({"key": bytes(KEY_BYTES_MAX + 1)}, ValueError, "the key has at most 65535 bytes, not 65536"),
+        ({"key": bytes(KEY_BYTES_MAX + 1)}, ValueError, "the key can have at most 65535 bytes, not 65536"),
         ({"key": "text"}, TypeError, "the key must be bytes, not str"),
         ({"event_time": 2**63}, ValueError, "64 bits, not 9223372036854775808"),
-        ({"event_time": 1.5}, TypeError, "an event time is a whole number of microseconds, not float"),
+        ({"event_time": 1.5}, TypeError, "an event time must be a whole number of microseconds, not float"),
         ({"headers": {f"{n}": b"" for n in range(65)}}, ValueError, "at most 64 headers, not 65"),
-        ({"headers": {"n" * 256: b""}}, ValueError, "name is 1 to 255 bytes of UTF-8"),
-        ({"headers": {"": b""}}, ValueError, "name is 1 to 255 bytes of UTF-8, not ''"),
+        ({"headers": {"n" * 256: b""}}, ValueError, "name must be 1 to 255 bytes of UTF-8"),
+        ({"headers": {"": b""}}, ValueError, "name must be 1 to 255 bytes of UTF-8, not ''"),
         ({"headers": {"\udc80": b""}}, ValueError, "not '.udc80'"),
-        ({"headers": {b"n": b""}}, TypeError, "name is text, not bytes"),
-        ({"headers": {"n": bytes(65536)}}, ValueError, "the header 'n' has at most 65535 bytes, not 65536"),
+        ({"headers": {b"n": b""}}, TypeError, "name must be text, not bytes"),
+        (
+            {"headers": {"n": bytes(65536)}},
+            ValueError,
+            "the header 'n' can have at most 65535 bytes, not 65536",
+        ),
         ({"headers": {"n": "text"}}, TypeError, "the header 'n' must be bytes, not str"),
         ({"payload": "text"}, TypeError, "a payload must be bytes, bytearray or memoryview, not str"),
     ],
@@ -158,11 +162,11 @@ def test_what_a_record_cannot_have_is_refused_before_anything_is_appended(
 @pytest.mark.parametrize(
     ("producer", "sequence", "error", "why"),
     [
-        ("", 0, ValueError, "a producer's name is 1 to 128 bytes of UTF-8, not ''"),
-        ("é" * 65, 0, ValueError, "a producer's name is 1 to 128 bytes"),
-        (b"p", 0, TypeError, "a producer's name is text, not bytes"),
-        ("p", -1, ValueError, "a sequence is 0 to 9223372036854775807, not -1"),
-        ("p", 2**63, ValueError, "a sequence is 0 to 9223372036854775807, not 9223372036854775808"),
+        ("", 0, ValueError, "a producer's name must be 1 to 128 bytes of UTF-8, not ''"),
+        ("é" * 65, 0, ValueError, "a producer's name must be 1 to 128 bytes"),
+        (b"p", 0, TypeError, "a producer's name must be text, not bytes"),
+        ("p", -1, ValueError, "a sequence must be 0 to 9223372036854775807, not -1"),
+        ("p", 2**63, ValueError, "a sequence must be 0 to 9223372036854775807, not 9223372036854775808"),
         ("p", 1.0, TypeError, "a sequence must be an int, not float"),
     ],
 )
@@ -187,11 +191,11 @@ HEADERS_START = FIELDS_END - len(b"\1\4name\5\0value")
 @pytest.mark.parametrize(
     ("entry", "why"),
     [
-        (b"", "it has 0 bytes: it is no record of a log"),
-        (bytes(9), "it has 9 bytes: it is no record of a log"),
+        (b"", "it has 0 bytes, so it is not a record of a log"),
+        (bytes(9), "it has 9 bytes, so it is not a record of a log"),
         (b"\x02" + FULL[1:], "version 2 with fields 0x07: a newer program wrote it"),
         (b"\x01\x10" + FULL[2:], "version 1 with fields 0x10: a newer program wrote it"),
-        (b"some text of another program", "no record of a log"),
+        (b"some text of another program", "not a record of a log"),
         (
             FULL[: HEADERS_START + 5] + b"\xff" + FULL[HEADERS_START + 6 :],
             "the name of a header is not UTF-8: it is damaged",
@@ -202,7 +206,10 @@ HEADERS_START = FIELDS_END - len(b"\1\4name\5\0value")
             FULL[: HEADERS_START + 1] + b"\x00" + FULL[HEADERS_START + 2 :],
             "a header without a name: it is damaged",
         ),
-        *((FULL[:end], "a field passes its end: it is damaged") for end in range(HEAD_BYTES, FIELDS_END)),
+        *(
+            (FULL[:end], "a field extends past its end: it is damaged")
+            for end in range(HEAD_BYTES, FIELDS_END)
+        ),
     ],
 )
 def test_a_damaged_or_newer_entry_is_named_by_its_position(entry: bytes, why: str) -> None:
