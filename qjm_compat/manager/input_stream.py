@@ -1,4 +1,4 @@
-"""Reads a segment from any acceptor that has it. If a copy fails, continues in another at the same transaction."""
+"""Reads a segment from any acceptor that has it. If a copy fails, continues with another at the same transaction."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class EditLogInputStream:
         self._readers = readers
 
     async def __aiter__(self) -> AsyncGenerator[EditOp, None]:
-        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; those already yielded are
-        good."""
+        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; the edits already yielded
+        remain valid."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for op in decoded(batch, self.layout_version):
                     yield op
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yields the same edits in batches as they were flushed, with frames and checksums verified."""
+        """Yields the same edits in the batches in which they were flushed, with frames and checksums verified."""
         next_txid = self.first_txid
         said: dict[int, Exception] = {}
         turn = 0

@@ -132,7 +132,7 @@ def test_a_segment_that_the_lost_one_had_finalized_is_not_forgotten_when_the_nex
 
 def test_no_other_is_replaced_before_it_has_that_segment() -> None:
     three = finalized_with_one_that_was_lost_then()
-    with pytest.raises(BadJournalState, match="acceptor c joined the journal itself while segment 3 was in"):
+    with pytest.raises(BadJournalState, match="acceptor c itself joined the journal while segment 3 was in"):
         replaced(three, A)
 
 
