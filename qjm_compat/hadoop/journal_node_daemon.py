@@ -32,7 +32,7 @@ from .server.peer_nodes import Address
 from .wire.methods import NodeAddress
 
 LEASE_SECONDS = 10.0
-"""How soon another daemon may take the name of a dead one."""
+"""How long after a daemon's death another daemon may take its name."""
 
 WILDCARDS = ("0.0.0.0", "::")
 
@@ -56,7 +56,7 @@ class NodeConfig:
 
 @dataclass(slots=True)
 class RunningNode:
-    """The daemon's parts, for the server of the HTTP port. `broken` ends when another daemon has taken the name."""
+    """The daemon's parts, for the server of the HTTP port. `broken` completes if another daemon takes the name."""
 
     record: JournalNodeRecord
     node: JournalNode
@@ -73,7 +73,7 @@ class RunningNode:
 
 
 def name_of(host: str) -> str:
-    """Returns the name by which other hosts reach this one."""
+    """Returns the name by which other hosts can reach this host."""
     return socket.gethostname() if host in WILDCARDS else host
 
 
@@ -83,7 +83,7 @@ async def running(
 ) -> AsyncIterator[RunningNode]:
     """Serves Hadoop's IPC inside the block. Raises NameInUse, LedgerError, MetadataError.
 
-    `node_class` creates the node; it gets the arguments of JournalNode.
+    `node_class` creates the node; it is called with the arguments of JournalNode.
     """
     if not keys.is_name(config.name):
         raise BadRequest(
