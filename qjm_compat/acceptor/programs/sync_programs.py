@@ -167,8 +167,8 @@ def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> P
         return None
     if here.end_txid != wanted.end_txid or are_of_two(here.writer_epoch, wanted.writer_epoch):
         raise RuleViolated(
-            f"segment {wanted.start_txid} of epoch {here.writer_epoch} is finalized here at txid {here.end_txid}, "
-            f"but that of epoch {wanted.writer_epoch} is finalized elsewhere at {wanted.end_txid} ; "
+            f"segment {wanted.start_txid} is finalized here with end {here.end_txid} and epoch {here.writer_epoch}, "
+            f"but elsewhere with end {wanted.end_txid} and epoch {wanted.writer_epoch} ; "
             f"journal id: {me.journal_id}"
         )
     return here.ledger_id

@@ -25,14 +25,14 @@ PREFIX = "Hadoop:service=JournalNode,name="
 
 METRICS = MetricTable("journalnode", "A journal node: `journal serve`")
 
-CONNECTIONS = METRICS.gauge("connections", "Connections of NameNodes and others to the RPC port.")
-LIMIT = METRICS.gauge("connections_limit", "Connections that the RPC port takes at a time.")
+CONNECTIONS = METRICS.gauge("connections", "Connections to the RPC port, from NameNodes and other clients.")
+LIMIT = METRICS.gauge("connections_limit", "Maximum number of connections to the RPC port.")
 REFUSED = METRICS.counter("connections_refused", "Connections refused because the limit was reached.")
 MADE_WAY = METRICS.counter(
     "connections_made_way",
-    "Connections that were closed for new ones: they were silent, or of the address with the most.",
+    "Connections closed to make room for new ones: silent ones, or those of the address with the most.",
 )
-CALLS = METRICS.counter("calls", "Calls of NameNodes and others, by method.", "method")
+CALLS = METRICS.counter("calls", "Calls from NameNodes and other clients, by method.", "method")
 REFUSALS = METRICS.counter("refusals", "Calls that failed, by the error class sent to the caller.", "error")
 
 

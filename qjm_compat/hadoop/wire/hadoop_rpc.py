@@ -66,7 +66,7 @@ def call_in(frame: bytes | memoryview) -> Call:
     try:
         parse(header, parts[0])
     except DecodeError as error:
-        raise BadRpcFrame(f"the header of a call cannot be decoded: {error}") from error
+        raise BadRpcFrame(f"the header of a call cannot be read: {error}") from error
     if header.rpc_kind != PROTOCOL_BUFFERS or not header.HasField("rpc_op") or header.rpc_op != FINAL:
         raise BadRpcFrame("the header of a call is of an unsupported kind")
     if len(header.client_id) > CLIENT_ID_BYTES_MAX:
