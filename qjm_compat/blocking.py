@@ -188,7 +188,7 @@ class EditLogOutputStream(BlockingFacade[output_stream.EditLogOutputStream]):
 class EditLogInputStream(BlockingFacade[input_stream.EditLogInputStream]):
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    If a copy fails, is damaged or ends too soon, another copy replaces it, from the failed transaction on.
+    If a copy fails, is damaged or ends early, reading continues with another copy at the failed transaction.
     """
 
     @property

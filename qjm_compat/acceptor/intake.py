@@ -26,7 +26,7 @@ Run = Callable[[Program[CurrentSegment | None]], Awaitable[CurrentSegment | None
 
 
 class Turns:
-    """A FIFO lock: one call at a time, in the order of the calls."""
+    """A FIFO lock: admits one call at a time, in the order of arrival."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()

@@ -257,7 +257,7 @@ class Journal:
     # --- syncing with other acceptors ------------------------------------------------------------------
 
     async def segments_held(self) -> SegmentsHeld:
-        """Returns the segments finalized here, without fencing any writer. Raises JournalNotFormatted,
+        """Returns the segments finalized at this acceptor, without fencing any writer. Raises JournalNotFormatted,
         JournalUnavailable."""
         return await self._run(segments_held(self._memory))
 
@@ -279,10 +279,10 @@ class Journal:
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
     ) -> SyncOutcome:
-        """Finalizes a segment here that another acceptor has finalized, and copies it from there if necessary.
+        """Finalizes a segment at this acceptor that another acceptor has finalized. Copies it from there if necessary.
 
-        A writer's calls continue in the meantime. `is_wanted` is called after the copy, because the segment may have
-        been purged. Raises RuleViolated if the contents here contradict the segment, SegmentUnreadable,
+        The writer's calls continue in the meantime. `is_wanted` is called after the copy, because the segment may have
+        been purged by then. Raises RuleViolated if this acceptor's contents contradict the segment, SegmentUnreadable,
         JournalUnavailable.
         """
         taken = await self._take(wanted, None)

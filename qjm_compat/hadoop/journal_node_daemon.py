@@ -39,7 +39,8 @@ WILDCARDS = ("0.0.0.0", "::")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """`rpc` and `http` are bound sockets; `peers` are nodes to copy from, in addition to those found to be alive."""
+    """A daemon's configuration. `rpc` and `http` are bound sockets; `peers` are nodes to copy from, in addition to
+    those found to be alive."""
 
     metadata_uri: str
     name: str

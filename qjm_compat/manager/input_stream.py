@@ -15,7 +15,7 @@ from .segments_seen import SegmentSeen
 class EditLogInputStream:
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    If a copy fails, is damaged or ends too soon, another copy replaces it, from the failed transaction on.
+    If a copy fails, is damaged or ends early, reading continues with another copy at the failed transaction.
     """
 
     def __init__(self, segment: SegmentSeen, readers: Mapping[int, SegmentReader], from_txid: int) -> None:

@@ -97,7 +97,7 @@ class Logger:
         return self.acceptor.name
 
     def call(self, request: Request[R]) -> asyncio.Future[R]:
-        """Makes a call, in order if it changes the journal. The future gets the answer or a JournalError."""
+        """Makes a call; calls that change the journal run in order. The future gets the answer or a JournalError."""
         answer: asyncio.Future[R] = self._loop.create_future()
         answer.add_done_callback(_retrieved)
         if self._is_closed:

@@ -90,7 +90,7 @@ class EditLogOutputStream:
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether edits were sent that may or may not be on a quorum."""
+        """Whether it is unknown if a quorum has all the edits that were sent."""
         return self._ready.first_txid - 1 > self._committed_txid
 
     @property

@@ -14,7 +14,7 @@ from .proposer_effects import Answers, Need, T
 log = logging.getLogger(__name__)
 
 WARN_AT = (0.3, 0.7)
-"""Fractions of the time limit after which a wait is logged."""
+"""Fractions of the time limit at which a wait is logged."""
 
 PAUSE_SHARE_MIN = 0.3
 """If a wake-up is late by more than this fraction of the time limit, this process is assumed to have been suspended,

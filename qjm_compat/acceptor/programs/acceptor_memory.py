@@ -151,7 +151,7 @@ class Memory:
         self.committed_txid = info.committed_txid
 
     def check_writer(self, epoch: int, state: JournalState) -> None:
-        """Performs check 3: the epoch is the current writer's."""
+        """Performs check 3: the epoch must be that of the current writer."""
         if epoch != state.last_writer_epoch:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is not the current writer epoch  {state.last_writer_epoch} ; "

@@ -281,7 +281,7 @@ def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
 
 def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int, epoch: int) -> JournalState:
     now = state_transitions.segment_at(state, segment.start_txid)
-    if now is not None and now.finalized:  # possibly by a copy from another acceptor
+    if now is not None and now.finalized:  # possibly as a copy from another acceptor
         assert now.end_txid is not None
         _check_same_end(me, now.start_txid, now.end_txid, end)
         return state

@@ -79,7 +79,7 @@ def do_pre_upgrade(me: Memory, request: DoPreUpgrade) -> Program[None]:
 
 
 def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
-    """Continues the journal with new storage info."""
+    """Completes an upgrade: the journal continues with new storage info."""
     check_storage(request.storage)
 
     def step(state: JournalState) -> JournalState:
@@ -131,7 +131,7 @@ def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
         return state_transitions.refused(state_transitions.rolled_back(state, state.previous), request.owner)
 
     state = yield from _step(me, step)
-    # a txid committed since the upgrade is rolled back with its edits
+    # txids committed since the upgrade are rolled back along with their edits
     me.committed_txid = state.committed_txid
 
 

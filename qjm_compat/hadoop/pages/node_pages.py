@@ -31,7 +31,7 @@ STEP = "  "
 
 
 def spelled(value: Any, indent: str = "") -> str:
-    """Formats like Jackson's default pretty printer: arrays stay on one line, and each field of an object gets
+    """Formats a value like Jackson's default pretty printer: arrays stay on one line, and each field of an object gets
     its own line."""
     if isinstance(value, dict):
         inner = indent + STEP

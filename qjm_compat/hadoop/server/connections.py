@@ -348,7 +348,7 @@ class PeerConnection(asyncio.Protocol):
 
     def _begin_waiting(self) -> None:
         """Starts as many waiting calls as the limits allow, in order of arrival."""
-        if self._is_beginning:  # a call that is answered at once re-enters here
+        if self._is_beginning:  # a call that is answered immediately re-enters this method
             return
         self._is_beginning = True
         try:
