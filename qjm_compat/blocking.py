@@ -129,9 +129,9 @@ async def _result(flush: asyncio.Future[int]) -> int:
 class EditLogOutputStream(BlockingFacade[output_stream.EditLogOutputStream]):
     """The output stream of one segment. One thread writes to it at a time; the one that flushes may be another.
 
-    `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; when `flush` returns, the
-    swapped buffer is on the disks of a quorum. After a failed flush the stream accepts no further edits, and only a
-    recovery decides whether the edits are in the journal.
+    `write` fills a buffer; `set_ready_to_flush` swaps the buffers, so that later edits fill the other one; when `flush`
+    returns, the swapped-out buffer is on the disks of a quorum. After a failed flush, the stream accepts no further
+    edits, and only a recovery decides whether the unconfirmed edits are in the journal.
     """
 
     @property
@@ -140,12 +140,12 @@ class EditLogOutputStream(BlockingFacade[output_stream.EditLogOutputStream]):
 
     @property
     def next_txid(self) -> int:
-        """The transaction that must be written next."""
+        """The txid that the next edit must have."""
         return self._twin.next_txid
 
     @property
     def committed_txid(self) -> int:
-        """The last transaction known to be on a quorum; at first the one before the segment."""
+        """The last txid known to be on a quorum; initially the one before the segment."""
         return self._twin.committed_txid
 
     @copy_docstring(output_stream.EditLogOutputStream.write)
@@ -188,7 +188,7 @@ class EditLogOutputStream(BlockingFacade[output_stream.EditLogOutputStream]):
 class EditLogInputStream(BlockingFacade[input_stream.EditLogInputStream]):
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    If a copy fails, is damaged or ends too soon, another copy replaces it, from the failed transaction on.
+    If a copy fails, is damaged or ends early, reading continues with another copy at the failed transaction.
     """
 
     @property

@@ -1,7 +1,8 @@
-"""Stores segments in ledgers: appends batches, ends and reads them.
+"""Stores segments in ledgers: appends batches to them, closes them and reads them.
 
-A segment's ledger names its journal, acceptor and segment in its custom metadata, and contains the acceptor's state at
-its creation. So orphans can be recognized, and a journal can be restored from its ledgers.
+The custom metadata of a segment's ledger identifies the journal, acceptor and segment, and contains the acceptor's
+state when the ledger was created. Thanks to this, orphans can be recognized, and a journal can be restored from its
+ledgers.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ STATE_OF_LEDGER = "bookledger.journal.state"
 """The acceptor's state when it created the ledger, reduced to this segment as it was known at that time."""
 
 CLOSE_SECONDS_MAX = 5.0
-"""How long closing a journal waits for its ledgers to be closed."""
+"""How long closing a journal waits for its ledgers to close."""
 
 _EMPTY = LedgerEnd(None)
 
@@ -48,7 +49,7 @@ class NewSegment:
     end_txid: int | None = None
 
     def encode_ledger_state(self, state: JournalState) -> bytes:
-        """Encodes the part of the acceptor's state that its ledger contains."""
+        """Encodes the part of the acceptor's state that is stored in the segment's ledger."""
         segment = SegmentRecord(
             self.start_txid,
             0,
@@ -77,7 +78,7 @@ class BatchInFlight:
     entries: list[asyncio.Future[int]]
 
     async def confirmed(self) -> None:
-        """Waits until the complete batch is on disk. Raises JournalUnavailable if that is unknown."""
+        """Waits until the complete batch is on disk. Raises JournalUnavailable if this cannot be confirmed."""
         with ledger_errors("the batch is not confirmed"):
             for future in self.entries:
                 await future
@@ -103,7 +104,7 @@ class AcceptorLedgers:
 
     @property
     def open_segments(self) -> list[tuple[int, int]]:
-        """Segments that this process writes or is about to release: the first txid and the ledger of each."""
+        """The first txid and the ledger of each segment that this process is writing or is about to release."""
         return sorted((start, ledger_id) for ledger_id, start in self._starts.items())
 
     # --- writing -----------------------------------------------------------------------------------
@@ -128,12 +129,13 @@ class AcceptorLedgers:
         return writer.ledger_id
 
     def takes_now(self, ledger_id: int, size_bytes: int) -> bool:
-        """Returns whether `append_now` accepts a batch of this size, that is, without waiting and in one entry."""
+        """Returns whether `append_now` can append a batch of this size without waiting and as a single entry."""
         writer = self._writers.get(ledger_id)
         return writer is not None and size_bytes <= PART_BYTES_MAX and writer.has_room
 
     def append_now(self, ledger_id: int, batch: Batch) -> asyncio.Future[int]:
-        """Appends a batch that `takes_now` allows; the future ends when it is on disk. Raises JournalUnavailable."""
+        """Appends a batch that `takes_now` allows. The future completes when the batch is on disk. Raises
+        JournalUnavailable."""
         appended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         (entry,) = entries_of(batch)
         try:
@@ -153,16 +155,19 @@ class AcceptorLedgers:
             raise JournalUnavailable(f"ledger {ledger_id} is no longer written to by this process")
         with ledger_errors(f"ledger {ledger_id} accepts no further batches"):
             entries = [await writer.append_async(entry) for entry in entries_of(batch)]
-        for future in entries:  # a caller that is cancelled halfway does not await the remaining ones
+        for future in entries:  # a caller that is cancelled midway never awaits the remaining futures
             future.add_done_callback(_retrieved)
         return BatchInFlight(entries)
 
     async def end(self, ledger_id: int) -> LedgerEnd:
-        """Closes the ledger for all writers and returns its end. A healthy local writer closes it itself."""
+        """Closes the ledger for all writers and returns its end. A healthy writer in this process closes the ledger
+        itself."""
         writer = self._writers.pop(ledger_id, None)
         self._starts.pop(ledger_id, None)
         if writer is not None:
-            with suppress(LedgerError):  # it was fenced or failed: the recovery below determines its end
+            with suppress(
+                LedgerError
+            ):  # the writer was fenced or failed: the recovery below determines the end
                 await writer.close()
         with ledger_errors(f"ledger {ledger_id} could not be ended"):
             reader = await self._client.open_ledger(ledger_id, password=self._config.password)
@@ -180,8 +185,8 @@ class AcceptorLedgers:
     async def close(self) -> None:
         """Closes all writers. Their edits are kept; the next writer of the journal ends the segments.
 
-        If a writer is healthy, this closes its ledger, so that readers see everything that was confirmed; if that takes
-        longer than CLOSE_SECONDS_MAX, the ledger is left as after a crash.
+        A healthy writer closes its ledger, so that readers see everything that was confirmed. If that takes longer than
+        CLOSE_SECONDS_MAX, the ledger is left open, as after a crash.
         """
         writers, self._writers = list(self._writers.values()), {}
         await asyncio.gather(*(self._let_go(writer) for writer in writers))
@@ -191,7 +196,7 @@ class AcceptorLedgers:
             async with asyncio.timeout(CLOSE_SECONDS_MAX):
                 await writer.close()
         except (TimeoutError, LedgerError) as error:
-            line, about = "ledger %d stays open until it is recovered: %s", {"ledger": writer.ledger_id}
+            line, about = "ledger %d remains open until it is recovered: %s", {"ledger": writer.ledger_id}
             log.info(line, writer.ledger_id, error or "no answer in time", extra=about)
             await writer.abandon()
         finally:
@@ -200,13 +205,13 @@ class AcceptorLedgers:
     # --- reading ------------------------------------------------------------------------------------
 
     async def look(self, ledger_id: int) -> LedgerEnd:
-        """Returns how far a ledger is confirmed. Does not disturb its writer."""
+        """Returns the confirmed end of a ledger, without disturbing its writer."""
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             return await _end_of(await self._open(ledger_id))
 
     async def batches(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Yields confirmed batches, from the one that holds `from_txid` to the last one confirmed when called. Never
-        fences."""
+        """Yields confirmed batches, from the one that holds `from_txid` to the last one confirmed at the time of the
+        call. Never fences."""
         with ledger_errors(f"ledger {ledger_id} could not be read"):
             reader = await self._open(ledger_id)
             first = await _entry_of(reader, from_txid)
@@ -215,7 +220,8 @@ class AcceptorLedgers:
                     yield batch
 
     async def batches_of_own(self, ledger_id: int, from_txid: int) -> AsyncGenerator[Batch, None]:
-        """Yields batches from `from_txid` on that this process's writer has confirmed, before readers can see them."""
+        """Yields the batches from `from_txid` on that this process's own writer has confirmed, even if readers cannot
+        see them yet."""
         writer = self._writers.get(ledger_id)
         if writer is None:
             return
@@ -276,6 +282,6 @@ async def _entry_of(reader: ReadHandle, txid: int) -> int:
     header = await _header(reader, low)
     if header.part > low:
         raise SegmentUnreadable(
-            f"entry {low} of ledger {reader.ledger_id} says that it is part {header.part}"
+            f"entry {low} of ledger {reader.ledger_id} claims to be part {header.part} of its batch"
         )
     return low - header.part

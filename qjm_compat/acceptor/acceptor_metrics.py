@@ -30,7 +30,7 @@ class AcceptorMetrics:
         self._syncs = Latencies()
 
     def wrote(self, batch: Batch, seconds: float, committed_txid: int | None) -> None:
-        """Counts a batch written to disk, and the seconds it took."""
+        """Counts a batch that was written to disk, and records how many seconds the write took."""
         self.batches_written += 1
         self.txns_written += batch.num_txns
         self.bytes_written += len(batch.records)
@@ -50,7 +50,7 @@ class AcceptorMetrics:
         self.empty_responses += txns == 0
 
     def missed(self, txns: int) -> None:
-        """Counts a cache miss: a request for edits that are this many transactions older than the cache."""
+        """Counts a cache miss: a request for edits that are `txns` transactions older than the cache."""
         self.misses += 1
         self.missed_txns += txns
 
@@ -60,7 +60,7 @@ class AcceptorMetrics:
         return max(self.committed_txid - self.last_written_txid, 0) if self.committed_txid else 0
 
     def snapshot(self) -> dict[str, int | float]:
-        """Returns all metrics by Hadoop's names; latencies are in microseconds."""
+        """Returns all metrics under Hadoop's names; latencies are in microseconds."""
         values: dict[str, int | float] = {
             "BatchesWritten": self.batches_written,
             "TxnsWritten": self.txns_written,

@@ -16,15 +16,15 @@ from .edits_cache import cut
 from .programs.acceptor_effects import Copied, CopySegment
 
 BATCHES_UNDER_WAY_MAX = 64
-"""Batches of a copy in flight to disk; the ledger's writer bounds their bytes."""
+"""Maximum number of a copy's batches in flight to disk; the ledger's writer bounds their bytes."""
 
 Pace = Callable[[int], Awaitable[None]]
-"""Waits until this many more bytes may be copied."""
+"""Waits until the given number of additional bytes may be copied."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentContent:
-    """A segment's edits, from the batch that holds the requested txid on."""
+    """A segment's edits, starting with the batch that holds the requested txid."""
 
     layout_version: int
     in_progress: bool
@@ -32,19 +32,19 @@ class SegmentContent:
 
 
 class SegmentReader(Protocol):
-    """A source of a segment's edits: an acceptor, here or elsewhere."""
+    """A source of a segment's edits: a local or a remote acceptor."""
 
     async def read_segment(
         self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
     ) -> SegmentContent:
-        """Reads a segment. Raises SegmentUnreadable if there is none."""
+        """Reads a segment. Raises SegmentUnreadable if the segment does not exist."""
         ...
 
 
 async def copy_segment(
     source: SegmentReader, ledgers: AcceptorLedgers, wanted: CopySegment, pace: Pace | None = None
 ) -> Copied:
-    """Copies exactly the wanted txids into a new closed ledger. If it fails, no ledger remains."""
+    """Copies exactly the wanted txids into a new closed ledger. If the copy fails, the ledger is deleted."""
     content = await source.read_segment(wanted.start_txid, wanted.start_txid)
     new = NewSegment(wanted.start_txid, content.layout_version, wanted.writer_epoch, wanted.end_txid)
     ledger_id = await ledgers.create(new)
@@ -84,16 +84,17 @@ async def _copy_batches(
         await appended.confirmed()
     if next_txid <= wanted.end_txid:
         raise SegmentUnreadable(
-            f"{wanted.source} gives segment {wanted.start_txid} up to txid {next_txid - 1} only, "
+            f"{wanted.source} provides segment {wanted.start_txid} only up to txid {next_txid - 1}, "
             f"not to {wanted.end_txid}"
         )
 
 
 def check_writer(batch: Batch, wanted: CopySegment) -> None:
-    """Raises SegmentUnreadable for another writer's batch: a later recovery may have replaced the source's edits."""
+    """Raises SegmentUnreadable if another writer wrote the batch: a later recovery may have replaced the source's
+    edits."""
     if wanted.writer_epoch and batch.writer_epoch not in (0, wanted.writer_epoch):
         raise SegmentUnreadable(
-            f"{wanted.source} has edits of the writer of epoch {batch.writer_epoch} at txid {batch.first_txid}, "
+            f"at txid {batch.first_txid}, {wanted.source} has edits from the writer of epoch {batch.writer_epoch}, "
             f"not of epoch {wanted.writer_epoch}"
         )
 

@@ -29,7 +29,7 @@ class EditsCache:
         return self._batches[-1].last_txid if self._batches else None
 
     def store(self, batch: Batch, layout_version: int) -> None:
-        """Adds a batch. A gap, or another layout or writer, clears the cache first."""
+        """Adds a batch. If the batch leaves a gap, or has another layout or writer, clears the cache first."""
         last = self.last_txid
         kind = (layout_version, batch.writer_epoch)
         follows = last is None or batch.first_txid == last + 1
@@ -46,9 +46,9 @@ class EditsCache:
         self._bytes = 0
 
     def retrieve(self, since_txid: int, max_txns: int, bytes_max: int | None = None) -> JournaledEdits:
-        """Returns at most `max_txns` edits from `since_txid` on, and at most one batch beyond `bytes_max`.
+        """Returns at most `max_txns` edits from `since_txid` on, exceeding `bytes_max` by at most one batch.
 
-        Raises EditsNotCached if they were evicted, or were never cached.
+        Raises EditsNotCached if the edits were evicted or were never cached.
         """
         first, last = self.first_txid, self.last_txid
         if first is None or last is None or since_txid < first:
@@ -72,7 +72,7 @@ class EditsCache:
 
 
 def cut(batch: Batch, first_txid: int, last_txid: int) -> bytes | memoryview:
-    """Returns the frames of a batch with these txids. Does not parse frames if they are the complete batch."""
+    """Returns a batch's frames in this txid range. Does not parse frames if the range covers the complete batch."""
     if first_txid <= batch.first_txid and batch.last_txid <= last_txid:
         return batch.records
     return slice_batch(batch.records, max(first_txid, batch.first_txid), min(last_txid, batch.last_txid))

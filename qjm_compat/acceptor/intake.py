@@ -1,4 +1,4 @@
-"""Appends batches of edits to a segment's ledger: checks them, keeps their order, reports when they are on disk."""
+"""Appends batches of edits to a segment's ledger: checks them, keeps them in order, reports when they are on disk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Run = Callable[[Program[CurrentSegment | None]], Awaitable[CurrentSegment | None
 
 
 class Turns:
-    """A FIFO lock: one call at a time, in the order of the calls."""
+    """A FIFO lock: admits one call at a time, in the order of arrival."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -48,7 +48,7 @@ class Turns:
 
 
 class EditsIntake:
-    """Appends the batches of one acceptor. `run` drives a program that uses the metadata store."""
+    """Appends the batches of one acceptor. `run` executes a program that uses the metadata store."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class EditsIntake:
         self._run = run
 
     async def send(self, request: SendEdits) -> None:
-        """Returns when the batch is on disk; other batches may be in flight with it. Raises JournalError."""
+        """Returns when the batch is on disk; other batches may be in flight at the same time. Raises JournalError."""
         began = asyncio.get_running_loop().time()
         async with self._turns.next():
             segment = await self._run(admit_edits(self._memory, request))
@@ -88,7 +88,7 @@ class EditsIntake:
         self._on_disk(batch, segment, began)
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """See `Acceptor.begin`: like `send`, but without a task, if only the disk write has to be awaited."""
+        """See `Acceptor.begin`. Works like `send`, but without a task, if only the disk write has to be awaited."""
         segment = self._memory.open
         if self._turns.is_anybody_in_line or segment is None or not request.num_txns:
             return False
@@ -107,7 +107,7 @@ class EditsIntake:
 
     def _take(self, request: SendEdits, segment: CurrentSegment) -> tuple[Batch, asyncio.Future[int]]:
         for effect in admit_edits(self._memory, request):
-            raise AssertionError(f"{effect} was requested, though memory had everything")
+            raise AssertionError(f"{effect} was requested, although no metadata was needed")
         batch = self._checked(request)
         try:
             appended = self._ledgers.append_now(segment.ledger_id, batch)
@@ -158,8 +158,8 @@ class EditsIntake:
         )
 
     def _aborted(self, segment: CurrentSegment, error: JournalUnavailable) -> JournalError:
-        """Returns the error for a segment that accepts no more batches here. A fence means that the journal was
-        promised to another writer."""
+        """Returns the error for a segment that accepts no more batches from this process. If the ledger was fenced, the
+        journal was promised to another writer."""
         if self._memory.open is segment:
             self._memory.open = None
         if isinstance(error.__cause__, LedgerFenced):

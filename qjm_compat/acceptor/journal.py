@@ -1,4 +1,4 @@
-"""The acceptor's shell: runs its programs on a metadata store and on ledgers, and serves edits."""
+"""The acceptor's shell: runs its programs against a metadata store and ledgers, and serves edits."""
 
 from __future__ import annotations
 
@@ -61,18 +61,18 @@ from .programs.sync_programs import (
 )
 
 TAIL_BYTES_MAX = 8 * 1024 * 1024
-"""The most bytes of edits that an acceptor returns to a follower in one answer; it always returns at least one batch.
-"""
+"""Maximum number of bytes of edits that an acceptor returns to a follower in one answer. It always returns at least one
+batch."""
 
 COPY_SECONDS_MAX = 1800.0
-"""How long one copy may take. `fsck --delete-orphans` may delete older ledgers that no segment refers to."""
+"""Maximum duration of one copy. `fsck --delete-orphans` may delete unreferenced ledgers that are older than this."""
 
 
 class Journal:
     """One acceptor of a journal, in this process. Several processes may run the same acceptor, one at a time.
 
-    Its promises are compare-and-swaps on one record and its segments are ledgers, so a promise made in one process
-    holds for all; each process keeps its own record of the calls' serial numbers. Belongs to the event loop of its
+    Its promises are compare-and-swaps on one record and its segments are ledgers, so a promise made in one process is
+    binding for all. Each process keeps its own record of the serial numbers of calls. Belongs to the event loop of its
     client.
     """
 
@@ -116,17 +116,17 @@ class Journal:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether nothing of this journal has been found yet, and no call is running."""
+        """Whether no state of this journal has been found yet, and no call is running."""
         return self._memory.stored is None and not self._turns.is_anybody_in_line
 
     @property
     def storage(self) -> JournalStorage | None:
-        """The namespace whose edits the journal holds, as last read; None while it is not formatted."""
+        """The namespace whose edits the journal holds, as last read; None if the journal is not formatted."""
         state = self._memory.state
         return state.storage if state is not None else None
 
     async def close(self) -> None:
-        """Abandons the open segment, which the next writer ends, and closes the ledgers."""
+        """Abandons the open segment, which the next writer will end, and closes the ledgers."""
         self._memory.open = None
         await self._ledgers.close()
 
@@ -153,7 +153,7 @@ class Journal:
         return self._served(await self._edits_on_disk(request))
 
     async def _edits_on_disk(self, request: GetJournaledEdits) -> JournaledEdits:
-        """Returns edits from the ledger that holds them. They are from one segment only, so more may follow."""
+        """Returns edits from the ledger that holds them. Returns edits of only one segment, so more may follow."""
         since = request.since_txid
         place = await self._run(place_of(self._memory, since))
         if since == place.highest_txid + 1:
@@ -205,8 +205,8 @@ class Journal:
     async def _with_latest(
         self, ledger_id: int, from_txid: int, batches: AsyncGenerator[Batch, None]
     ) -> AsyncGenerator[Batch, None]:
-        """Yields the batches that a reader of the ledger sees, then those that so far only this acceptor's own writer
-        has confirmed to be on disk."""
+        """Yields the batches visible to readers of the ledger, then those that only this acceptor's own writer has
+        confirmed to be on disk so far."""
         next_txid = from_txid
         async with aclosing(batches):
             async for batch in batches:
@@ -254,10 +254,10 @@ class Journal:
             record = await self._store.read_segment(start_txid)
         return record.segment if record is not None and found.state.shows(record.segment) else None
 
-    # --- up to date with other acceptors ---------------------------------------------------------------
+    # --- syncing with other acceptors ------------------------------------------------------------------
 
     async def segments_held(self) -> SegmentsHeld:
-        """Returns the segments finalized here, without fencing any writer. Raises JournalNotFormatted,
+        """Returns the segments finalized at this acceptor, without fencing any writer. Raises JournalNotFormatted,
         JournalUnavailable."""
         return await self._run(segments_held(self._memory))
 
@@ -267,7 +267,7 @@ class Journal:
             return await self._run(make_room_for_another(self._memory, epochs_above))
 
     async def purged_below(self) -> int:
-        """Returns the txid before which all purged segments end. Raises JournalUnavailable."""
+        """Returns the txid before which all purged segments ended. Raises JournalUnavailable."""
         with metadata_errors():
             found = await self._store.read_state()
         return found.state.purged_below if found is not None else 0
@@ -279,10 +279,10 @@ class Journal:
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
     ) -> SyncOutcome:
-        """Finalizes a segment here that another acceptor has finalized, and copies it from there if necessary.
+        """Finalizes a segment at this acceptor that another acceptor has finalized. Copies it from there if necessary.
 
-        A writer's calls continue in the meantime. `is_wanted` is called after the copy, because the segment may have
-        been purged. Raises RuleViolated if the contents here contradict the segment, SegmentUnreadable,
+        The writer's calls continue in the meantime. `is_wanted` is called after the copy, because the segment may have
+        been purged by then. Raises RuleViolated if this acceptor's contents contradict the segment, SegmentUnreadable,
         JournalUnavailable.
         """
         taken = await self._take(wanted, None)
@@ -310,7 +310,7 @@ class Journal:
         except TimeoutError as error:
             raise JournalUnavailable(
                 f"copying segment {wanted.start_txid}-{wanted.end_txid} took longer than {COPY_SECONDS_MAX:g} s: "
-                f"allow more bytes per second"
+                f"raise the limit on bytes per second"
             ) from error
 
     async def _take(self, wanted: RemoteEditLog, copy: Copied | None) -> SyncOutcome:
@@ -363,7 +363,7 @@ class Journal:
     def _peer(self, name: str) -> SegmentReader:
         if name not in self._peers:
             raise BadRequest(
-                f"{name!r} is not an acceptor of journal {self.journal_id}: {sorted(self._peers)} are"
+                f"{name!r} is not an acceptor of journal {self.journal_id}; its acceptors are {sorted(self._peers)}"
             )
         return self._peers[name]
 

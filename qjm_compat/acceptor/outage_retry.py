@@ -1,6 +1,7 @@
-"""How long a writer's call waits for unavailable metadata: a NameNode exits at once if a quorum refuses a call.
+"""Retries a writer's call while the metadata is unavailable, because a NameNode exits as soon as a quorum refuses a
+call.
 
-The wait is shorter than Hadoop's own time limit for the call, so that the answer still arrives in time.
+The retries end before Hadoop's own time limit for the call, so that the answer still arrives in time.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ E = TypeVar("E")
 T = TypeVar("T")
 
 AWAY_SECONDS_MAX = 100.0
-"""Hadoop gives these calls 120 s (`dfs.qjournal.*.timeout.ms`)."""
+"""How long most calls wait for unavailable metadata. Hadoop's time limit for them is 120 s
+(`dfs.qjournal.*.timeout.ms`)."""
 
 START_AWAY_SECONDS_MAX = 12.0
-"""Hadoop gives the start of a segment 20 s, a few of which may be spent on bookies that register again."""
+"""How long the start of a segment waits for unavailable metadata. Hadoop's time limit for it is 20 s, of which a few
+seconds may pass while bookies register again."""
 
 _OF_REQUESTS: dict[type[Request[Any]], float] = {
     GetJournalState: AWAY_SECONDS_MAX,
@@ -53,7 +56,8 @@ class OutageRetry:
         return cls(_OF_REQUESTS.get(type(request), 0.0))
 
     async def until_answered(self, perform: Callable[[E], Awaitable[T]], effect: E) -> T:
-        """Returns the effect's outcome. Repeats the effect while the metadata is unavailable, until the deadline."""
+        """Performs the effect and returns its outcome. Repeats the effect while the metadata is unavailable, until the
+        deadline."""
         while True:
             try:
                 return await perform(effect)

@@ -1,5 +1,5 @@
-"""Stands in for an acceptor whose cluster cannot be opened: a journal works while a majority of acceptors can be
-opened."""
+"""Stands in for an acceptor whose cluster cannot be opened, because a journal works as long as a majority of its
+acceptors can be opened."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ _IPC = "org.apache.hadoop.ipc."
 
 
 class BadRpcFrame(JournalError):
-    """Bytes that are not a frame: the connection is unusable."""
+    """The received bytes are not a valid frame, so the connection is unusable."""
 
 
 class NoSuchMethod(JournalError):
@@ -30,7 +30,7 @@ class BadRpcMessage(BadRequest):
 
 
 class RemoteError(JournalError):
-    """A JournalNode's error whose class has no counterpart here."""
+    """An error reported by a JournalNode whose Java class has no counterpart here."""
 
     def __init__(self, java_class: str, message: str) -> None:
         super().__init__(message or java_class)
@@ -38,4 +38,4 @@ class RemoteError(JournalError):
 
 
 class NameInUse(JournalError):
-    """Another daemon runs under this name."""
+    """Another daemon is running under this name."""

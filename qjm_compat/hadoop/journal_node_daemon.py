@@ -32,14 +32,15 @@ from .server.peer_nodes import Address
 from .wire.methods import NodeAddress
 
 LEASE_SECONDS = 10.0
-"""How soon another daemon may take the name of a dead one."""
+"""How long after a daemon's death another daemon may take its name."""
 
 WILDCARDS = ("0.0.0.0", "::")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeConfig:
-    """`rpc` and `http` are bound sockets; `peers` are nodes to copy from, in addition to those found to be alive."""
+    """A daemon's configuration. `rpc` and `http` are bound sockets; `peers` are nodes to copy from, in addition to
+    those found to be alive."""
 
     metadata_uri: str
     name: str
@@ -56,7 +57,7 @@ class NodeConfig:
 
 @dataclass(slots=True)
 class RunningNode:
-    """The daemon's parts, for the server of the HTTP port. `broken` ends when another daemon has taken the name."""
+    """The daemon's parts, for the server of the HTTP port. `broken` completes if another daemon takes the name."""
 
     record: JournalNodeRecord
     node: JournalNode
@@ -73,7 +74,7 @@ class RunningNode:
 
 
 def name_of(host: str) -> str:
-    """Returns the name by which other hosts reach this one."""
+    """Returns the name by which other hosts can reach this host."""
     return socket.gethostname() if host in WILDCARDS else host
 
 
@@ -83,7 +84,7 @@ async def running(
 ) -> AsyncIterator[RunningNode]:
     """Serves Hadoop's IPC inside the block. Raises NameInUse, LedgerError, MetadataError.
 
-    `node_class` creates the node; it gets the arguments of JournalNode.
+    `node_class` creates the node; it is called with the arguments of JournalNode.
     """
     if not keys.is_name(config.name):
         raise BadRequest(

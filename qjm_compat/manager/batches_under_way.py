@@ -1,6 +1,6 @@
 """Tracks batches in flight to all acceptors: counts their acks, and times them out with one shared timer.
 
-If this process is suspended in the meantime, no acceptor is blamed: the pause extends every deadline.
+If this process is suspended while batches are in flight, no acceptor is blamed: the pause extends every deadline.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .quorum_call import PAUSE_SHARE_MIN, STEP_SECONDS_MAX, WARN_AT, collected
 log = logging.getLogger(__name__)
 
 STEP_SECONDS_MIN = 0.01
-"""The shortest time between two checks: a timer may fire a tick early, and must not be rescheduled at once."""
+"""The shortest time between two checks: a timer may fire slightly early, and must not be rescheduled with no delay."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +39,7 @@ class _InFlightBatch:
 
 
 class BatchesUnderWay:
-    """The batches of one writer. `on_committed` gets the last txid of each batch that a majority has on disk."""
+    """The batches of one writer. `on_committed` receives the last txid of each batch that a majority has on disk."""
 
     def __init__(self, acceptors: Acceptors, seconds_max: float, on_committed: Callable[[int], None]) -> None:
         self._acceptors = acceptors
@@ -52,7 +52,7 @@ class BatchesUnderWay:
         self._due = 0.0
 
     def add(self, request: SendEdits, calls: Sequence[asyncio.Future[None]]) -> asyncio.Future[int]:
-        """Returns a future that gets the last txid when a majority has the batch on disk, or else QuorumFailed or
+        """Returns a future that gets the last txid once a majority has the batch on disk, or fails with QuorumFailed or
         QuorumTimeout."""
         batch = _InFlightBatch(request, calls, self._loop.time(), self._loop.create_future())
         self._forget_settled()
@@ -64,7 +64,7 @@ class BatchesUnderWay:
         return batch.settled
 
     def close(self) -> None:
-        """Stops the timer. Each batch in flight ends when its answers arrive."""
+        """Stops the timer. Each batch in flight ends when the acceptors have answered."""
         if self._clock is not None:
             self._clock.cancel()
 
@@ -111,7 +111,7 @@ class BatchesUnderWay:
     def _forgive_pause(self, late: float) -> None:
         if late > PAUSE_SHARE_MIN * self._seconds_max:
             log.warning(
-                "this process was suspended for %.1f s; waiting that much longer for its batches", late
+                "this process was suspended for %.1f s; waiting that much longer for batches in flight", late
             )
             for batch in self._batches:
                 batch.sent_at += late

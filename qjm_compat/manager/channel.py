@@ -1,4 +1,4 @@
-"""The queue of one writer's calls to one acceptor, as a pure machine: numbered, in order, bounded.
+"""The queue of one writer's calls to one acceptor, as a pure state machine: numbered, in order, bounded.
 
 Calls that change the journal run one at a time and in order; batches are pipelined, because an acceptor processes them
 in order. An acceptor that misses a batch is out of sync: it gets no further batches until it has begun a new segment.
@@ -24,12 +24,12 @@ from ..requests import (
 )
 
 QUEUED_CALLS_MAX = 100_000
-"""The most calls queued for one acceptor; batches reach their limit in bytes long before this one."""
+"""Maximum number of calls queued for one acceptor. Batches reach their byte limit long before this limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class SendCall:
-    """Make the call now, after all earlier ones."""
+    """Tells the caller to make the call now, after all earlier ones."""
 
     call: int
     request: Request[Any]
@@ -37,7 +37,7 @@ class SendCall:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The call failed without being made."""
+    """Reports that the call failed without being made."""
 
     call: int
     error: JournalError
@@ -89,13 +89,14 @@ class Channel:
         self.epoch = epoch
 
     def set_committed(self, txid: int) -> None:
-        """Sets the txid committed at a quorum, sent with the next call."""
+        """Sets the txid that a quorum has committed, which is sent with the next call."""
         if self.committed_txid is not None and txid < self.committed_txid:
             raise BadJournalState(f"committed txid cannot go back from {self.committed_txid} to {txid}")
         self.committed_txid = txid
 
     def submit(self, request: Request[Any], now: float) -> tuple[int, list[ChannelEffect]]:
-        """Queues a call and returns its number. The call ends with `answered`, `failed` or a `Fail`."""
+        """Queues a call and returns its number. The call ends when `answered` or `failed` is called for it, or with a
+        `Fail`."""
         self._calls += 1
         call = self._calls
         size = len(request.records) if isinstance(request, SendEdits) else 0
@@ -107,7 +108,7 @@ class Channel:
         return call, self._pump(now)
 
     def answered(self, call: int, now: float) -> list[ChannelEffect]:
-        """Handles a call that the acceptor carried out."""
+        """Handles the answer to a call that succeeded."""
         done = self._over(call)
         if isinstance(done.request, StartLogSegment):
             self.is_out_of_sync = False
@@ -124,14 +125,15 @@ class Channel:
         return self._pump(now)
 
     def _refusal(self, request: Request[Any], size: int) -> JournalError | None:
-        """Refuses calls if the queue is full, but never a single batch, whatever its size."""
+        """Returns the error for a call that may not be queued: the queue is full, or no epoch is set. If no other batch
+        is queued, a batch may have any size."""
         limit = self._config.queued_edits_bytes_max
         if isinstance(request, WriterRequest) and self.epoch <= 0:
             return BadJournalState(f"bad epoch: {self.epoch}: create a new unique epoch first")
         too_many = self.queued_calls >= QUEUED_CALLS_MAX
         if too_many or (size and self.queued_bytes and self.queued_bytes + size > limit):
             return LoggerTooFarBehind(
-                f"{self.queued_bytes} bytes wait for {self.name}, above the limit of {limit}: it is too far behind"
+                f"{self.queued_bytes} bytes are queued for {self.name}, which is too far behind; the limit is {limit}"
             )
         return None
 
@@ -170,7 +172,7 @@ class Channel:
         return None
 
     def _heartbeat(self, now: float) -> list[ChannelEffect]:
-        """Periodically sends an out-of-sync acceptor the committed txid."""
+        """Sends the committed txid to an out-of-sync acceptor periodically."""
         if now - self._heartbeat_at < self._config.heartbeat_seconds or self._under_way:
             return []
         self._heartbeat_at = now

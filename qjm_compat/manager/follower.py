@@ -20,21 +20,21 @@ from .quorum_call import collected, wait_for
 from .segments_seen import durable_edits
 
 StreamsFrom = Callable[[int], Awaitable[Sequence[EditLogInputStream]]]
-"""Returns input streams of the segments from a txid on, as far as a quorum has them, including those in progress."""
+"""Returns input streams for the segments from a txid on, including those in progress, as far as a quorum has them."""
 
 
 TAIL_TXNS_MAX = 5000
-"""The number of edits requested from an acceptor at a time, as in Hadoop by default."""
+"""The number of edits requested from an acceptor at a time: the same as Hadoop's default."""
 
 BEHIND_SECONDS_MAX = 20.0
-"""How long the acceptors may report fewer edits than a running follower has read before that is an error."""
+"""How long the acceptors may report fewer edits than a running follower has already read before it raises an error."""
 
 CALL = "getJournaledEdits"
 
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """An acceptor's answer that it does not have these edits, or does not have them cached. This is not a failure."""
+    """An acceptor's answer that it does not have the requested edits, or not in its cache. This is not a failure."""
 
     why: JournalError
 
@@ -65,7 +65,7 @@ class Follower:
                 await asyncio.sleep(self._config.tail_poll_seconds)
 
     async def _next(self, from_txid: int, patience: Patience) -> AsyncGenerator[tuple[Batch, int], None]:
-        """Yields the edits from a txid on that are available now, with their layout version."""
+        """Yields the edits from a txid on that are currently available, with their layout version."""
         try:
             edits = await self.durable_edits(from_txid)
         except QuorumFailed as error:
@@ -81,7 +81,7 @@ class Follower:
                 yield edits
 
     async def _from_segments(self, from_txid: int) -> AsyncGenerator[tuple[Batch, int], None]:
-        """Yields the durable edits of segments. Raises EditsMissing."""
+        """Yields durable edits from the segments. Raises EditsMissing."""
         next_txid = from_txid
         for stream in await self._streams_from(from_txid):
             if stream.first_txid != next_txid:
@@ -93,9 +93,10 @@ class Follower:
             next_txid = stream.last_txid + 1
 
     async def durable_edits(self, from_txid: int) -> tuple[Batch, int] | None:
-        """Returns the next edits and their layout version; None if no quorum has any. Raises QuorumFailed.
+        """Returns the next edits and their layout version; None if no quorum has any yet.
 
-        It fails if a majority does not answer, or if no acceptor of a majority has these edits cached.
+        Raises QuorumFailed if a majority does not answer, or if none of the acceptors that answer has these edits
+        cached.
         """
         request = GetJournaledEdits(from_txid, TAIL_TXNS_MAX)
         calls = [asyncio.create_task(_or_lacks(call)) for call in self._loggers.calls(request)]
@@ -114,7 +115,7 @@ class Follower:
         self._loggers.acceptors.check(CALL, answers, Need.MAJORITY, seconds_max)
         found = durable_edits(_given(answers), self._quorum)
         if found is None and not all(_has_nothing_new(reply) for reply in answers.replies.values()):
-            # A lagging acceptor has nothing and answers first: the other acceptors may still form a quorum.
+            # Lagging acceptors have no edits and answer first, but the other acceptors may still form a quorum.
             await wait_for(CALL, calls, Need.ALL, self._config.tail_poll_seconds, is_polling=True)
             answers = collected(calls)
             found = durable_edits(_given(answers), self._quorum)
@@ -126,8 +127,8 @@ class Follower:
         return checked_part(whole, from_txid, from_txid + count - 1), edits.layout_version
 
     def _check_any_has_it(self, answers: Answers[JournaledEdits | Lacks]) -> None:
-        """Raises QuorumFailed unless an acceptor may soon have the next edits; also raises it if a segment may have
-        them."""
+        """Raises QuorumFailed if no acceptor that answered can be expected to have the next edits soon, or if they may
+        already be in a segment."""
         lacking = {n: reply.why for n, reply in answers.replies.items() if isinstance(reply, Lacks)}
         if not lacking:
             return
@@ -154,15 +155,15 @@ def _has_nothing_new(reply: JournaledEdits | Lacks) -> bool:
 
 
 def _have_segments(error: QuorumFailed) -> bool:
-    """Returns whether an acceptor reported that these edits are not cached and may be in the segments."""
+    """Returns whether an acceptor reported that these edits are not cached. If so, the segments may have them."""
     return any(isinstance(one, EditsNotCached) for one in error.errors.values())
 
 
 class Patience:
-    """Tolerates for a while that acceptors report fewer edits than the follower has read.
+    """Tolerates, for a limited time, that acceptors report fewer edits than the follower has read.
 
     An acceptor's view of a segment in progress may go back while its writer ends the segment, or if the bookie that has
-    the latest edit is unavailable. The next poll usually returns more.
+    the latest edit is unavailable. The next poll usually returns more edits.
     """
 
     def __init__(self, seconds_max: float) -> None:
@@ -170,11 +171,12 @@ class Patience:
         self._ends_at: float | None = None
 
     def renew(self) -> None:
-        """Resets the time limit: the acceptors have caught up."""
+        """Resets the time limit, because the acceptors have caught up."""
         self._ends_at = None
 
     def check(self, error: QuorumFailed) -> None:
-        """Raises the error, unless its only cause is an edit that is too new and the time limit has not expired."""
+        """Raises the error, unless it only reports that the requested edit does not exist yet and the time limit has
+        not expired."""
         now = asyncio.get_running_loop().time()
         if self._ends_at is None:
             self._ends_at = now + self._seconds_max

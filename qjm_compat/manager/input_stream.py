@@ -1,4 +1,4 @@
-"""Reads a segment from any acceptor that has it. If a copy fails, continues in another at the same transaction."""
+"""Reads a segment from any acceptor that has it. If a copy fails, continues with another at the same transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .segments_seen import SegmentSeen
 class EditLogInputStream:
     """The edits `first_txid` … `last_txid` of one segment. May be read several times.
 
-    If a copy fails, is damaged or ends too soon, another copy replaces it, from the failed transaction on.
+    If a copy fails, is damaged or ends early, reading continues with another copy at the failed transaction.
     """
 
     def __init__(self, segment: SegmentSeen, readers: Mapping[int, SegmentReader], from_txid: int) -> None:
@@ -28,15 +28,15 @@ class EditLogInputStream:
         self._readers = readers
 
     async def __aiter__(self) -> AsyncGenerator[EditOp, None]:
-        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; those already yielded are
-        good."""
+        """Yields the edits, decoded. Raises SegmentUnreadable if no copy has the next edit; the edits already yielded
+        remain valid."""
         async with aclosing(self.batches()) as batches:
             async for batch in batches:
                 for op in decoded(batch, self.layout_version):
                     yield op
 
     async def batches(self) -> AsyncGenerator[Batch, None]:
-        """Yields the same edits in batches as they were flushed, with frames and checksums verified."""
+        """Yields the same edits in the batches in which they were flushed, with frames and checksums verified."""
         next_txid = self.first_txid
         said: dict[int, Exception] = {}
         turn = 0

@@ -19,7 +19,7 @@ from .channel import Channel, ChannelEffect, Fail, SendCall
 
 
 class LoggerMetrics:
-    """Metrics of one acceptor. `CurrentLagTxns` and `LagTimeMillis` measure how far it lags behind a quorum."""
+    """Metrics of one acceptor. `CurrentLagTxns` and `LagTimeMillis` measure its lag behind a quorum."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -28,14 +28,14 @@ class LoggerMetrics:
         self._end_to_end = Latencies()
 
     def wrote(self, end_to_end_seconds: float, rpc_seconds: float) -> None:
-        """Counts an acknowledged batch, with the seconds since it was queued and since it was sent."""
+        """Counts an acknowledged batch, and records the seconds since it was queued and since it was sent."""
         now = time.monotonic()
         self._end_to_end.add(end_to_end_seconds, now)
         self._rpc.add(rpc_seconds, now)
         self._note_lag(now)
 
     def committed(self) -> None:
-        """Records that a quorum has committed further edits."""
+        """Updates the lag after a quorum has committed further edits."""
         self._note_lag(time.monotonic())
 
     def _note_lag(self, now: float) -> None:
@@ -51,7 +51,7 @@ class LoggerMetrics:
         return round((time.monotonic() - self._in_sync_at) * 1000) if self.current_lag_txns else 0
 
     def snapshot(self) -> dict[str, int | float | str]:
-        """Returns all metrics by Hadoop's names; latencies are in microseconds."""
+        """Returns all metrics under Hadoop's names; latencies are in microseconds."""
         values: dict[str, int | float | str] = {
             "IsOutOfSync": str(self._channel.is_out_of_sync).lower(),
             "CurrentLagTxns": self.current_lag_txns,
@@ -65,19 +65,19 @@ class LoggerMetrics:
 log = logging.getLogger(__name__)
 
 SLOW_CALL_SECONDS = 1.0
-"""A call that takes longer is logged."""
+"""Calls that take longer than this are logged."""
 
 PARALLEL_READS_MAX = 5
-"""The most reads in flight at one acceptor, in addition to the calls that change the journal."""
+"""Maximum number of reads in flight at one acceptor, in addition to the calls that change the journal."""
 
 READS_WAITING_MAX = 100
-"""The most reads in flight and queued at one acceptor, so that they do not pile up at one that hangs."""
+"""Maximum number of reads in flight or queued at one acceptor, so that reads do not pile up if the acceptor hangs."""
 
 READS = frozenset({GetEditLogManifest, GetJournaledEdits, GetStorageInfo})
 
 
 class Logger:
-    """The calls of one writer to one acceptor, Hadoop's AsyncLogger. Belongs to its event loop."""
+    """The calls of one writer to one acceptor, like Hadoop's AsyncLogger. Belongs to the writer's event loop."""
 
     def __init__(self, acceptor: Acceptor, config: JournalConfig) -> None:
         self.acceptor = acceptor
@@ -97,7 +97,7 @@ class Logger:
         return self.acceptor.name
 
     def call(self, request: Request[R]) -> asyncio.Future[R]:
-        """Makes a call, in order if it changes the journal. The future gets the answer or a JournalError."""
+        """Makes a call; calls that change the journal run in order. The future gets the answer or a JournalError."""
         answer: asyncio.Future[R] = self._loop.create_future()
         answer.add_done_callback(_retrieved)
         if self._is_closed:
@@ -118,7 +118,7 @@ class Logger:
         self._answers.clear()
 
     def report(self) -> str:
-        """Returns one status line for operators, in Hadoop's words."""
+        """Returns a one-line status report for operators, in Hadoop's wording."""
         written = self.channel.highest_acked_txid
         lag = self.metrics.current_lag_txns
         behind = f" ({lag} txns/{self.metrics.lag_time_millis}ms behind)" if lag else ""
@@ -135,7 +135,7 @@ class Logger:
 
     def _perform(self, effects: list[ChannelEffect]) -> None:
         if self._is_closed:
-            return  # a call that ends late starts no queued calls
+            return  # a call that ends after the close starts no queued calls
         for effect in effects:
             match effect:
                 case SendCall(call, SendEdits() as request) if self._begin(call, request):
@@ -155,13 +155,13 @@ class Logger:
             self._answered(call, request, sent, reply)
 
     def _begin(self, call: int, request: SendEdits) -> bool:
-        """Makes a batch call without a task, if the acceptor accepts it at once. The batch is then in the ledger's
-        queue."""
+        """Makes a batch call without a task, if the acceptor accepts the batch at once. In that case the batch is
+        already in the ledger's queue."""
         return self.acceptor.begin(request, partial(self._batch_over, call, request, self._loop.time()))
 
     def _batch_over(self, call: int, request: SendEdits, sent: float, error: Exception | None) -> None:
         if self._is_closed:
-            return  # its future has failed already
+            return  # the call's future has already failed
         if error is None:
             self._answered(call, request, sent, None)
         else:
@@ -193,13 +193,15 @@ class Logger:
 
     def _start_read(self, request: Request[R], answer: asyncio.Future[R]) -> None:
         if self._reads_waiting >= READS_WAITING_MAX:
-            answer.set_exception(JournalUnavailable(f"{self.name} answers none of {READS_WAITING_MAX} reads"))
+            answer.set_exception(
+                JournalUnavailable(f"{self.name} has not answered any of {READS_WAITING_MAX} reads")
+            )
             return
         self._reads_waiting += 1
         self._tasks.start(self._read(request, answer))
 
     async def _read(self, request: Request[R], answer: asyncio.Future[R]) -> None:
-        """Makes a read call, and cancels it when its future is cancelled."""
+        """Makes a read call, and cancels the call if its future is cancelled."""
         task = asyncio.current_task()
         assert task is not None
         answer.add_done_callback(lambda done: task.cancel() if done.cancelled() else None)
@@ -218,13 +220,13 @@ class Logger:
 
 
 def _retrieved(answer: asyncio.Future[Any]) -> None:
-    """Marks late errors as retrieved, because a quorum was found without those answers."""
+    """Marks an error as retrieved, because it may arrive after a quorum was found without this answer."""
     if not answer.cancelled():
         answer.exception()
 
 
 def _raise_defect(error: Exception) -> None:
-    """Re-raises anything but a JournalError, so that it is logged with its traceback."""
+    """Re-raises any error that is not a JournalError, so that it is logged with its traceback."""
     if not isinstance(error, JournalError):
         raise error
 

@@ -1,4 +1,4 @@
-"""All acceptors of a journal: performs the effects of the proposer's programs."""
+"""All acceptors of a journal as seen by one writer: performs the effects of the proposer's programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .quorum_call import wait_for
 
 
 class LoggerSet:
-    """One writer's channels to all acceptors. Belongs to its event loop."""
+    """One writer's channels to all acceptors. Belongs to the writer's event loop."""
 
     def __init__(self, acceptors: Sequence[Acceptor], config: JournalConfig) -> None:
         self._home = ForkGuard(ClientForked)
@@ -46,7 +46,7 @@ class LoggerSet:
             return cast("R", end.value)
 
     async def ask(self, what: str, request: Request[R], need: Need, seconds_max: float) -> Answers[R]:
-        """Calls all acceptors. Returns the answers of a quorum, or fewer once no quorum can answer in time."""
+        """Calls all acceptors. Returns the answers of a quorum, or fewer if no quorum can be reached in time."""
         return await wait_for(what, self.calls(request), need, seconds_max)
 
     def calls(self, request: Request[R]) -> list[asyncio.Future[R]]:
@@ -55,15 +55,16 @@ class LoggerSet:
         return [logger.call(request) for logger in self.loggers]
 
     def has_room(self, size: int) -> bool:
-        """Returns whether a majority would accept a batch of this size now, or waiting would not help."""
+        """Returns whether a majority would accept a batch of this size now, or whether waiting for room would be
+        pointless."""
         in_sync = [logger.channel for logger in self.loggers if not logger.channel.is_out_of_sync]
         needed = self.acceptors.majority.needed
         return len(in_sync) < needed or sum(channel.has_room(size) for channel in in_sync) >= needed
 
     def send(self, request: SendEdits) -> asyncio.Future[int]:
-        """Queues a batch for every acceptor. The future gets its last txid when a majority has it on disk.
+        """Queues a batch for every acceptor. The future gets the batch's last txid once a majority has it on disk.
 
-        It fails with QuorumFailed or QuorumTimeout. Raises ClientForked.
+        The future may fail with QuorumFailed or QuorumTimeout. Raises ClientForked.
         """
         return self._batches.add(request, self.calls(request))
 

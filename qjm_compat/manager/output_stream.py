@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from .loggers import LoggerSet
 
 OUTPUT_BUFFER_BYTES = 512 * 1024
-"""Bytes of edits that a stream buffers before it requests a flush, as in Hadoop by default."""
+"""Bytes of edits that a stream buffers before a flush is due: the same as Hadoop's default."""
 
 FLUSHES_UNDER_WAY_MAX = 64
-"""The most batches sent but not confirmed; beyond this number `flush_async` waits."""
+"""Maximum number of batches sent but not confirmed. At this limit, `flush_async` waits."""
 
 
 class EditsBuffer:
-    """Frames of edits waiting to be flushed: whole, in order and without a gap."""
+    """Frames of edits waiting to be flushed: complete, in order and without gaps."""
 
     def __init__(self, first_txid: int) -> None:
         self.first_txid = first_txid
@@ -55,9 +55,9 @@ class EditsBuffer:
 class EditLogOutputStream:
     """The output stream of one segment. Belongs to its event loop.
 
-    `write` fills a buffer; `set_ready_to_flush` swaps it out, and later edits fill another; when `flush` returns, the
-    swapped buffer is on the disks of a quorum. After a failed flush the stream accepts no further edits, and only a
-    recovery decides whether the edits are in the journal.
+    `write` fills a buffer; `set_ready_to_flush` swaps the buffers, so that later edits fill the other one; when `flush`
+    returns, the swapped-out buffer is on the disks of a quorum. After a failed flush, the stream accepts no further
+    edits, and only a recovery decides whether the unconfirmed edits are in the journal.
     """
 
     def __init__(
@@ -80,17 +80,17 @@ class EditLogOutputStream:
 
     @property
     def next_txid(self) -> int:
-        """The transaction that must be written next."""
+        """The txid that the next edit must have."""
         return self._filling.next_txid
 
     @property
     def committed_txid(self) -> int:
-        """The last transaction known to be on a quorum; at first the one before the segment."""
+        """The last txid known to be on a quorum; initially the one before the segment."""
         return self._committed_txid
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether edits were sent that may or may not be on a quorum."""
+        """Whether it is unknown if a quorum has all the edits that were sent."""
         return self._ready.first_txid - 1 > self._committed_txid
 
     @property
@@ -99,13 +99,13 @@ class EditLogOutputStream:
         return self._filling.size + self._ready.size
 
     def write(self, op: EditOp) -> None:
-        """Buffers one edit. Raises BadRequest if its transaction is not the next one."""
+        """Buffers one edit. Raises BadRequest if its txid is not the next one."""
         if op.txid != self.next_txid:
-            raise BadRequest(f"txid {op.txid} cannot be written: {self.next_txid} is next")
+            raise BadRequest(f"txid {op.txid} cannot be written: the next txid is {self.next_txid}")
         self._add(encode_op(op, self.layout_version), 1)
 
     def write_raw(self, records: bytes, num_txns: int) -> None:
-        """Buffers op frames unchanged. Raises BadRequest unless they are whole, undamaged and the next ones."""
+        """Buffers op frames unchanged. Raises BadRequest unless they are complete, undamaged and next in sequence."""
         try:
             check_batch(records, self.next_txid, num_txns)
         except EditLogError as error:
@@ -117,16 +117,16 @@ class EditLogOutputStream:
         return self._filling.size >= OUTPUT_BUFFER_BYTES
 
     def set_ready_to_flush(self) -> None:
-        """Swaps the buffers. The one swapped out earlier must have been flushed."""
+        """Swaps the buffers. The buffer swapped out previously must already have been flushed."""
         self._check_open()
         if self._ready.num_txns:
             raise StreamClosed("the swapped buffer has not been flushed")
         self._ready, self._filling = self._filling, EditsBuffer(self._filling.next_txid)
 
     async def flush(self) -> int:
-        """Waits until the swapped buffer is on a quorum; returns the last txid there.
+        """Waits until the swapped-out buffer is on a quorum. Returns the last txid on the quorum.
 
-        Raises QuorumFailed or QuorumTimeout; in that case the stream accepts no further edits.
+        Raises QuorumFailed or QuorumTimeout; in that case, the stream accepts no further edits.
         """
         await self.flush_async()
         while self._under_way:
@@ -135,9 +135,11 @@ class EditLogOutputStream:
         return self._committed_txid
 
     async def flush_async(self) -> asyncio.Future[int]:
-        """Sends the swapped buffer. Returns a future that completes when it is on a quorum. Many may be in flight.
+        """Sends the swapped-out buffer. Returns a future that completes when the buffer is on a quorum. Several flushes
+        may be in flight at a time.
 
-        Waits while FLUSHES_UNDER_WAY_MAX are in flight, and while the queues of a majority of the acceptors are full.
+        Waits while FLUSHES_UNDER_WAY_MAX flushes are in flight, and while the queues of a majority of the acceptors are
+        full.
         """
         self._hear_of_ended()
         self._check_open()
@@ -157,7 +159,7 @@ class EditLogOutputStream:
         )
 
     async def close(self) -> None:
-        """Closes the stream. Everything must have been flushed. The segment stays open until it is finalized."""
+        """Closes the stream. All edits must have been flushed. The segment remains open until it is finalized."""
         if self._is_closed:
             return
         if self._failure is None and self._under_way:
@@ -165,7 +167,7 @@ class EditLogOutputStream:
         left = self._filling.num_txns + self._ready.num_txns
         self._end()
         if left and self._failure is None:
-            raise StreamClosed(f"{left} transactions were written and not flushed: they are lost")
+            raise StreamClosed(f"{left} transactions were written but not flushed: they are lost")
 
     async def abort(self) -> None:
         """Closes the stream and drops all edits that were not flushed."""
@@ -174,7 +176,7 @@ class EditLogOutputStream:
             flush.cancel()
 
     def report(self) -> str:
-        """Returns a status for operators."""
+        """Returns a status report for operators."""
         return f"Writing segment beginning at txid {self.first_txid}. \n{self._loggers.report()}"
 
     async def __aenter__(self) -> Self:
@@ -189,8 +191,8 @@ class EditLogOutputStream:
             await self.abort()
 
     def _add(self, records: bytes, num_txns: int) -> None:
-        """Buffers frames that were encoded here from a valid op, or were checked, so that acceptors in this process
-        need not check them."""
+        """Buffers frames that are known to be valid, because they were encoded or checked here. Acceptors in this
+        process need not check them again."""
         self._check_open()
         self._filling.add(records, num_txns)
 
@@ -207,23 +209,24 @@ class EditLogOutputStream:
         return self._loggers.send(batch.request(self.first_txid))
 
     async def _after(self, earlier: list[asyncio.Future[int]]) -> int:
-        """Performs an empty flush: ends when the earlier flushes have ended, with their last txid."""
+        """Performs an empty flush: waits until the earlier flushes have ended, and returns their last txid."""
         for flush in earlier:
             await asyncio.shield(flush)
         return max((self._committed_txid, *(flush.result() for flush in earlier)))
 
     async def _until_ended(self, flush: asyncio.Future[int]) -> None:
-        """Waits until a flush has ended, and records it."""
+        """Waits until a flush has ended, and records its outcome."""
         await asyncio.wait([flush])
         self._hear_of_ended()
 
     def _hear_of_ended(self) -> None:
-        """Records all flushes that have ended, without waiting for the loop to run the callback of each."""
+        """Records the outcomes of all flushes that have ended, without waiting for the event loop to run their
+        callbacks."""
         while self._under_way and self._under_way[0].done():
             self._note(self._under_way.popleft())
 
     def _flushed(self, flush: asyncio.Future[int]) -> None:
-        """Handles the end of a flush, as its callback."""
+        """Called when a flush has ended; records its outcome."""
         self._note(flush)
         self._hear_of_ended()
 

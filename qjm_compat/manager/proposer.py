@@ -1,4 +1,4 @@
-"""The proposer as a pure machine: takes over a journal as its writer, and recovers and manages segments."""
+"""The proposer as a pure state machine: becomes the writer of a journal, and recovers and manages segments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .proposer_effects import Acceptors, Need, Program, SetEpoch
 
 
 def best_source(replies: Mapping[int, PrepareReply]) -> int:
-    """Returns the number of the acceptor to recover from; among equally good ones, the first.
+    """Returns the number of the acceptor to recover from: the first one if several are equally good.
 
     Raises RuleViolated if two finalized copies differ, or if the best copy lacks committed edits.
     """
@@ -25,7 +25,8 @@ def best_source(replies: Mapping[int, PrepareReply]) -> int:
 
 
 def compare(one: PrepareReply, other: PrepareReply) -> int:
-    """Returns a positive number if `one` is the better source, zero if they are equally good."""
+    """Compares two sources: positive if `one` is the better source, negative if `other` is, zero if they are equally
+    good."""
     a, b = one.segment, other.segment
     if a is None or b is None:
         return (a is not None) - (b is not None)
@@ -42,7 +43,7 @@ def compare(one: PrepareReply, other: PrepareReply) -> int:
 
 
 def max_seen_epoch(reply: PrepareReply) -> int:
-    """Returns the latest epoch that an acceptor has seen for the segment, from its writer or from a recovery."""
+    """Returns the latest epoch that an acceptor has recorded for the segment, either its writer's or a recovery's."""
     return max(reply.accepted_in_epoch or 0, reply.last_writer_epoch)
 
 
@@ -60,7 +61,7 @@ def _check_holds_commits(replies: Mapping[int, PrepareReply], best: int) -> None
 
 
 class Proposer:
-    """One writer's view of a journal. It becomes the writer only once; another attempt needs a new proposer."""
+    """One writer's view of a journal. It can become the writer only once; another attempt needs a new proposer."""
 
     def __init__(self, acceptors: tuple[str, ...], config: JournalConfig) -> None:
         self.acceptors = Acceptors(acceptors)
@@ -73,12 +74,12 @@ class Proposer:
     # --- becoming the writer -------------------------------------------------------------------------
 
     def create_new_unique_epoch(self, namespace: NamespaceInfo) -> Program[dict[int, int]]:
-        """Acquires a unique epoch above all earlier ones; returns the acceptors' latest segments.
+        """Acquires a unique epoch above all earlier ones. Returns the acceptors' latest segments.
 
-        Raises QuorumFailed, also if another proposer was faster; in that case a new proposer may try again.
+        Raises QuorumFailed, including when another proposer was faster; in that case, a new proposer may try again.
         """
         if self.epoch is not None:
-            raise BadJournalState(f"this writer has epoch {self.epoch} already")
+            raise BadJournalState(f"this writer already has epoch {self.epoch}")
         states = yield from self._majority(
             "getJournalState", requests.GetJournalState(), self._config.takeover_seconds_max
         )
@@ -91,9 +92,9 @@ class Proposer:
         return {n: r.last_segment_txid for n, r in replies.items() if r.last_segment_txid is not None}
 
     def recover_unfinalized_segments(self, namespace: NamespaceInfo) -> Program[SegmentState | None]:
-        """Becomes the writer, and has a majority finalize the latest segment at one end.
+        """Becomes the writer, and makes a majority finalize the latest segment with the same end.
 
-        Returns the recovered segment, or None if there was none. A majority has already finalized the earlier ones,
+        Returns the recovered segment, or None if there was none. A majority has already finalized the earlier segments,
         because a segment begins only after that.
         """
         latest = yield from self.create_new_unique_epoch(namespace)
@@ -106,7 +107,7 @@ class Proposer:
         return recovered
 
     def recover_unclosed_segment(self, start_txid: int) -> Program[SegmentState | None]:
-        """Runs one round of Paxos on the end of a segment, and finalizes the segment."""
+        """Runs one round of Paxos to agree on the end of a segment, and finalizes the segment."""
         replies = yield from self._majority(
             f"prepareRecovery({start_txid})",
             requests.PrepareRecovery(segment_txid=start_txid),
@@ -115,7 +116,7 @@ class Proposer:
         source = best_source(replies)
         chosen = replies[source].segment
         if chosen is None:
-            return None  # no acceptor has an edit of the segment: it never existed
+            return None  # no acceptor has any edits of the segment, so it never existed
         yield from self._majority(
             f"acceptRecovery({start_txid}-{chosen.end_txid})",
             requests.AcceptRecovery(state=chosen, source=self.acceptors.names[source]),
@@ -129,12 +130,12 @@ class Proposer:
     def start_log_segment(self, txid: int, layout_version: int | None) -> Program[None]:
         """Begins a segment at a majority, after all existing ones (rule J5).
 
-        Raises BadJournalState if this is not the writer yet, if its last segment is not finalized, or for a txid that
-        another segment may hold.
+        Raises BadJournalState if this proposer is not the writer yet, if its last segment is not finalized, or if
+        another segment may already contain this txid.
         """
         if not self.is_active_writer:
             raise BadJournalState(
-                "must recover segments before starting a new one; with a new manager, if this one wrote before"
+                "must recover segments before starting a new one; if this manager wrote before, use a new one"
             )
         if self._unfinalized is not None:
             raise BadJournalState(f"segment {self._unfinalized} is not finalized yet")
@@ -150,7 +151,7 @@ class Proposer:
         self._unfinalized = txid
 
     def nothing_was_written(self, txid: int) -> None:
-        """Allows a segment to be begun again if it was abandoned before any edit was sent."""
+        """Allows a segment that was abandoned before any edit was sent to be begun again."""
         if self._unfinalized == txid:
             self._unfinalized = None
 
@@ -165,10 +166,11 @@ class Proposer:
         if self._unfinalized == start_txid:
             self._unfinalized = None
 
-    # --- the whole journal: every acceptor must do these -----------------------------------------------
+    # --- the complete journal: every acceptor must succeed----------------------------------------------
 
     def format(self, namespace: NamespaceInfo, *, force: bool) -> Program[None]:
-        """Formats the acceptors. Raises QuorumFailed, which names those that were formatted and those that were not."""
+        """Formats the acceptors. Raises QuorumFailed, which lists the acceptors that were formatted and those that were
+        not."""
         self.is_active_writer = self.is_active_writer and not force
         seconds_max = self._config.operations_seconds_max
         request = requests.Format(namespace, force)

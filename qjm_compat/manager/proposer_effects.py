@@ -1,4 +1,4 @@
-"""Effects of the proposer's programs: one call to every acceptor, and the answers needed."""
+"""Effects of the proposer's programs: calls to every acceptor, and the number of answers needed."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Need(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CallAcceptors:
-    """→ Answers: calls every acceptor. Ends when the need is met, has become impossible, or time is up.
+    """Calls every acceptor; the outcome is an Answers. Ends when the need is met, has become impossible, or time is up.
 
-    `every_answer`: does not end before all have answered or time is up, so that the caller can tell which succeeded.
+    `every_answer`: does not end until all have answered or time is up, so that the caller knows which calls succeeded.
     """
 
     what: str
@@ -42,14 +42,14 @@ class CallAcceptors:
 
 @dataclass(frozen=True, slots=True)
 class SetEpoch:
-    """→ None: sets the epoch of every channel, including those whose acceptors did not answer."""
+    """Sets the epoch of every channel, including those whose acceptors did not answer; the outcome is None."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class Answers(Generic[T]):
-    """Replies and errors, by the acceptors' numbers."""
+    """Replies and errors, keyed by the acceptors' numbers."""
 
     replies: Mapping[int, T] = field(default_factory=dict)
     errors: Mapping[int, Exception] = field(default_factory=dict)
@@ -64,7 +64,7 @@ Program: TypeAlias = Generator[ProposerEffect, Any, T]
 
 @dataclass(frozen=True, slots=True)
 class Acceptors:
-    """The acceptors of a journal, by name; their numbers are their indexes here."""
+    """The names of a journal's acceptors. An acceptor's number is its index here."""
 
     names: tuple[str, ...]
 
@@ -78,7 +78,7 @@ class Acceptors:
     def ask(
         self, what: str, request: Request[T], need: Need, seconds_max: float, *, every_answer: bool = False
     ) -> Program[Mapping[int, T]]:
-        """Returns the replies of a quorum. Raises QuorumFailed or QuorumTimeout, with each acceptor's error."""
+        """Returns the replies that meet the need. Raises QuorumFailed or QuorumTimeout, with each acceptor's error."""
         answers: Answers[T] = yield CallAcceptors(what, request, need, seconds_max, every_answer)
         self.check(what, answers, need, seconds_max)
         return answers.replies

@@ -1,4 +1,4 @@
-"""Waits for a quorum of answers, with a timeout that excludes time in which this process was suspended."""
+"""Waits for a quorum of answers, with a timeout that excludes any time during which this process was suspended."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .proposer_effects import Answers, Need, T
 log = logging.getLogger(__name__)
 
 WARN_AT = (0.3, 0.7)
-"""Fractions of the time limit after which a wait is logged."""
+"""Fractions of the time limit at which a wait is logged."""
 
 PAUSE_SHARE_MIN = 0.3
-"""A wake-up that is late by this fraction of the limit means that this process was suspended: the pause extends the
-limit."""
+"""If a wake-up is late by more than this fraction of the time limit, this process is assumed to have been suspended,
+and the time limit is extended by the delay."""
 
 STEP_SECONDS_MAX = 1.0
 
@@ -32,10 +32,11 @@ async def wait_for(
     is_polling: bool = False,
     every_answer: bool = False,
 ) -> Answers[T]:
-    """Returns the answers once the need is met, has become impossible, or time is up. The calls continue.
+    """Returns the answers once the need is met, has become impossible, or time is up. Does not cancel the remaining
+    calls.
 
-    With `every_answer`, an impossible need does not end the wait: all calls finish, or time is up. Logs a long wait,
-    unless `is_polling`, because waiting is expected then.
+    With `every_answer`, waits until all calls have finished or time is up, even if the outcome is already certain. Logs
+    a long wait, unless `is_polling` is set, because a long wait is normal in polling.
     """
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -64,7 +65,7 @@ def _is_any_left(calls: Sequence[asyncio.Future[T]]) -> bool:
 
 
 def collected(calls: Sequence[asyncio.Future[T]]) -> Answers[T]:
-    """Returns the answers so far. A call that failed counts as an error, whatever the reason."""
+    """Returns the answers received so far. A call that failed counts as an error, whatever the reason."""
     replies: dict[int, T] = {}
     errors: dict[int, Exception] = {}
     for number, call in enumerate(calls):

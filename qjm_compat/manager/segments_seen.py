@@ -1,4 +1,4 @@
-"""Merges the acceptors' manifests into the segments that a reader may read. Pure."""
+"""Merges the acceptors' manifests into the segments that a reader may read. Does no I/O."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..requests import GetEditLogManifest, JournaledEdits, Manifest, RemoteEditL
 from .proposer_effects import Acceptors, Need, Program
 
 LOOKS_MAX = 3
-"""The most times that manifests are requested if those of a majority have a gap between segments."""
+"""Maximum number of times that manifests are requested while those of a majority have a gap between segments."""
 
 
 class TxidRange(Protocol):
-    """Consecutive transactions: those of a segment, or of a part of it that is read."""
+    """Consecutive transactions: those of a segment, or of the part of it that is read."""
 
     @property
     def first_txid(self) -> int: ...
@@ -37,7 +37,7 @@ class SegmentCopy:
 
 @dataclass(frozen=True, slots=True)
 class SegmentSeen:
-    """A segment that can be read up to `last_txid`, and its copies, the longest first."""
+    """A segment that can be read up to `last_txid`, and its copies, longest first."""
 
     first_txid: int
     last_txid: int
@@ -48,10 +48,12 @@ class SegmentSeen:
 def readable_segments(
     acceptors: Acceptors, request: GetEditLogManifest, seconds_max: float, *, only_durable: bool
 ) -> Program[list[SegmentSeen]]:
-    """Returns the segments that a majority lists, merged. A remaining gap is permanent; `check_no_gap` raises for it.
+    """Returns the segments that a majority lists, merged. A remaining gap is permanent; `check_no_gap` raises
+    EditsMissing for it.
 
-    A segment is finalized at a majority before the next one begins, so any majority lists it, unless its answers are
-    from different times: a reader that was suspended may hold old ones. In that case this calls every acceptor again.
+    A segment is finalized at a majority before the next one begins, so any majority lists it, unless its answers were
+    given at different times: a reader that was suspended may hold old answers. If there is a gap, this calls every
+    acceptor again.
     """
     seen: list[SegmentSeen] = []
     for look in range(LOOKS_MAX):
@@ -68,12 +70,12 @@ def readable_segments(
 
 
 def _gaps(seen: Iterable[TxidRange]) -> Iterator[tuple[TxidRange, TxidRange]]:
-    """Yields adjacent pairs between which transactions are missing."""
+    """Yields pairs of adjacent ranges between which transactions are missing."""
     return ((one, other) for one, other in pairwise(seen) if other.first_txid > one.last_txid + 1)
 
 
 def _without_remnants(seen: list[SegmentSeen], purged_below: int) -> list[SegmentSeen]:
-    """Omits segments before a gap that was caused by a purge, because some acceptors have purged more than others."""
+    """Omits segments before a gap if a purge caused the gap, because some acceptors have purged more than others."""
     starts = [other.first_txid for _, other in _gaps(seen) if other.first_txid <= purged_below]
     return [segment for segment in seen if segment.first_txid >= max(starts, default=0)]
 
@@ -82,16 +84,16 @@ def check_no_gap(seen: Iterable[TxidRange]) -> None:
     """Raises EditsMissing if transactions are missing between segments."""
     for one, other in _gaps(seen):
         raise EditsMissing(
-            f"txids {one.last_txid + 1} to {other.first_txid - 1} are missing: no acceptor that answers has "
-            f"them, but later ones exist; bring the others back, or read from txid {other.first_txid} on"
+            f"txids {one.last_txid + 1} to {other.first_txid - 1} are missing: no acceptor that answered "
+            f"has them, but later ones exist; restore the other acceptors, or read from txid {other.first_txid} on"
         )
 
 
 def segments_seen(
     manifests: Mapping[int, Manifest], quorum: Quorum, *, only_durable: bool
 ) -> list[SegmentSeen]:
-    """Returns all segments in order, each once. With `only_durable`, a segment in progress ends where a quorum's copies
-    end.
+    """Returns all segments in order, each only once. With `only_durable`, a segment in progress ends with the last edit
+    that is durable on a quorum.
 
     Raises RuleViolated if two finalized copies differ in length.
     """
@@ -124,12 +126,12 @@ def _of_group(
 def _in_progress(
     start: int, copies: list[SegmentCopy], quorum: Quorum, *, only_durable: bool
 ) -> SegmentSeen | None:
-    """Counts copies toward one quorum only if one writer wrote them, because other writers may have other edits under
-    the same txids.
+    """Merges the copies of a segment in progress. Counts copies toward the same quorum only if one writer wrote them,
+    because another writer may have written other edits under the same txids.
 
-    A writer's copy at one acceptor is not counted with a copy that a recovery accepted elsewhere, nor are the copies
-    that two recoveries accepted counted with each other: until one of them has its own quorum, a later recovery may
-    still choose a shorter end.
+    A copy as its writer left it is not counted together with a copy that a recovery accepted, nor are copies that two
+    different recoveries accepted: until one of these groups has its own quorum, a later recovery may still choose a
+    shorter end.
     """
     votes: dict[tuple[int, int], list[SegmentCopy]] = defaultdict(list)
     for copy in copies:
@@ -146,7 +148,7 @@ def _in_progress(
 
 
 def _durable(copies: Sequence[SegmentCopy], quorum: Quorum) -> int:
-    """Returns the last txid of the copies that a quorum has, or that their writer reported as committed."""
+    """Returns the last txid that a quorum has in these copies, or that their writer reported as committed."""
     marks = {copy.acceptor: copy.log.end_txid for copy in copies}
     committed = max(copy.log.committed_txid or 0 for copy in copies)
     durable = max(committed, quorum.mark({voter: marks.get(voter, 0) for voter in quorum.voters}))
@@ -154,7 +156,7 @@ def _durable(copies: Sequence[SegmentCopy], quorum: Quorum) -> int:
 
 
 def durable_edits(replies: Mapping[int, JournaledEdits], quorum: Quorum) -> tuple[JournaledEdits, int] | None:
-    """Returns the edits for a follower, and how many of them are durable; None if no quorum has the next one."""
+    """Returns the edits for a follower, and how many of them are durable; None if no quorum has the next edit."""
     final = [reply for reply in replies.values() if reply.is_final]
     if final:
         longest = max(final, key=lambda reply: reply.txn_count)

@@ -1,1 +1,1 @@
-"""Brings acceptors that lack finalized segments up to date, as JournalNodes' syncer does."""
+"""Brings acceptors that lack finalized segments up to date, like the syncer of Hadoop's JournalNodes."""

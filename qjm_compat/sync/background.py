@@ -1,4 +1,4 @@
-"""Runs rounds of syncing in the background, one after the other."""
+"""Runs sync rounds in the background, one after the other."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from ..errors import JournalError
 from .syncer import JournalSyncer, Synced
 
 WARNING_SECONDS_MIN = 600.0
-"""The shortest time between two warnings about one journal."""
+"""The minimum time between two warnings about one journal."""
 
 PROBLEMS_LOGGED_MAX = 3
-"""The most problems logged per round; `journal fsck` prints all."""
+"""Maximum number of problems logged per round; `journal fsck` prints all of them."""
 
 CLOSE_SECONDS_MAX = 5.0
 """How long `close` waits for a copy that it has cancelled."""
 
 Syncers = Callable[[], Awaitable[Mapping[str, JournalSyncer]]]
-"""Returns the syncers of the journals to sync now, by journal."""
+"""Returns the syncers of the journals to sync now, keyed by journal id."""
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +37,12 @@ class BackgroundSync:
         self._warned_at: dict[str, float] = {}
 
     def start(self) -> None:
-        """Starts the rounds, once. The first round runs after `seconds`."""
+        """Starts the rounds unless they are already running. The first round runs after `seconds`."""
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        """Stops the rounds. Deletes a copy that no acceptor has recorded yet."""
+        """Stops the rounds. Deletes an unfinished copy that no acceptor has recorded yet."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -56,7 +56,7 @@ class BackgroundSync:
                     self._log_round(journal_id, await syncer.round())
             except JournalError as error:
                 self._warn("", f"journals cannot be synced: {error}")
-            except Exception:  # writers continue; the log has the traceback
+            except Exception:  # writers are not affected; the log has the traceback
                 log.exception("a round of syncing journals failed")
 
     def _log_round(self, journal_id: str, done: Synced) -> None:

@@ -1,4 +1,5 @@
-"""Plans a round: finds the finalized segments that each acceptor lacks, and acceptors that can give them. Pure."""
+"""Plans a round: finds the finalized segments that each acceptor lacks, and the acceptors that can provide them. Does
+no I/O."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from ..acceptor.programs.sync_programs import SegmentsHeld, are_of_two
 from ..requests import RemoteEditLog
 
 Held = Mapping[str, SegmentsHeld]
-"""The segments of the acceptors that answered, by acceptor name."""
+"""The segments of the acceptors that answered, keyed by acceptor name."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyncStep:
-    """One segment to sync to one acceptor. `is_open`: the acceptor has it unsealed, and its writer may be about to end
-    it."""
+    """One segment to sync to one acceptor. `is_open`: the acceptor has the segment unsealed, and its writer may be
+    about to end it."""
 
     target: str
     log: RemoteEditLog
@@ -28,7 +29,8 @@ class SyncStep:
 
 @dataclass(frozen=True, slots=True)
 class SyncPlan:
-    """`violations`: finalized copies that contradict each other; `waits`: segments not to be copied yet, and why."""
+    """The steps of a round. `violations`: finalized copies that contradict each other; `waits`: segments that must not
+    be copied yet, and the reasons."""
 
     steps: tuple[SyncStep, ...] = ()
     violations: tuple[str, ...] = ()
@@ -37,8 +39,8 @@ class SyncPlan:
 
 @dataclass(slots=True)
 class SyncGroup:
-    """The finalized copies of a segment, by acceptor. `is_sound`: they contradict neither each other nor other
-    segments."""
+    """The finalized copies of a segment, keyed by acceptor. `is_sound`: the copies contradict neither each other nor
+    other segments."""
 
     copies: dict[str, RemoteEditLog] = field(default_factory=dict)
     is_sound: bool = True
@@ -54,7 +56,7 @@ class SyncGroup:
 
 
 def plan(held: Held, targets: Collection[str]) -> SyncPlan:
-    """Returns the steps after which each of the `targets` has every finalized segment, the oldest first."""
+    """Returns the steps, oldest segment first, that give each of the `targets` every finalized segment."""
     if len({one.storage for one in held.values()}) > 1:
         storages = "; ".join(f"{name}: {one.storage}" for name, one in held.items())
         return SyncPlan(violations=(f"the acceptors are of different namespaces: {storages}",))
@@ -79,7 +81,8 @@ def plan(held: Held, targets: Collection[str]) -> SyncPlan:
 
 
 def finalized_groups(held: Held) -> tuple[list[SyncGroup], list[str]]:
-    """Returns every segment that is finalized at an acceptor and purged at none, in order; and their contradictions."""
+    """Returns, in order, every segment that at least one acceptor has finalized and none has purged; also returns the
+    contradictions between their copies."""
     floor = purged_below(held)
     groups: dict[int, SyncGroup] = {}
     for name, one in held.items():
@@ -91,7 +94,7 @@ def finalized_groups(held: Held) -> tuple[list[SyncGroup], list[str]]:
 
 
 def purged_below(held: Held) -> int:
-    """Returns the txid before which purged segments end; an acceptor that missed the purge may still have them."""
+    """Returns the txid before which purged segments ended. An acceptor that missed the purge may still have them."""
     return max((one.purged_below for one in held.values()), default=0)
 
 
@@ -101,7 +104,7 @@ def span(log: RemoteEditLog) -> str:
 
 
 def _vouches(held: SegmentsHeld, log: RemoteEditLog) -> bool:
-    """Returns whether an acceptor that lacks a segment would know if the segment had been dropped."""
+    """Returns whether an acceptor that lacks a segment can rule out that it has dropped the segment."""
     return held.vouched_txid is None or log.end_txid <= held.vouched_txid
 
 
@@ -114,7 +117,7 @@ def _why_waiting(log: RemoteEditLog, unvouched: Collection[str]) -> str:
 
 
 def _violations(groups: list[SyncGroup]) -> list[str]:
-    """Returns one sentence per contradiction; marks the groups that it concerns."""
+    """Returns one sentence per contradiction, and marks the affected groups as unsound."""
     found: list[str] = []
     widest: SyncGroup | None = None
     for group in groups:

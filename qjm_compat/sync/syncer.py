@@ -1,8 +1,8 @@
 """Rounds over the acceptors of a journal: each acceptor gets the finalized segments that it lacks, one after the other.
 
-Several rounds may run at a time, in several processes, concurrently with the journal's writer: an acceptor takes a
-segment in with one compare-and-swap, after which a second process finds it there. An interrupted round leaves at most
-one unreferenced ledger, and the next round continues.
+Several rounds may run at the same time, in several processes, concurrently with the journal's writer: an acceptor takes
+in a segment with a single compare-and-swap, after which other processes find the segment there. An interrupted round
+leaves at most one unreferenced ledger, and the next round continues where it stopped.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from ..requests import RemoteEditLog
 from .plan import SyncStep, plan
 
 OPEN_SECONDS_MAX = 5.0
-"""How long the writer of a segment has to finalize it at an acceptor after other acceptors have finalized it."""
+"""How long the writer of a segment has to finalize the segment at an acceptor once other acceptors have finalized it.
+"""
 
 OPEN_POLL_SECONDS = 0.2
-"""How often to check whether that writer has finalized it."""
+"""How often to check whether the writer has finalized the segment."""
 
 FAILURES_IN_A_ROW_MAX = 10
-"""The most consecutive segments that an acceptor may fail to give or take before a round leaves the rest to the next
-one."""
+"""Maximum number of consecutive segments that an acceptor may fail to provide or take in. After that, a round leaves
+the acceptor's remaining segments to the next round."""
 
 
 class SyncedAcceptor(Protocol):
-    """An acceptor that can give finalized segments and take them in."""
+    """An acceptor that can provide finalized segments and take them in."""
 
     @property
     def name(self) -> str: ...
@@ -47,7 +48,7 @@ class SyncedAcceptor(Protocol):
         ...
 
     async def purged_below(self) -> int:
-        """Returns the txid before which purged segments end. Raises JournalUnavailable."""
+        """Returns the txid before which purged segments ended. Raises JournalUnavailable."""
         ...
 
     async def take_finalized(
@@ -57,7 +58,7 @@ class SyncedAcceptor(Protocol):
         pace: Pace,
         is_wanted: Callable[[], Awaitable[bool]],
     ) -> SyncOutcome:
-        """Takes in a finalized segment. Raises JournalError; an error of reading the source is SegmentUnreadable."""
+        """Takes in a finalized segment. Raises JournalError: SegmentUnreadable if the source cannot be read."""
         ...
 
     async def read_segment(
@@ -69,10 +70,11 @@ class SyncedAcceptor(Protocol):
 
 @dataclass(slots=True)
 class Synced:
-    """The result of a round. `copied` and `finalized` count segments, once for each acceptor; `bytes` were copied.
+    """The result of a round. `copied` and `finalized` count segments, once for each acceptor; `bytes` is the number of
+    bytes copied.
 
-    `problems` need an operator's attention. A later round handles `waits` and `left_open`; the latter are segments that
-    their writer may be about to finalize.
+    `problems` require an operator's attention. A later round handles `waits` and `left_open`; the latter are segments
+    that their writers may be about to finalize.
     """
 
     copied: int = 0
@@ -84,7 +86,7 @@ class Synced:
     left_open: list[SyncStep] = field(default_factory=list)
 
     def followed_by(self, later: Synced) -> Synced:
-        """Combines two rounds: the sum of the work done, and the work left after the later one."""
+        """Combines two rounds: adds up the work done, and keeps only the remaining work of the later round."""
         return replace(
             later,
             copied=self.copied + later.copied,
@@ -95,7 +97,7 @@ class Synced:
 
 
 class JournalSyncer:
-    """Rounds for one journal. `targets`: the names of the acceptors to bring up to date; None for all."""
+    """Runs rounds for one journal. `targets`: the names of the acceptors to bring up to date; None for all."""
 
     def __init__(
         self,
@@ -111,7 +113,8 @@ class JournalSyncer:
         self._open_since: dict[tuple[str, int], float] = {}
 
     async def round(self) -> Synced:
-        """Copies every segment that can be copied. Raises nothing: an acceptor's failure becomes one of the problems.
+        """Copies every segment that can be copied. Never raises JournalError: an acceptor's failure is listed in
+        `problems`.
 
         If an acceptor's writer may be about to finalize a segment, leaves the segment to that writer for
         OPEN_SECONDS_MAX.
@@ -144,7 +147,8 @@ class JournalSyncer:
         return since is not None and asyncio.get_running_loop().time() < since + OPEN_SECONDS_MAX
 
     async def until_done(self) -> Synced:
-        """Runs rounds until no writer is about to finalize a remaining segment, or 2 * OPEN_SECONDS_MAX have passed."""
+        """Runs rounds until no remaining segment is about to be finalized by its writer, or until 2 * OPEN_SECONDS_MAX
+        have passed."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + 2 * OPEN_SECONDS_MAX
         done = await self.round()
@@ -155,7 +159,7 @@ class JournalSyncer:
         return done
 
     async def _look(self, done: Synced) -> Mapping[str, SegmentsHeld]:
-        """Returns the segments of each acceptor. An acceptor that does not answer becomes a problem."""
+        """Returns the segments of each acceptor. Lists an acceptor that does not answer as a problem."""
         held: dict[str, SegmentsHeld] = {}
         for name, acceptor in self._acceptors.items():
             try:
@@ -169,7 +173,7 @@ class JournalSyncer:
         return held
 
     async def _do(self, step: SyncStep, done: Synced, failures: Counter[str]) -> None:
-        """Performs one step, using the first source that can give the segment."""
+        """Performs one step, using the first source that can provide the segment."""
         said: list[str] = []
         for source in step.sources:
             if FAILURES_IN_A_ROW_MAX in (failures[step.target], failures[source]):
@@ -205,7 +209,8 @@ class JournalSyncer:
         return taken
 
     async def _is_wanted(self, log: RemoteEditLog) -> bool:
-        """Returns whether no acceptor has purged the segment during the copy; the target may have missed a purge."""
+        """Returns whether the segment is still wanted: no acceptor has purged it during the copy. All are asked,
+        because the target may have missed a purge."""
         floor = 0
         for acceptor in self._acceptors.values():
             with suppress(JournalError):  # an unavailable acceptor purges nothing in the meantime
@@ -214,7 +219,7 @@ class JournalSyncer:
 
 
 class _SourceAcceptor:
-    """An acceptor to read from. Raises its failures as SegmentUnreadable, to distinguish them from the target's."""
+    """An acceptor to read from. Raises its errors as SegmentUnreadable, to distinguish them from the target's."""
 
     def __init__(self, acceptor: SyncedAcceptor) -> None:
         self.name = acceptor.name

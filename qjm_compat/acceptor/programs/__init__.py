@@ -1,1 +1,1 @@
-"""The acceptor's rules as programs: generators of effects, one for each call."""
+"""The acceptor's rules as programs: one generator of effects for each kind of call."""

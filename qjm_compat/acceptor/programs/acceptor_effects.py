@@ -1,8 +1,8 @@
 """The effects that an acceptor's programs yield, and their outcomes.
 
-A program is a generator: `yield from` an effect returns its outcome, and the program returns the answer of its call. If
-an effect fails, a JournalError is thrown into the program. So a complete call reads from top to bottom, does no I/O of
-its own, and may stop forever at any effect, which models a crash.
+A program is a generator: `yield from` an effect returns its outcome, and the program returns the answer to its call. If
+an effect fails, a JournalError is thrown into the program. Thus each call reads from top to bottom, does no I/O itself,
+and may stop forever at any effect, which models a crash.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 class EffectOf(Generic[R]):
-    """A program's request to its shell; its outcome is an R."""
+    """A program's request to its shell. The outcome is of type R."""
 
     __slots__ = ()
 
@@ -33,7 +33,8 @@ Program: TypeAlias = Generator[Effect, Any, R]
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnd:
-    """The end of a segment's ledger: its last txid (None: it has no batch), and the latest committed txid in it."""
+    """The end of a segment's ledger: its last txid, None if it has no batches, and the latest committed txid recorded
+    in it."""
 
     end_txid: int | None
     committed_txid: int | None = None
@@ -46,7 +47,7 @@ class ReadState(EffectOf[VersionedState | None]):
 
 @dataclass(frozen=True, slots=True)
 class SwapState(EffectOf[VersionedState | None]):
-    """Replaces the state that has `version` by compare-and-swap; None on a conflict."""
+    """Replaces the state by compare-and-swap if its version is still `version`. The outcome is None on a conflict."""
 
     state: JournalState
     version: int | None
@@ -61,7 +62,7 @@ class ReadFinalized(EffectOf[VersionedSegment | None]):
 
 @dataclass(frozen=True, slots=True)
 class PutFinalized(EffectOf[bool]):
-    """Stores the record if there is none, or replaces the one that has `version`. Returns whether it did."""
+    """Stores a new record, or replaces the existing one if it has `version`. Returns whether the record was stored."""
 
     segment: FinalizedSegment
     version: int | None = None
@@ -74,14 +75,14 @@ class ListFinalized(EffectOf[tuple[VersionedSegment, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class DeleteFinalized(EffectOf[None]):
-    """Deletes the record."""
+    """Deletes the record of a finalized segment."""
 
     found: VersionedSegment
 
 
 @dataclass(frozen=True, slots=True)
 class CreateLedger(EffectOf[int]):
-    """Creates a ledger for the segment. This acceptor may append to it."""
+    """Creates a ledger for the segment, to which this acceptor may append."""
 
     start_txid: int
     writer_epoch: int
@@ -90,21 +91,21 @@ class CreateLedger(EffectOf[int]):
 
 @dataclass(frozen=True, slots=True)
 class EndLedger(EffectOf[LedgerEnd]):
-    """Fences, recovers and closes the ledger. No writer can append to it after this."""
+    """Fences, recovers and closes the ledger. After that, no writer can append to it."""
 
     ledger_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class LookAtLedger(EffectOf[LedgerEnd]):
-    """Reads how far a ledger is confirmed. Does not disturb its writer."""
+    """Reads the confirmed end of a ledger, without disturbing its writer."""
 
     ledger_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """A segment copied here: its new closed ledger, and the layout of its edits."""
+    """A segment that was copied to this acceptor: its new closed ledger, and the layout of its edits."""
 
     ledger_id: int
     layout_version: int

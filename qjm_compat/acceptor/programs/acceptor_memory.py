@@ -28,10 +28,12 @@ class CurrentSegment:
 
 @dataclass(slots=True)
 class Memory:
-    """One acceptor's volatile state. Losing it is a restart: the open segment is then closed for writing.
+    """One acceptor's volatile state. Losing it has the effect of a restart: the open segment is then closed for
+    writing.
 
-    `state` may be stale, because another process may since have promised the journal to another writer. It may be used
-    to refuse a writer. It may be used to admit a writer only for appends, which the ledger itself fences.
+    `state` may be stale, because another process may have promised the journal to another writer in the meantime. It
+    may be used to refuse a writer, but may be used to admit one only for appends, which are protected by the ledger's
+    fence.
     """
 
     journal_id: str
@@ -55,7 +57,9 @@ class Memory:
         state = self.state
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
-        if state.generation != self.generation:  # formatted, discarded or rolled back, here or elsewhere
+        if (
+            state.generation != self.generation
+        ):  # formatted, discarded or rolled back, in this process or another
             self.generation = state.generation
             self.committed_txid = None
             self.archived.clear()
@@ -63,12 +67,12 @@ class Memory:
         return state
 
     def look(self) -> Program[JournalState | None]:
-        """Reads the current state for read-only calls, which run concurrently with a call that is about to swap it."""
+        """Reads the current state for read-only calls, which may run while another call is about to swap it."""
         found = yield from ReadState()
         return found.state if found is not None else None
 
     def look_formatted(self) -> Program[JournalState]:
-        """Like `look`, for a formatted journal (check 1)."""
+        """Like `look`, but requires a formatted journal (check 1)."""
         state = yield from self.look()
         if state is None or state.storage is None:
             raise JournalNotFormatted(self.journal_id)
@@ -76,8 +80,8 @@ class Memory:
         return state
 
     def look_readable(self) -> Program[JournalState]:
-        """Like `look`, for a journal that is formatted or in the middle of an upgrade, because a NameNode reads the
-        latter too."""
+        """Like `look`, but requires a journal that is formatted or in the middle of an upgrade, because a NameNode also
+        reads the latter."""
         state = yield from self.look()
         if state is None or (state.storage is None and state.previous is None):
             raise JournalNotFormatted(self.journal_id)
@@ -85,12 +89,12 @@ class Memory:
         return state
 
     def fresh_or_none(self) -> Program[JournalState | None]:
-        """Reads the current state, formatted or not."""
+        """Reads the current state, whether or not the journal is formatted."""
         self.stored = yield from ReadState()
         return self.stored.state if self.stored is not None else None
 
     def swap(self, state: JournalState) -> Program[JournalState | None]:
-        """Replaces the state read last by compare-and-swap. Returns the state after the swap, None on a conflict."""
+        """Replaces the last state read by compare-and-swap. Returns the new state, or None on a conflict."""
         version = self.stored.version if self.stored is not None else None
         stored = yield from SwapState(state, version)
         if stored is None:
@@ -99,19 +103,18 @@ class Memory:
         return state
 
     def until_swapped(self, attempt: Callable[[], Program[R | None]]) -> Program[R]:
-        """Retries a change that begins with reading the state, as long as the change returns None, which means a
-        conflict."""
+        """Repeats a change, which begins by reading the state, as long as it returns None to signal a conflict."""
         for _ in range(CONFLICTS_MAX):
             if (done := (yield from attempt())) is not None:
                 return done
         raise JournalUnavailable(
-            f"the state of journal {self.journal_id} was changed by others {CONFLICTS_MAX} times; try again"
+            f"the state of journal {self.journal_id} was changed concurrently {CONFLICTS_MAX} times; try again"
         )
 
     # --- the committed txid ---------------------------------------------------------------------------
 
     def note_committed(self, txid: int | None) -> None:
-        """Raises the committed txid, which writers, ledgers and the state report."""
+        """Raises the committed txid to one that a writer, a ledger or the state reports."""
         if txid is not None and (self.committed_txid is None or txid > self.committed_txid):
             self.committed_txid = txid
 
@@ -121,7 +124,7 @@ class Memory:
     # --- checks ----------------------------------------------------------------------------------------
 
     def refuse_stale(self, epoch: int, promised: int) -> None:
-        """Performs check 2a: refuses an epoch before the promised one."""
+        """Performs check 2a: refuses an epoch below the promised one."""
         if epoch < promised:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is less than the last promised epoch {promised} ; "
@@ -129,8 +132,8 @@ class Memory:
             )
 
     def take_number(self, info: RequestInfo) -> None:
-        """Performs checks 2c and 2d: the serial number rises within its epoch, the committed txid never goes back."""
-        if info.epoch != self.serial_epoch:  # it may have been promised in another process
+        """Performs checks 2c and 2d: the serial number rises within its epoch; the committed txid never goes back."""
+        if info.epoch != self.serial_epoch:  # the epoch may have been promised in another process
             self.serial, self.serial_epoch = -1, info.epoch
         if info.serial <= self.serial:
             raise JournalOutOfSync(
@@ -148,7 +151,7 @@ class Memory:
         self.committed_txid = info.committed_txid
 
     def check_writer(self, epoch: int, state: JournalState) -> None:
-        """Performs check 3: the epoch is the current writer's."""
+        """Performs check 3: the epoch must be that of the current writer."""
         if epoch != state.last_writer_epoch:
             raise StaleEpoch(
                 f"IPC's epoch {epoch} is not the current writer epoch  {state.last_writer_epoch} ; "
@@ -175,6 +178,6 @@ class Memory:
 
 
 def state_of(segment: SegmentRecord) -> SegmentState:
-    """Returns a sealed segment in the form that recoveries exchange."""
+    """Returns a sealed segment in the form exchanged during recovery."""
     assert segment.end_txid is not None
     return SegmentState(segment.start_txid, segment.end_txid, not segment.finalized, segment.writer_epoch)

@@ -15,7 +15,8 @@ from .acceptor_memory import Memory
 
 
 def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Manifest]:
-    """Lists segments that hold `since_txid` or later edits; one in progress up to its end on disk. Never fences."""
+    """Lists the segments that hold `since_txid` or later edits. A segment in progress is listed up to its end on disk.
+    Never fences."""
     state = yield from me.look_readable()
     logs = yield from finalized_logs(state)
     if request.in_progress_ok:
@@ -25,7 +26,7 @@ def get_edit_log_manifest(me: Memory, request: GetEditLogManifest) -> Program[Ma
 
 
 def finalized_logs(state: JournalState) -> Program[list[RemoteEditLog]]:
-    """Returns all finalized segments: those that have their own records, and those that do not."""
+    """Returns all finalized segments, including those that do not have their own records yet."""
     records = [found.segment for found in (yield from ListFinalized())]
     return [_log(segment) for segment in state.finalized(records).values()]
 
@@ -57,7 +58,7 @@ def _logs_in_progress(me: Memory, state: JournalState) -> Program[list[RemoteEdi
 
 
 def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
-    """Returns how far a segment in progress is on disk, and the txid that its own writer reported as committed."""
+    """Returns the end on disk of a segment in progress, and the committed txid that its own writer reported."""
     mine = me.open
     if mine is not None and mine.ledger_id == segment.ledger_id:
         end = mine.durable_txid if mine.durable_txid >= mine.start_txid else None
@@ -70,14 +71,15 @@ def written(me: Memory, segment: SegmentRecord) -> Program[LedgerEnd]:
 
 @dataclass(frozen=True, slots=True)
 class SegmentLocation:
-    """Where to read edits from a txid on: in `log`; None if nowhere. `highest_txid` is the last existing txid."""
+    """The segment to read edits from: `log`, None if no segment holds the txid. `highest_txid` is the last existing
+    txid."""
 
     log: RemoteEditLog | None
     highest_txid: int
 
 
 def place_of(me: Memory, txid: int) -> Program[SegmentLocation]:
-    """Finds the segment that holds `txid`. Searches the latest segments first, because followers ask for them."""
+    """Finds the segment that holds `txid`. Searches the latest segments first, because followers usually read those."""
     state = yield from me.look_readable()
     in_progress = yield from _logs_in_progress(me, state)
     latest = [*in_progress]
@@ -87,7 +89,7 @@ def place_of(me: Memory, txid: int) -> Program[SegmentLocation]:
         return SegmentLocation(holding, holding.end_txid)
     highest = max((log.end_txid for log in latest), default=0)
     if txid > highest >= max(1, state.last_finalized_start):
-        return SegmentLocation(None, highest)  # a follower that has everything asks this repeatedly
+        return SegmentLocation(None, highest)  # fast path: a follower that has all edits polls like this
     logs = without_overlaps([*(yield from finalized_logs(state)), *in_progress])
     return SegmentLocation(_holding(logs, txid), max((log.end_txid for log in logs), default=0))
 
@@ -97,8 +99,8 @@ def _holding(logs: Iterable[RemoteEditLog], txid: int) -> RemoteEditLog | None:
 
 
 def without_overlaps(logs: Iterable[RemoteEditLog]) -> tuple[RemoteEditLog, ...]:
-    """Sorts segments by start and drops overlaps: a finalized segment takes precedence over one in progress, and a
-    later start over an earlier one.
+    """Sorts segments by start and drops overlapping ones: a finalized segment takes precedence over one in progress,
+    and a later start over an earlier one.
 
     Raises RuleViolated if two finalized segments overlap, because they contradict each other.
     """

@@ -1,4 +1,4 @@
-"""Epochs: promises the journal to one writer, and fences the ledgers of earlier ones (rules J1, J2)."""
+"""Epochs: promises the journal to one writer, and fences the ledgers of earlier writers (rules J1, J2)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .acceptor_memory import Memory
 
 
 def get_journal_state(me: Memory, _: GetJournalState) -> Program[JournalStateReply]:
-    """Returns the highest epoch that is promised, or that can no longer be promised."""
+    """Returns the highest epoch that was promised or that can no longer be promised."""
     state = yield from me.fresh()
     return JournalStateReply(state.latest_epoch)
 
 
 def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
-    """Promises the journal to a new writer. Fences all ledgers of the old one before it answers."""
+    """Promises the journal to a new writer. Fences all ledgers of the old writer before it answers."""
 
     def promise() -> Program[JournalState | None]:
         state = yield from me.fresh()
@@ -39,7 +39,8 @@ def new_epoch(me: Memory, request: NewEpoch) -> Program[NewEpochReply]:
 
 
 def admit(me: Memory, info: RequestInfo) -> Program[JournalState]:
-    """Performs checks 1 and 2 of every writer's call; returns the state under which the call was admitted."""
+    """Performs checks 1 and 2, which apply to every call of a writer. Returns the state under which the call was
+    admitted."""
 
     def attempt() -> Program[JournalState | None]:
         state = yield from still(me, info.epoch)
@@ -68,7 +69,7 @@ def still(me: Memory, epoch: int) -> Program[JournalState]:
 def seal(me: Memory, epoch: int) -> Program[JournalState]:
     """Fences and closes every ledger that can still be appended to, and records its end. Drops segments without edits.
 
-    After this, no writer of an earlier epoch can add anything here, whichever process it runs in.
+    After this, no writer of an earlier epoch can add anything to this acceptor, regardless of the process it runs in.
     """
     ends: dict[int, int | None] = {}
 

@@ -1,4 +1,4 @@
-"""The acceptor as one pure machine: a memory, and a program for each kind of call."""
+"""The acceptor as a pure state machine: a memory, and a program for each kind of call."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ PROGRAMS: dict[type[Request[Any]], Callable[[Memory, Any], Program[Any]]] = {
     requests.AcceptRecovery: recovery.accept_recovery,
     requests.GetEditLogManifest: edit_log_manifest.get_edit_log_manifest,
 }
-"""All calls but two: batches (`segment_programs.admit_edits`) and cached edits bypass the state, for speed."""
+"""The programs of all calls but two: sending batches (`segment_programs.admit_edits`) and reading cached edits bypass
+the state, for speed."""
 
 CONCURRENT = frozenset(
     {
@@ -50,5 +51,5 @@ RESETS = frozenset({requests.Format, requests.DoUpgrade, requests.DoRollback, re
 
 
 def program(me: Memory, request: Request[R]) -> Program[R]:
-    """Returns the program of one call. Only the programs of `CONCURRENT` may run at the same time as another one."""
+    """Returns the program of one call. Only the programs of `CONCURRENT` may run while another program is running."""
     return PROGRAMS[type(request)](me, request)

@@ -18,15 +18,15 @@ from .segment_programs import change, withdraw
 
 
 def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareReply]:
-    """Seals the segment against earlier writers. Returns its end here and the end accepted for it."""
+    """Seals the segment against earlier writers. Returns its end at this acceptor and the end accepted for it."""
     yield from admit(me, request.info)
     me.open = None
     state = yield from seal(me, request.info.epoch)
     found = yield from _on_disk(state, request.segment_txid)
     if found is None and request.segment_txid <= state.joined_behind:
         raise BadJournalState(
-            f"this acceptor joined the journal while segment {state.joined_behind} was in progress, and cannot tell "
-            f"what was written of segment {request.segment_txid}: more of the other acceptors must ; "
+            f"this acceptor joined the journal while segment {state.joined_behind} was in progress, and does not "
+            f"know what was written to segment {request.segment_txid}: more of the other acceptors must answer ; "
             f"journal id: {me.journal_id}"
         )
     accepted = state_transitions.accepted_at(state, request.segment_txid)
@@ -37,7 +37,7 @@ def prepare_recovery(me: Memory, request: PrepareRecovery) -> Program[PrepareRep
 
 
 def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
-    """Accepts the chosen segment and records the choice. Copies the segment first if the content here differs."""
+    """Accepts the chosen segment and records the choice. Copies the segment first if the contents here differ."""
     epoch, wanted = request.info.epoch, request.state
     yield from admit(me, request.info)
     me.open = None
@@ -48,10 +48,10 @@ def accept_recovery(me: Memory, request: AcceptRecovery) -> Program[None]:
     try:
         _check_may_accept(me, state, here, wanted, epoch)
     except RuleViolated:
-        yield from still(me, epoch)  # a later writer may have finalized it after the state was read
+        yield from still(me, epoch)  # a later writer may have finalized the segment after the state was read
         raise
     if here is not None and not here.in_progress:
-        return  # finalized with exactly this end: nothing is left to decide
+        return  # already finalized with exactly this end: nothing to decide
     copy: SegmentRecord | None = None
     if not _is_same(here, wanted):
         copy = yield from _copied(request)
@@ -76,14 +76,14 @@ def _accepted(
         return now
     if own is None and seen.last_finalized_start < now.last_finalized_start >= wanted.start_txid:
         raise JournalOutOfSync(
-            f"segment {wanted.start_txid} was copied here from another acceptor meanwhile ; "
+            f"segment {wanted.start_txid} was copied here from another acceptor in the meantime ; "
             f"journal id: {me.journal_id}"
         )
     return state_transitions.accepted(now, wanted, epoch, copy)
 
 
 def _on_disk(state: JournalState, start_txid: int) -> Program[SegmentState | None]:
-    """Returns the sealed or finalized segment that begins at `start_txid`."""
+    """Returns the segment that begins at `start_txid` if it is sealed or finalized."""
     segment = state_transitions.segment_at(state, start_txid)
     if segment is not None:
         return state_of(segment)
@@ -97,7 +97,7 @@ def _check_holds(me: Memory, found: SegmentState | None, accepted: AcceptedRecov
     if found is None or found.end_txid != accepted.end_txid:
         raise RuleViolated(
             f"segment {accepted.start_txid} was accepted with end {accepted.end_txid}, "
-            f"and is {found} ; journal id: {me.journal_id}"
+            f"but the segment here is {found} ; journal id: {me.journal_id}"
         )
 
 
@@ -115,7 +115,7 @@ def _check_may_accept(
     check_keeps_committed(me, here, wanted.end_txid)
     if not here.in_progress:
         raise RuleViolated(
-            f"Cannot replace finalized segment {here.start_txid}-{here.end_txid} of epoch {here.writer_epoch} by "
+            f"Cannot replace finalized segment {here.start_txid}-{here.end_txid} of epoch {here.writer_epoch} with "
             f"one of epoch {wanted.writer_epoch} that ends at {wanted.end_txid} ; journal id: {me.journal_id}"
         )
 
@@ -131,9 +131,11 @@ def check_keeps_committed(me: Memory, here: SegmentState, end_txid: int) -> None
 
 
 def _is_same(here: SegmentState | None, wanted: SegmentState) -> bool:
-    """Returns whether the contents are equal: the same end by the same writer, which writes each transaction once.
+    """Returns whether the two segments have equal contents: the same end and the same writer, which writes each
+    transaction only once.
 
-    Two writers may each have begun a segment at the same txid, on different minorities, with the same end.
+    The end is not sufficient, because two writers may each have begun a segment at the same txid, on different
+    minorities, with the same end.
     """
     if here is None or here.end_txid != wanted.end_txid:
         return False

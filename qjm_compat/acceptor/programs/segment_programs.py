@@ -31,7 +31,7 @@ from .epochs import admit, seal, still
 from .request_checks import check_layout, check_txid
 
 REPLACED_LEDGERS_KEPT_MAX = 16
-"""The number of replaced ledgers that the state lists before the start of a new segment deletes them."""
+"""The number of replaced ledgers at which the start of a new segment deletes those that the state lists."""
 
 
 def start_log_segment(me: Memory, request: StartLogSegment) -> Program[None]:
@@ -66,10 +66,10 @@ def admits_from_memory(me: Memory, request: SendEdits) -> bool:
 
 
 def admit_edits(me: Memory, request: SendEdits) -> Program[CurrentSegment | None]:
-    """Performs checks 1 to 3 of a batch. Returns its segment, None for an empty batch.
+    """Performs checks 1 to 3 for a batch. Returns the batch's segment, or None for an empty batch.
 
-    Uses only memory while the writer stays the same: the fence of the ledger stops a writer that was superseded in
-    another process.
+    Uses only memory while the writer stays the same: a writer that was superseded in another process is stopped by the
+    ledger's fence.
     """
     known = me.stored.state if me.stored is not None else None
     info = request.info
@@ -103,7 +103,9 @@ def finalize_log_segment(me: Memory, request: FinalizeLogSegment) -> Program[Non
         try:
             yield from _check_finalized_before(me, state, start, end)
         except JournalError:
-            yield from still(me, epoch)  # a later writer may have finalized it after the state was read
+            yield from still(
+                me, epoch
+            )  # a later writer may have finalized the segment after the state was read
             raise
         return
     yield from _check_end(me, segment, end)
@@ -126,7 +128,7 @@ def purge_logs(me: Memory, request: PurgeLogs) -> Program[None]:
 
 
 def _highest_end(state: JournalState) -> Program[int]:
-    """Returns the last txid of all segments; for one that is being written, the txid before its first."""
+    """Returns the highest end of all segments. A segment being written counts as ending before its first txid."""
     ends = [s.start_txid - 1 if s.end_txid is None else s.end_txid for s in state.segments]
     return max((*ends, state.purged_below - 1, (yield from _last_finalized_end(state))))
 
@@ -140,7 +142,8 @@ def _last_finalized_end(state: JournalState) -> Program[int]:
 
 
 def sweep(me: Memory, state: JournalState) -> Program[None]:
-    """Deletes ledgers and records that neither the state nor a rollback needs. May stop anywhere and be repeated."""
+    """Deletes ledgers and records that neither the state nor a rollback needs. May be interrupted at any point and
+    repeated."""
     kept = state_transitions.kept_ledgers(state)
     for found in (yield from ListFinalized()):
         if not state.needs(found.segment):
@@ -153,11 +156,12 @@ def sweep(me: Memory, state: JournalState) -> Program[None]:
     if deleted:
         yield from me.swap(
             state_transitions.swept(state, frozenset(deleted))
-        )  # if the swap fails, the next sweep deletes them again
+        )  # if the swap fails, the next sweep repeats the deletions
 
 
 def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState]) -> Program[JournalState]:
-    """Makes one change of the state for a writer that is still the latest. `step` raises if it is forbidden."""
+    """Makes one change to the state for a writer whose epoch is still the latest. `step` raises if the change is
+    forbidden."""
 
     def attempt() -> Program[JournalState | None]:
         return (yield from me.swap(step((yield from still(me, epoch)))))
@@ -166,11 +170,11 @@ def change(me: Memory, epoch: int, step: Callable[[JournalState], JournalState])
 
 
 def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
-    """Deletes the ledger of a refused step, unless something may refer to it.
+    """Deletes the ledger of a refused step, unless something may refer to the ledger.
 
     After an ambiguous swap, which may have taken effect or may still do so, the ledger is kept. A swap that took effect
-    looks like a conflict if other swaps followed before its answer arrived; in that case the state read since then
-    names the ledger.
+    looks like a conflict if other swaps followed before its answer arrived. In that case, the state that was read after
+    the swap refers to the ledger.
     """
     if isinstance(why, JournalUnavailable):
         return
@@ -180,7 +184,7 @@ def withdraw(me: Memory, ledger_id: int, why: JournalError) -> Program[None]:
 
 
 def drop_replaced(me: Memory, state: JournalState) -> Program[JournalState]:
-    """Deletes replaced ledgers once there are many. Purging does so too."""
+    """Deletes replaced ledgers once REPLACED_LEDGERS_KEPT_MAX have accumulated. Purging deletes them as well."""
     if len(state.replaced_ledgers) < REPLACED_LEDGERS_KEPT_MAX:
         return state
     kept = state_transitions.kept_ledgers(state)
@@ -197,14 +201,15 @@ def _started(me: Memory, seen: JournalState, state: JournalState, segment: Segme
         _refuse_edits_of(me, old, segment.writer_epoch)
     if seen.last_finalized_start < state.last_finalized_start >= segment.start_txid:
         raise BadJournalState(
-            f"segments up to {state.last_finalized_start} were brought here from other acceptors meanwhile: none "
+            f"segments up to {state.last_finalized_start} were copied here from other acceptors in the meantime: none "
             f"can begin at {segment.start_txid} ; journal id: {me.journal_id}"
         )
     return state_transitions.started(state, segment, frozenset(me.archived))
 
 
 def _refuse_edits_at(me: Memory, state: JournalState, txid: int, epoch: int) -> Program[None]:
-    """Refuses a segment if an earlier writer began one at this txid, unless that one holds a single transaction."""
+    """Refuses a segment if an earlier writer began one at this txid, unless the earlier one holds only a single
+    transaction."""
     segment = state_transitions.segment_at(state, txid)
     if segment is not None:
         _refuse_edits_of(me, segment, epoch)
@@ -276,19 +281,19 @@ def _check_same_end(me: Memory, start: int, known: int, end: int) -> None:
 
 def _finalized(me: Memory, state: JournalState, segment: SegmentRecord, end: int, epoch: int) -> JournalState:
     now = state_transitions.segment_at(state, segment.start_txid)
-    if now is not None and now.finalized:  # possibly by a copy from another acceptor
+    if now is not None and now.finalized:  # possibly as a copy from another acceptor
         assert now.end_txid is not None
         _check_same_end(me, now.start_txid, now.end_txid, end)
         return state
     if now is None or now.ledger_id != segment.ledger_id:
         raise JournalOutOfSync(
-            f"segment {segment.start_txid} was replaced meanwhile ; journal id: {me.journal_id}"
+            f"segment {segment.start_txid} was replaced in the meantime ; journal id: {me.journal_id}"
         )
     accepted = state_transitions.accepted_at(state, segment.start_txid)
     if now.writer_epoch != epoch and (accepted is None or accepted.epoch != epoch):
         # Another writer's edits may end at the same txid as the chosen ones.
         raise JournalOutOfSync(
-            f"segment {segment.start_txid} was written in epoch {now.writer_epoch} and not accepted in epoch "
+            f"segment {segment.start_txid} was written in epoch {now.writer_epoch} but not accepted in epoch "
             f"{epoch} ; journal id: {me.journal_id}"
         )
     return state_transitions.finalized(state, segment.start_txid, end)
@@ -301,7 +306,8 @@ def _visible(state: JournalState, start: int) -> Program[int | None]:
 
 
 def archive_all(me: Memory, state: JournalState) -> Program[None]:
-    """Gives every finalized segment of the state its own record, so that the next step may drop it from the state."""
+    """Gives every finalized segment in the state its own record, so that the next step may drop the segment from the
+    state."""
     for segment in state.segments:
         if not segment.finalized or segment.ledger_id in me.archived:
             continue
@@ -311,8 +317,8 @@ def archive_all(me: Memory, state: JournalState) -> Program[None]:
 
 
 def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program[bool]:
-    """Writes the record. Returns whether it was written: if a rollback needs the old record, the segment stays in the
-    state."""
+    """Writes the segment's record. Returns False, so that the segment stays in the state, if a rollback needs the
+    existing record."""
     record = segment.as_finalized(state.generation)
     version: int | None = None
 
@@ -328,7 +334,7 @@ def _archive(me: Memory, state: JournalState, segment: SegmentRecord) -> Program
             return True
         elif state.needs(found.segment):
             return False
-        else:  # dropped by a discard or a rollback, and not deleted yet: only this record names its ledger
+        else:  # dropped by a discard or a rollback, but not deleted yet: only this record refers to its ledger
             if found.segment.ledger_id not in state_transitions.kept_ledgers(state):
                 yield from DropLedger(found.segment.ledger_id)
             version = found.version

@@ -1,7 +1,7 @@
 """State transitions of an acceptor: each function derives the next state from the given one.
 
-Nothing here decides whether a step is allowed; the programs do. A ledger that a step replaces is added to
-`replaced_ledgers`, so that it is deleted, but only after the step has taken effect.
+The programs, and not these functions, decide whether a step is allowed. A ledger that a step replaces is added to
+`replaced_ledgers`, so that it is deleted only after the step has taken effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ...requests import SegmentState
 
 
 def segment_at(state: JournalState, start_txid: int) -> SegmentRecord | None:
-    """Returns the segment of the state that begins at this txid."""
+    """Returns the segment in the state that begins at this txid."""
     return next((s for s in state.segments if s.start_txid == start_txid), None)
 
 
@@ -35,9 +35,9 @@ def accepted_at(state: JournalState, start_txid: int) -> AcceptedRecovery | None
 def is_behind(state: JournalState, finalized_starts: Iterable[int]) -> bool:
     """Returns whether the acceptor joined while a segment was in progress and does not know that segment's outcome yet.
 
-    It knows the outcome once it has the segment, sealed or finalized, or once the segment is purged: in the latter case
-    everything before a later segment here is purged. A later segment alone proves nothing, because the majority that
-    finalized the segment in between may include the lost acceptor.
+    The outcome is known once this acceptor has the segment, sealed or finalized, or once the segment is purged. It is
+    purged if everything before a later segment of this acceptor is purged. The mere existence of a later segment proves
+    nothing, because the majority that finalized the segment in between may include the lost acceptor.
     """
     if not state.joined_behind:
         return False
@@ -60,7 +60,7 @@ def promised(state: JournalState, epoch: int, owner: bytes = b"") -> JournalStat
 
 
 def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
-    """Records the ends of ledgers; drops empty segments."""
+    """Records the ends of ledgers, and drops empty segments."""
     kept: list[SegmentRecord] = []
     empty: list[int] = []
     for segment in state.segments:
@@ -77,9 +77,9 @@ def sealed(state: JournalState, ends: Mapping[int, int | None]) -> JournalState:
 def started(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
     """Adds a new segment of a new writer, replacing one that has at most a single transaction.
 
-    If the acceptor joined during this very segment, it votes on the segment from now on: the writer asked a majority
-    that could tell, and nothing was written to it. Segments that have their own records (`archived`, by ledger) are
-    removed from the state.
+    If the acceptor joined while this very segment was in progress, it votes on the segment from now on: the writer
+    asked a majority that could report what was written to it, and nothing was. Segments that have their own records
+    (`archived`, by ledger) are removed from the state.
     """
     return replace(
         _added(state, segment, archived),
@@ -99,7 +99,7 @@ def finalized(state: JournalState, start_txid: int, end_txid: int) -> JournalSta
 
 
 def taken_in(state: JournalState, segment: SegmentRecord, archived: frozenset[int]) -> JournalState:
-    """Adds a segment that other acceptors have finalized, replacing its contents here; see `started`."""
+    """Adds a segment that other acceptors have finalized, replacing this acceptor's version of it; see `started`."""
     added = _added(state, segment, archived)
     return replace(added, last_finalized_start=max(state.last_finalized_start, segment.start_txid))
 
@@ -107,7 +107,7 @@ def taken_in(state: JournalState, segment: SegmentRecord, archived: frozenset[in
 def accepted(
     state: JournalState, wanted: SegmentState, epoch: int, copy: SegmentRecord | None
 ) -> JournalState:
-    """Records a recovery's choice and, in the same step, the ledger that holds it."""
+    """Records the choice made by a recovery and, in the same step, the ledger that holds the chosen segment."""
     kept = tuple(a for a in state.accepted if a.start_txid != wanted.start_txid)
     choice = AcceptedRecovery(wanted.start_txid, wanted.end_txid, wanted.in_progress, epoch)
     return replace(_holding(state, copy) if copy is not None else state, accepted=(*kept, choice))
@@ -121,20 +121,21 @@ def purged(state: JournalState, min_txid_to_keep: int) -> JournalState:
         purged_below=max(state.purged_below, min_txid_to_keep),
         segments=tuple(s for s in state.segments if s not in gone),
         accepted=tuple(a for a in state.accepted if a.start_txid >= min_txid_to_keep),
-        # A finalized segment may have its own record, and is deleted with it.
+        # A finalized segment may have its own record; segment and record are then deleted at the same time.
         replaced_ledgers=(*state.replaced_ledgers, *(s.ledger_id for s in gone)),
     )
 
 
 def refused(state: JournalState, owner: bytes = b"") -> JournalState:
-    """Refuses all earlier writers, except that of the process `owner` if the journal is promised to it."""
+    """Refuses all earlier writers, except the writer of the process `owner` if the journal is promised to it."""
     if owner and owner == state.owner:
         return state
     return promised(state, state.last_promised_epoch + 1)
 
 
 def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> JournalState:
-    """Drops all segments from `start_txid` on. Moves the committed txid and `joined_behind` back before it."""
+    """Drops all segments from `start_txid` on. Moves the committed txid back to before `start_txid`, and clears
+    `joined_behind` if that segment is dropped."""
     gone = [s for s in state.segments if s.start_txid >= start_txid]
     return _dropping(
         replace(
@@ -153,9 +154,9 @@ def discarded(state: JournalState, start_txid: int, last_kept_start: int) -> Jou
 def formatted(
     old: JournalState | None, storage: JournalStorage, promised_epoch: int = 0, joined_behind: int = 0
 ) -> JournalState:
-    """Creates a new journal. Raises the old one's promised epoch, so that its writers are refused.
+    """Creates a new journal. If there is an old one, raises its promised epoch, so that its writers are refused.
 
-    `promised_epoch` and `joined_behind` are for an acceptor that joins others; see qjm_compat/sync/joining.py.
+    `promised_epoch` and `joined_behind` are for an acceptor that joins existing ones; see qjm_compat/sync/joining.py.
     """
     if old is None:
         return JournalState(storage=storage, last_promised_epoch=promised_epoch, joined_behind=joined_behind)
@@ -178,12 +179,12 @@ def upgrading(state: JournalState, committed_txid: int | None) -> JournalState:
 
 
 def upgraded(state: JournalState, storage: JournalStorage) -> JournalState:
-    """Takes the second step: keeps the segments, and begins a new generation for later ones."""
+    """Takes the second step of an upgrade: keeps the segments, and begins a new generation for later ones."""
     return replace(state, storage=storage, generation=state.generation + 1)
 
 
 def rolled_back(state: JournalState, previous: JournalState) -> JournalState:
-    """Restores the state before the upgrade; promises never go back."""
+    """Restores the state before the upgrade, but keeps the epochs promised since then."""
     kept = {s.ledger_id for s in previous.segments}
     left = tuple(s.ledger_id for s in state.segments if s.ledger_id not in kept)
     back = replace(
@@ -195,7 +196,9 @@ def rolled_back(state: JournalState, previous: JournalState) -> JournalState:
         replaced_ledgers=tuple(i for i in (*state.replaced_ledgers, *left) if i not in kept),
         previous=None,
     )
-    if state.generation == previous.generation:  # not upgraded yet: nothing has been written since
+    if (
+        state.generation == previous.generation
+    ):  # not upgraded yet, so nothing has been written since the pre-upgrade
         return back
     return _dropping(back, Dropped(previous.generation + 1, state.generation, 0))
 
@@ -211,7 +214,7 @@ def swept(state: JournalState, deleted: frozenset[int]) -> JournalState:
 
 
 def kept_ledgers(state: JournalState) -> frozenset[int]:
-    """Returns the ledgers that the state, or the state to roll back to, refers to."""
+    """Returns the ledgers that the current state or the state to roll back to refers to."""
     states = (state, state.previous) if state.previous is not None else (state,)
     return frozenset(s.ledger_id for one in states for s in one.segments)
 
@@ -221,14 +224,15 @@ def _added(state: JournalState, segment: SegmentRecord, archived: frozenset[int]
     added = _holding(replace(state, segments=left), segment)
     if len(added.segments) > SEGMENTS_MAX:
         raise BadJournalState(
-            f"{len(added.segments) - 1} segments of this journal were never finalized here; purge those that are "
-            f"not needed"
+            f"{len(added.segments) - 1} segments of this journal were never finalized here; purge the ones you do "
+            f"not need"
         )
     return _without_accepted(added, segment.start_txid)
 
 
 def _holding(state: JournalState, segment: SegmentRecord) -> JournalState:
-    """Replaces the segment that begins at the same txid; if it has another ledger, marks that for deletion."""
+    """Replaces the segment that begins at the same txid. If the old segment is in a different ledger, marks that ledger
+    for deletion."""
     others = tuple(s for s in state.segments if s.start_txid != segment.start_txid)
     given_up = [s.ledger_id for s in state.segments if s not in others and s.ledger_id != segment.ledger_id]
     return replace(

@@ -1,4 +1,4 @@
-"""Formats, upgrades and rolls back a journal: calls without an epoch, made while no NameNode is running."""
+"""Formats, upgrades and rolls back a journal: calls that carry no epoch, made while no NameNode is running."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ StorageStep = Callable[[JournalState], JournalState]
 
 
 def is_formatted(me: Memory, _: IsFormatted) -> Program[bool]:
-    """Returns whether the journal is formatted. A missing journal is not an error."""
+    """Returns whether the journal is formatted. If the journal does not exist, returns False."""
     state = yield from me.look()
     return state is not None and state.storage is not None
 
@@ -48,7 +48,8 @@ def get_journal_c_time(me: Memory, _: GetJournalCTime) -> Program[int]:
 
 
 def format_journal(me: Memory, request: Format) -> Program[None]:
-    """Formats a new journal. Keeps an existing one unless `force`, which fences its ledgers and then deletes them."""
+    """Formats a new journal. Raises JournalNotEmpty for an existing one, unless `force` is set, in which
+    case its ledgers are fenced and then deleted."""
     if request.namespace.namespace_id == 0:
         raise BadJournalState("can't format with uninitialized namespace info: its namespaceID is 0")
     check_storage(request.namespace.storage)
@@ -58,7 +59,7 @@ def format_journal(me: Memory, request: Format) -> Program[None]:
         if old is not None and not request.force:
             raise JournalNotEmpty(
                 f"Can't format the storage directory because the current directory is not empty: journal "
-                f"{me.journal_id} is formatted already; force it if its edits may be discarded"
+                f"{me.journal_id} is already formatted; use force if its edits may be discarded"
             )
         yield from _fence_all(me, old, unless_lost_from=0)
         storage, promised = request.namespace.storage, request.promised_epoch
@@ -78,20 +79,20 @@ def do_pre_upgrade(me: Memory, request: DoPreUpgrade) -> Program[None]:
 
 
 def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
-    """Continues the journal with new storage info."""
+    """Completes an upgrade: the journal continues with new storage info."""
     check_storage(request.storage)
 
     def step(state: JournalState) -> JournalState:
         if state.previous is None or state.storage is not None:
-            raise BadJournalState(f"journal {me.journal_id} is not being upgraded: doPreUpgrade comes first")
+            raise BadJournalState(f"journal {me.journal_id} is not being upgraded: run doPreUpgrade first")
         return state_transitions.upgraded(state, request.storage)
 
     yield from _step(me, step)
 
 
 def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
-    """Ends an upgrade, and deletes data that only a rollback needed. Does not stop the writer, because running
-    NameNodes call this."""
+    """Ends an upgrade, and deletes data that was kept only for a rollback. Does not stop the writer, because running
+    NameNodes make this call."""
 
     def attempt() -> Program[JournalState | None]:
         found = yield from me.fresh_or_none()
@@ -99,7 +100,7 @@ def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
             raise JournalNotFormatted(me.journal_id)
         if found.storage is None:
             raise BadJournalState(
-                f"journal {me.journal_id} is being upgraded: doUpgrade comes first, or doRollback"
+                f"journal {me.journal_id} is being upgraded: run doUpgrade or doRollback first"
             )
         state = state_transitions.rollback_given_up(found)
         return found if state == found else (yield from me.swap(state))
@@ -108,7 +109,7 @@ def do_finalize(me: Memory, _: DoFinalize) -> Program[None]:
 
 
 def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
-    """Returns whether there is a previous state. Raises JournalError if it has another layout."""
+    """Returns whether there is a state to roll back to. Raises JournalError if that state has another layout."""
     state = yield from me.look()
     previous = state.previous if state is not None else None
     if previous is None or previous.storage is None:
@@ -122,7 +123,7 @@ def can_roll_back(me: Memory, request: CanRollBack) -> Program[bool]:
 
 
 def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
-    """Restores the state before the upgrade. Later segments are dropped; epochs stay promised."""
+    """Restores the state before the upgrade. Drops the segments written since then, but keeps the promised epochs."""
 
     def step(state: JournalState) -> JournalState:
         if state.previous is None:
@@ -130,12 +131,12 @@ def do_rollback(me: Memory, request: DoRollback) -> Program[None]:
         return state_transitions.refused(state_transitions.rolled_back(state, state.previous), request.owner)
 
     state = yield from _step(me, step)
-    # a txid committed since the upgrade is rolled back with its edits
+    # txids committed since the upgrade are rolled back along with their edits
     me.committed_txid = state.committed_txid
 
 
 def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
-    """Drops every segment from a txid on. The next purge deletes them."""
+    """Drops every segment from a txid on. The next purge deletes their ledgers and records."""
     start = request.start_txid
     check_txid("txid to discard from", start)
 
@@ -155,7 +156,8 @@ def discard_segments(me: Memory, request: DiscardSegments) -> Program[None]:
 
 
 def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
-    """Returns the start of the last finalized segment that is kept."""
+    """Returns the start of the last finalized segment that is kept. Raises BadJournalState if nothing may be discarded
+    from `start` on."""
     if start < state.purged_below:
         raise BadJournalState(
             f"Cannot discard segments from txid {start} on: edits before {state.purged_below} were purged ; "
@@ -165,10 +167,10 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
     if state_transitions.is_behind(state, (log.start_txid for log in logs)):
         raise BadJournalState(
             f"Cannot discard segments from txid {start} on: this acceptor joined while segment "
-            f"{state.joined_behind} was in progress, and lacks it: bring it up to date first ; "
+            f"{state.joined_behind} was in progress, and lacks that segment: sync this acceptor first ; "
             f"journal id: {me.journal_id}"
         )
-    for log in logs:  # a copy in progress may be longer than the one chosen elsewhere: that does not matter
+    for log in logs:  # not segments in progress: such a copy may be longer than the one chosen elsewhere
         if log.start_txid < start <= log.end_txid:
             raise BadJournalState(
                 f"Cannot discard segments from txid {start} on: it lies inside segment "
@@ -180,7 +182,7 @@ def _kept_before(me: Memory, state: JournalState, start: int) -> Program[int]:
 def _fence_all(
     me: Memory, state: JournalState | None, *, unless_lost_from: int | None = None
 ) -> Program[JournalState | None]:
-    """Fences and closes every ledger that is still being written to. The change that follows records their ends.
+    """Fences and closes every ledger that is still being written to. The caller's next swap records their ends.
 
     Ledgers of segments from `unless_lost_from` on are dropped anyway, so a failure to end one of them is ignored.
     """
@@ -204,13 +206,13 @@ def _upgrading(me: Memory, state: JournalState) -> JournalState:
         raise JournalNotFormatted(me.journal_id)
     if state.previous is not None:
         raise BadJournalState(
-            f"journal {me.journal_id} still keeps the state before its last upgrade: finalize that or roll it back"
+            f"journal {me.journal_id} still has the state before its last upgrade: finalize the upgrade or roll it back"
         )
     return state_transitions.upgrading(state, me.committed_txid)
 
 
 def _step(me: Memory, step: StorageStep) -> Program[JournalState]:
-    """Makes one change of an existing journal, with all writers fenced."""
+    """Makes one change to an existing journal, with all writers fenced."""
 
     def attempt() -> Program[JournalState | None]:
         found = yield from me.fresh_or_none()
@@ -227,6 +229,6 @@ def _step(me: Memory, step: StorageStep) -> Program[JournalState]:
 
 
 def _forget(me: Memory) -> None:
-    """Clears this acceptor's memory of its open segment."""
+    """Clears the open segment, and what is known of archived segments, from this acceptor's memory."""
     me.open = None
     me.archived.clear()

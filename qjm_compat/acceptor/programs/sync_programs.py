@@ -1,9 +1,9 @@
-"""Brings an acceptor up to date with segments that others have finalized: reports its own segments, and takes in one
-that it lacks.
+"""Brings an acceptor up to date with segments that other acceptors have finalized: reports its own segments, and takes
+in one that it lacks.
 
 A finalized segment is a majority's decision, so an acceptor that lacks it may take it in at any time, even during a
-write or a recovery. Three things must not return in this way: purged segments; segments dropped by a discard, a
-rollback or a format; and an epoch that was given to a writer before.
+write or a recovery. Three things must never be restored in this way: purged segments; segments dropped by a discard, a
+rollback or a format; and an epoch that was already given to another writer.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .segment_programs import archive_all, withdraw
 
 @dataclass(frozen=True, slots=True)
 class SegmentsHeld:
-    """The finalized segments of one acceptor, and what it has recorded about the other segments.
+    """The finalized segments of one acceptor, and the information that it has recorded about other segments.
 
-    `purged_below`: segments that end before it were purged. `vouched_txid`: after a discard, a rollback or a format
-    over an older journal, the last txid that a writer has since reported as committed; None if nothing was ever
+    `purged_below`: segments that ended before this txid were purged. `vouched_txid`: after a discard, a rollback or a
+    format over an older journal, the last txid that a writer has since reported as committed; None if nothing was ever
     dropped. `unsealed`: the first txids of segments that a writer may be writing. `in_progress_from`: the first txid of
-    the latest segment that is not finalized, 0 if none. `behind`: the first txid of the segment during which this
-    acceptor joined, as long as it does not vote on it, 0 otherwise. `keeps_rollback`: an upgrade can still be rolled
-    back.
+    the latest segment that is not finalized, 0 if there is none. `behind`: the first txid of the segment during which
+    this acceptor joined, as long as the acceptor does not vote on it, 0 otherwise. `keeps_rollback`: an upgrade can
+    still be rolled back.
     """
 
     storage: JournalStorage
@@ -51,40 +51,40 @@ class SegmentsHeld:
 
     @property
     def is_new(self) -> bool:
-        """Whether nothing was ever promised or written here."""
+        """Whether nothing was ever promised to a writer or written here."""
         return not (self.logs or self.in_progress_from or self.last_promised_epoch or self.purged_below)
 
 
 class SyncOutcome(Enum):
-    """An acceptor's answer when it is offered a segment that another one has finalized."""
+    """An acceptor's answer when it is offered a segment that another acceptor has finalized."""
 
     COPIED = "it was copied"
-    FINALIZED = "all of it was there, and it is finalized now"
-    THERE = "it is there"
-    LACKING = "it is not there, and may be copied"
+    FINALIZED = "the contents were already there, and it is now finalized"
+    THERE = "it is already there"
+    LACKING = "it is not there yet, and may be copied"
     OPEN = "its writer is still writing it, in this process"
     PURGED = "it was purged"
     NOT_VOUCHED = "no writer has confirmed to this acceptor that it was not dropped"
 
 
 def segments_held(me: Memory) -> Program[SegmentsHeld]:
-    """Returns the segments finalized here, without fencing any writer. Raises JournalNotFormatted."""
+    """Returns the segments finalized at this acceptor, without fencing any writer. Raises JournalNotFormatted."""
     return (yield from _held_in(me, (yield from me.look_formatted())))
 
 
 def make_room_for_another(me: Memory, epochs_above: int) -> Program[SegmentsHeld]:
-    """Stops promising epochs up to `epochs_above`, and returns the segments held at that moment. The present writer
+    """Stops promising epochs up to `epochs_above`, and returns the segments held at that moment. The current writer
     continues.
 
-    After that, no epoch that a lost acceptor may have promised is promised to another writer. Raises StaleEpoch if such
-    an epoch was promised in the meantime.
+    After that, any epoch that a lost acceptor may have promised can no longer be promised to another writer. Raises
+    StaleEpoch if such an epoch was promised in the meantime.
     """
 
     def attempt() -> Program[JournalState | None]:
         state = yield from me.fresh()
         if state.last_promised_epoch >= epochs_above:
             raise StaleEpoch(
-                f"epoch {state.last_promised_epoch} was promised in the meantime, and every promised epoch had "
+                f"epoch {state.last_promised_epoch} was promised in the meantime, but every promised epoch has "
                 f"to be below {epochs_above} ; journal id: {me.journal_id}"
             )
         return (yield from me.swap(replace(state, epochs_above=max(state.epochs_above, epochs_above))))
@@ -114,11 +114,11 @@ def _held_in(me: Memory, state: JournalState) -> Program[SegmentsHeld]:
 
 
 def take_finalized(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Program[SyncOutcome]:
-    """Finalizes a segment here that is finalized elsewhere, with `copy`, or with the contents here if they are
-    complete.
+    """Finalizes a segment that is finalized elsewhere, using this acceptor's own contents if they are complete,
+    otherwise `copy`.
 
-    Returns LACKING if a copy is needed and none is given. Deletes a copy that is not needed. Raises RuleViolated if the
-    contents here contradict the segment.
+    Returns LACKING if a copy is needed but none is given. Deletes a copy that is not needed. Raises RuleViolated if
+    this acceptor's contents contradict the segment.
     """
     try:
         taken = yield from me.until_swapped(lambda: _take(me, wanted, copy))
@@ -155,7 +155,7 @@ def _take(me: Memory, wanted: RemoteEditLog, copy: Copied | None) -> Program[Syn
 
 
 def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[int | None]:
-    """Returns the ledger of the segment if it is finalized here, else None."""
+    """Returns the ledger of the segment if this acceptor has finalized it, else None."""
     if wanted.end_txid < state.purged_below:
         return None
     own = state_transitions.segment_at(state, wanted.start_txid)
@@ -167,15 +167,15 @@ def _finalized_here(me: Memory, state: JournalState, wanted: RemoteEditLog) -> P
         return None
     if here.end_txid != wanted.end_txid or are_of_two(here.writer_epoch, wanted.writer_epoch):
         raise RuleViolated(
-            f"segment {wanted.start_txid} is finalized here to end at txid {here.end_txid}, of epoch "
-            f"{here.writer_epoch}, and elsewhere at {wanted.end_txid}, of epoch {wanted.writer_epoch} ; "
+            f"segment {wanted.start_txid} is finalized here with end {here.end_txid} and epoch {here.writer_epoch}, "
+            f"but elsewhere with end {wanted.end_txid} and epoch {wanted.writer_epoch} ; "
             f"journal id: {me.journal_id}"
         )
     return here.ledger_id
 
 
 def _refusal(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[SyncOutcome | None]:
-    """Returns why a missing segment must not be taken in, None if it may be."""
+    """Returns the reason why a missing segment must not be taken in, or None if it may be."""
     if wanted.end_txid < state.purged_below:
         return SyncOutcome.PURGED
     if me.open is not None and me.open.start_txid == wanted.start_txid:
@@ -188,15 +188,15 @@ def _refusal(me: Memory, state: JournalState, wanted: RemoteEditLog) -> Program[
 
 
 def are_of_two(epoch: int, other: int) -> bool:
-    """Returns whether the segment is known to have been written by two different writers. 0 is an unknown writer."""
+    """Returns whether these epochs are known to belong to two different writers. 0 stands for an unknown writer."""
     return bool(epoch and other and epoch != other)
 
 
 def _vouched(
     me: Memory, state: JournalState, finalized: Mapping[int, FinalizedSegment]
 ) -> Program[int | None]:
-    """See `SegmentsHeld.vouched_txid`: Hadoop's syncer takes nothing beyond the last txid that the JournalNode has
-    recorded as committed."""
+    """Returns `SegmentsHeld.vouched_txid`. Similarly, Hadoop's syncer takes nothing beyond the last txid that the
+    JournalNode has recorded as committed."""
     if not state.generation:
         return None
     committed = state.committed_txid or 0
@@ -216,21 +216,21 @@ def _committed_in(me: Memory, segment: SegmentRecord) -> Program[int]:
     try:
         end = yield from written(me, segment)
     except JournalUnavailable:
-        return 0  # it proves nothing, and may be the one to be replaced
+        return 0  # an unreadable ledger proves nothing, and may be the one to be replaced
     return end.committed_txid or 0
 
 
 def _promise(me: Memory, state: JournalState, epoch: int) -> Program[None]:
-    """Promises the journal to the epoch of the segment's writer, which a majority promised, and fences all earlier
-    writers."""
+    """Promises the journal to the epoch of the segment's writer, to which a majority has promised it, and fences all
+    earlier writers."""
     if (yield from me.swap(state_transitions.promised(state, epoch))):
         with suppress(StaleEpoch):
             yield from seal(me, epoch)
 
 
 def _sealed(state: JournalState, start_txid: int) -> Program[JournalState]:
-    """Seals the segment's contents here, because its writer has left the segment. Replaces a ledger that cannot be
-    ended."""
+    """Seals this acceptor's version of the segment, because its writer has left the segment. Drops a version whose
+    ledger cannot be ended."""
     own = state_transitions.segment_at(state, start_txid)
     if own is None or own.end_txid is not None:
         return state
@@ -248,7 +248,7 @@ def _sealed(state: JournalState, start_txid: int) -> Program[JournalState]:
 def _segment_of(
     me: Memory, state: JournalState, wanted: RemoteEditLog, copy: Copied | None
 ) -> SegmentRecord | None:
-    """Returns the segment here if the same writer wrote it to the same end; otherwise the copy."""
+    """Returns this acceptor's segment if the same writer wrote it to the same end; otherwise the copy."""
     own = state_transitions.segment_at(state, wanted.start_txid)
     is_known = own is not None and own.writer_epoch == wanted.writer_epoch != 0
     if own is not None and is_known and own.end_txid == wanted.end_txid:

@@ -1,1 +1,1 @@
-"""Client for JournalNodes, stock ones or ours, as acceptors of the journal manager."""
+"""Client for JournalNodes, either stock Hadoop's or ours, as acceptors of the journal manager."""

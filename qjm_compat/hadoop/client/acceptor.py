@@ -1,4 +1,4 @@
-"""Adapts a JournalNode to the acceptor interface: requests become its RPCs."""
+"""Adapts a JournalNode to the acceptor interface: sends requests as RPCs."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from .connection import NodeClient
 
 
 class RemoteAcceptor:
-    """One JournalNode of a journal. `peers` are all its nodes by name, because a copy is requested by the URL of its
-    source.
+    """One JournalNode of a journal. `peers` are all JournalNodes of the journal by name, because a copy is requested by
+    the URL of its source.
 
-    Belongs to its event loop. Connects on the first call, and reconnects after the connection was lost.
+    Belongs to its event loop. Connects on the first call, and reconnects after losing the connection.
     """
 
     def __init__(self, address: str, journal_id: str, peers: Mapping[str, Any]) -> None:
@@ -63,7 +63,9 @@ class RemoteAcceptor:
         try:
             message = method.message_of(self.journal_id, request)
         except ValueError as error:
-            raise BadRequest(f"Hadoop's {method.name} cannot carry a number of this: {error}") from error
+            raise BadRequest(
+                f"a number in this request does not fit in Hadoop's {method.name}: {error}"
+            ) from error
         if isinstance(request, AcceptRecovery):
             message.from_url = await self._url_of(request)
         if isinstance(request, GetJournaledEdits):
@@ -122,7 +124,9 @@ class RemoteAcceptor:
         try:
             await self.call(GetJournalState())
         except JournalError as error:
-            raise SegmentUnreadable(f"{self.name} does not report where to read segments: {error}") from error
+            raise SegmentUnreadable(
+                f"{self.name} did not report the address to read segments from: {error}"
+            ) from error
 
     async def _url_of(self, request: AcceptRecovery) -> str:
         source = self._peers.get(request.source)
@@ -137,7 +141,7 @@ class RemoteAcceptor:
             answer = await self._client.call(method.name, message, pb.StorageInfo, INTER_PROTOCOL)
         except NoSuchMethod as error:
             raise BadRequest(
-                f"the JournalNode at {self.name} does not report whose edits it holds: pass `namespace` to the manager"
+                f"the JournalNode at {self.name} does not report its namespace: pass `namespace` to the manager"
             ) from error
         return decoded(JournalStorage, answer)
 

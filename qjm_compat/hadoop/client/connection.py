@@ -1,4 +1,4 @@
-"""RPC client for a JournalNode's port: ordered calls over one connection, which is reopened if it is lost."""
+"""RPC client for a JournalNode's port: sends calls in order over one connection, which is reopened if it is lost."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from ..wire.hadoop_rpc import (
 from ..wire.rpc_framing import FRAME_BYTES_MAX, IPC_VERSION, MAGIC, SIMPLE, RpcFrameReader, frame_of, parts_of
 
 SAID_CHARACTERS_MAX = 2000
-"""The longest message kept from a node; a Java stack trace follows it."""
+"""Maximum length of a message kept from a JournalNode, without the Java stack trace that follows it."""
 
 _STALE = ("is less than the last promised epoch", "<= last promise", "is not the current writer epoch")
 _NO_CACHE = "journal edits cache is not enabled"
-"""The message of a 3.x node whose configuration disables in-progress tailing."""
+"""The message of a Hadoop 3.x JournalNode in whose configuration in-progress tailing is disabled."""
 
 _CLASSES = (
     BadRequest,
@@ -58,7 +58,8 @@ _BY_JAVA_CLASS: dict[str, type[JournalError]] = {one.java_class: one for one in 
 
 
 def error_named(java_class: str, message: str, own_class: str = "") -> JournalError:
-    """Returns the error for a Hadoop class. `own_class` is the class named by our own nodes."""
+    """Returns the error for a Hadoop exception class. `own_class` is the error class that our own nodes report in
+    addition."""
     said = message.partition("\n\tat ")[0][:SAID_CHARACTERS_MAX].removeprefix(f"{java_class}: ")
     ours = getattr(errors, own_class, None) if own_class.isidentifier() else None
     if isinstance(ours, type) and issubclass(ours, JournalError):
@@ -72,7 +73,7 @@ def error_named(java_class: str, message: str, own_class: str = "") -> JournalEr
 
 
 def _saying(kind: type[JournalError], said: str) -> JournalError:
-    """Creates an error with the node's message, bypassing its constructor."""
+    """Creates an error with the node's message, bypassing the error's constructor."""
     error = kind.__new__(kind, said)
     if isinstance(error, EditsNotCached):
         error.missing_txns = 0
@@ -91,7 +92,7 @@ USER = "bookledger"
 
 
 class NodeClient:
-    """RPCs to one address. Belongs to its event loop."""
+    """Makes RPCs to one address. Belongs to its event loop."""
 
     def __init__(self, address: str, user: str = USER) -> None:
         self.address = address
@@ -106,7 +107,7 @@ class NodeClient:
     async def call(
         self, method: str, message: Message, reply: type[M], protocol: str = JOURNAL_PROTOCOL
     ) -> M:
-        """Makes a call. Raises the node's error, or JournalUnavailable if it does not answer."""
+        """Makes a call. Raises the error that the node returns, or JournalUnavailable if the node does not answer."""
         number = next(self._numbers)
         answer: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
         header = pb.CallHeader(method=method, protocol=protocol, version=PROTOCOL_VERSION)
@@ -153,7 +154,7 @@ class NodeClient:
             async with asyncio.timeout(CONNECT_SECONDS_MAX):
                 reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
         except TimeoutError as error:
-            raise JournalUnavailable(f"{self.address} cannot be reached: it does not answer") from error
+            raise JournalUnavailable(f"{self.address} cannot be reached: it did not answer") from error
         context = pb.ConnectionContext(
             user_info=pb.UserInfo(effective_user=self._user), protocol=JOURNAL_PROTOCOL
         )

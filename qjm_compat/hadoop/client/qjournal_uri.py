@@ -1,4 +1,5 @@
-"""Parses `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes and a journal, as configured in NameNodes."""
+"""Parses `qjournal://h1:8485;h2:8485;h3:8485/ns1`: the JournalNodes and journal id, in the form configured in
+NameNodes."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from ...errors import BadRequest
 
 SCHEME = "qjournal://"
 NODES_MAX = 99
-"""The most JournalNodes of one URI."""
+"""Maximum number of JournalNodes in one URI."""
 
 
 def parse(uri: str) -> tuple[tuple[str, ...], str]:
@@ -21,5 +22,5 @@ def parse(uri: str) -> tuple[tuple[str, ...], str]:
         if not host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise BadRequest(f"{address!r} in {uri!r} is not HOST:PORT")
     if len(set(addresses)) != len(addresses):
-        raise BadRequest(f"{uri!r} names a JournalNode twice")
+        raise BadRequest(f"{uri!r} lists a JournalNode twice")
     return addresses, journal_id

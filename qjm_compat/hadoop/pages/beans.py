@@ -25,19 +25,19 @@ PREFIX = "Hadoop:service=JournalNode,name="
 
 METRICS = MetricTable("journalnode", "A journal node: `journal serve`")
 
-CONNECTIONS = METRICS.gauge("connections", "Connections of NameNodes and others to the RPC port.")
-LIMIT = METRICS.gauge("connections_limit", "Connections that the RPC port takes at a time.")
+CONNECTIONS = METRICS.gauge("connections", "Connections to the RPC port, from NameNodes and other clients.")
+LIMIT = METRICS.gauge("connections_limit", "Maximum number of connections to the RPC port.")
 REFUSED = METRICS.counter("connections_refused", "Connections refused because the limit was reached.")
 MADE_WAY = METRICS.counter(
     "connections_made_way",
-    "Connections that were closed for new ones: they were silent, or of the address with the most.",
+    "Connections closed to make room for new ones: silent ones, or those of the address with the most.",
 )
-CALLS = METRICS.counter("calls", "Calls of NameNodes and others, by method.", "method")
+CALLS = METRICS.counter("calls", "Calls from NameNodes and other clients, by method.", "method")
 REFUSALS = METRICS.counter("refusals", "Calls that failed, by the error class sent to the caller.", "error")
 
 
 class Beans:
-    """The JMX beans of one daemon. NameNodes reach it at `rpc_address`."""
+    """The JMX beans of one daemon. NameNodes reach the daemon at `rpc_address`."""
 
     def __init__(self, node: JournalNode, calls: CallDispatcher, server: RpcServer, rpc_address: str) -> None:
         self._node = node
@@ -48,8 +48,8 @@ class Beans:
         self._version = f"bookledger {_version()}"
 
     def found(self, query: str) -> list[dict[str, Any]]:
-        """Returns the beans whose names match a `qry`, a pattern like that of Java's ObjectName; all beans if it is
-        empty."""
+        """Returns the beans whose names match the `qry` parameter, a pattern like that of Java's ObjectName; all beans
+        if it is empty."""
         return [bean for bean in self._all() if not query or _matches(query, bean["name"])]
 
     def _all(self) -> Iterator[dict[str, Any]]:
@@ -108,7 +108,7 @@ def _named(name: str) -> dict[str, Any]:
 
 
 def _matches(pattern: str, name: str) -> bool:
-    """Returns whether a name like `Hadoop:service=JournalNode,name=Journal-ns1` matches; `*`, `?` are wildcards."""
+    """Returns whether a name like `Hadoop:service=JournalNode,name=Journal-ns1` matches; `*` and `?` are wildcards."""
     domain, _, wanted = pattern.partition(":")
     own_domain, _, own = name.partition(":")
     if not _is_like(own_domain, domain):
@@ -126,7 +126,7 @@ def _is_like(text: str, pattern: str) -> bool:
 
 
 def _storage_info(storage: JournalStorage) -> str:
-    """Formats storage info as Hadoop prints it: a Java map, in that map's order."""
+    """Formats storage info as Hadoop prints it: like a Java map, with the fields in the same order."""
     return (
         f"{{ClusterId={storage.cluster_id}, CreationTime={storage.c_time}, "
         f"NamespaceId={storage.namespace_id}, LayoutVersion={storage.layout_version}}}"
@@ -134,8 +134,8 @@ def _storage_info(storage: JournalStorage) -> str:
 
 
 class JournalNodeMetrics(Collector):
-    """Prometheus metrics: the daemon's connections and calls, `bookledger_journalnode_…`, and each bean,
-    `hadoop_journal_…`."""
+    """Prometheus metrics: the daemon's connections and calls (`bookledger_journalnode_…`), and the fields of each bean
+    (`hadoop_journal_…`)."""
 
     def __init__(self, node: JournalNode, calls: CallDispatcher, server: RpcServer) -> None:
         self._node = node

@@ -1,4 +1,4 @@
-"""A JournalNode's HTTP pages: `/getJournal` sends a segment as Hadoop's file, `/jmx` the counters as beans."""
+"""A JournalNode's HTTP pages: `/getJournal` sends a segment in Hadoop's file format, `/jmx` the counters as beans."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STEP = "  "
 
 
 def spelled(value: Any, indent: str = "") -> str:
-    """Formats like Jackson's default pretty printer: arrays stay on one line, and each field of an object gets
+    """Formats a value like Jackson's default pretty printer: arrays stay on one line, and each field of an object gets
     its own line."""
     if isinstance(value, dict):
         inner = indent + STEP
@@ -45,14 +45,16 @@ def spelled(value: Any, indent: str = "") -> str:
 TXID_MAX = 2**63 - 2
 
 HELD_BYTES_MAX = 8 * 1024 * 1024
-"""The most bytes of a segment held while it is sent, at most `transfers_max` times; a larger one is read twice."""
+"""Maximum number of bytes of a segment held in memory while it is sent, for each of up to `transfers_max` segments. A
+larger segment is read twice."""
 
 PIECE_SECONDS_MAX = 60.0
-"""How long a reader of a segment may take to receive one batch: the time that stock readers wait for one."""
+"""How long the reader of a segment may take to receive one batch: as long as stock readers themselves wait for a batch.
+"""
 
 SEGMENT_BYTES_PER_SECOND_MIN = 64 * 1024
-"""The lowest rate at which a reader must receive a segment, in addition to PIECE_SECONDS_MAX, so that no reader keeps
-its slot forever."""
+"""The lowest rate at which the reader of a segment may receive it, with PIECE_SECONDS_MAX as extra time, so that no
+reader occupies a transfer slot forever."""
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +62,7 @@ NAME_OF_FILE, DIGEST = "X-Image-Edits-Name", "X-MD5-Digest"
 
 
 class Refused(Exception):
-    """A refusal with an HTTP status."""
+    """Refuses an HTTP request with a status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -69,7 +71,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class File:
-    """A segment to be sent. `held` is the bytes of its batches, None if they are too many."""
+    """A segment to be sent. `held` contains the bytes of its batches, or is None if they are too large to hold."""
 
     name: str
     size: int
@@ -141,15 +143,15 @@ class NodePages:
             async with asyncio.timeout(PIECE_SECONDS_MAX + slowest):
                 await _write(response, _pieces(journal, start, file), PIECE_SECONDS_MAX)
         except TimeoutError:
-            log.info("%s is too slow for segment %d: disconnecting it", request.remote, start)
+            log.info("%s receives segment %d too slowly: disconnecting it", request.remote, start)
             if request.transport is not None:
                 request.transport.abort()
         return response
 
 
 async def measured(journal: Journal, start_txid: int, *, in_progress_ok: bool, held_bytes_max: int) -> File:
-    """Returns the length and digest of a segment as it is now. A segment in progress ends with the edits that are on
-    disk.
+    """Measures a segment as it is now: its length and digest, and its batches if they fit in `held_bytes_max`. A
+    segment in progress ends with the edits that are on disk.
 
     Raises SegmentUnreadable if the segment does not exist.
     """
@@ -199,7 +201,7 @@ async def _pieces(journal: Journal, start_txid: int, file: File) -> AsyncGenerat
             yield batch.records
             if batch.last_txid == file.last_txid:
                 return
-    raise JournalUnavailable(f"segment {start_txid} changed: it was replaced while it was sent")
+    raise JournalUnavailable(f"segment {start_txid} was replaced while it was being sent")
 
 
 def _check_storage(given: str | None, storage: JournalStorage) -> None:

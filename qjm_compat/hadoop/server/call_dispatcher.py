@@ -1,4 +1,4 @@
-"""Dispatches RPCs: decodes a call, runs it at the acceptor, encodes the reply."""
+"""Dispatches RPCs: decodes a call, runs it at the acceptor, and encodes the reply."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ..wire.qjournal_messages import journal_id_of
 from .node import JournalNode
 
 INTERVAL_SECONDS = 10.0
-"""Hadoop's own default (`*.period` of hadoop-metrics2.properties)."""
+"""The interval over which call times are averaged: Hadoop's own default (`*.period` of hadoop-metrics2.properties)."""
 
 
 class MeanTime:
-    """The mean of times. `now` is the caller's clock."""
+    """A mean of durations over intervals. `now` is the caller's clock."""
 
     def __init__(self) -> None:
         self._began = 0.0
@@ -41,7 +41,7 @@ class MeanTime:
         self._seconds += seconds
 
     def millis(self, now: float) -> float:
-        """Returns the mean of the last complete interval that had calls; during the first interval, the mean so far."""
+        """Returns the mean of the last complete interval that had calls, or in the first interval, the mean so far."""
         self._turn(now)
         return self._last_millis or self._mean_millis()
 
@@ -55,7 +55,8 @@ class MeanTime:
 
 
 class CallTimes:
-    """Times of a node's calls. `queued`: from a call's arrival until its start; `processed`: until its answer."""
+    """Durations of a node's calls. `queued`: from a call's arrival until its start; `processed`: from its start until
+    its answer."""
 
     def __init__(self) -> None:
         self.queued = MeanTime()
@@ -68,19 +69,20 @@ class CallTimes:
 
 
 REMEMBERED_MAX = 1024
-"""The most calls whose replies are kept, for all clients in total. Such a reply has a few dozen bytes."""
+"""Maximum number of calls whose replies are kept, for all clients in total. Such a reply is a few dozen bytes long."""
 
 Reply = Callable[[bytes], None]
 
 
 class Retries:
-    """Replies by client and call id."""
+    """Replies to earlier calls, keyed by client and call id, for clients that retry."""
 
     def __init__(self) -> None:
         self._answers: OrderedDict[tuple[bytes, int], bytes | list[Reply]] = OrderedDict()
 
     def is_answered(self, caller: Caller, reply: Reply) -> bool:
-        """Returns whether the call is a retry. If so, `reply` is called now, or when the first call is answered."""
+        """Returns whether the call is a retry of a remembered call. If so, `reply` is called now, or when the first
+        call is answered."""
         if caller.retry_count <= 0:
             return False
         found = self._answers.get((caller.client_id, caller.call_id))
@@ -93,7 +95,7 @@ class Retries:
         return True
 
     def remembering(self, caller: Caller, reply: Reply) -> Reply:
-        """Wraps `reply` for a call that starts now, so that retries are answered as well."""
+        """Wraps `reply` for a call that is about to start, so that retries of the call get the same answer."""
         key = (caller.client_id, caller.call_id)
         waiting: list[Reply] = [reply]
         self._answers.pop(key, None)
@@ -114,8 +116,8 @@ log = logging.getLogger(__name__)
 
 
 class CallDispatcher:
-    """The calls of one JournalNode. `counts` counts them by method, `times` measures them. Belongs to the node's event
-    loop."""
+    """Runs the calls of one JournalNode. `counts` counts them by method, and `times` measures them. Belongs to the
+    node's event loop."""
 
     def __init__(self, node: JournalNode, place: NodeAddress) -> None:
         self.counts: Counter[str] = Counter()

@@ -1,4 +1,5 @@
-"""The RPC server: Hadoop's IPC connections, their frames, time limits and back-pressure. They hold no writer state."""
+"""The RPC server: Hadoop's IPC connections, with their frames, time limits and back-pressure. They hold no writer
+state."""
 
 from __future__ import annotations
 
@@ -47,37 +48,38 @@ from .call_dispatcher import CallDispatcher
 from .load_shedding import LoadShedding
 
 STRANGER_FRAME_BYTES_MAX = 64 * 1024
-"""The largest frame accepted before the connection's context, while the peer is not identified yet."""
+"""The largest frame accepted before the connection context arrives, while the peer is not identified yet."""
 
 STRANGERS_MAX = 256
-"""The most unidentified connections. Beyond it, the oldest is closed if it has had a second to identify itself."""
+"""Maximum number of unidentified connections. Beyond that, the oldest is closed if it has had at least a second to
+identify itself."""
 
 CALLS_A_CONNECTION_MAX = 64
-"""The most calls of one connection in flight. Beyond it, nothing is read from the connection until some are answered.
-"""
+"""Maximum number of calls in flight per connection. Beyond that, nothing is read from the connection until some are
+answered."""
 
 REPLIES_BYTES_MAX = 16 * 1024 * 1024
-"""The most bytes of answers that one peer has not received. Beyond it, nothing is read from the peer until it receives
-some."""
+"""Maximum number of bytes of answers that one peer has not received yet. Beyond that, nothing is read from the peer
+until it receives some."""
 
 GREETING_SECONDS_MAX = 10.0
-"""How long a peer may take to identify itself; stock clients do so at once."""
+"""How long a peer may take to identify itself; stock clients do so immediately after connecting."""
 
 FRAME_SECONDS_MAX = 60.0
-"""How long a peer may take to complete a frame that it has begun: the time that stock clients wait for an answer."""
+"""How long a peer may take to complete a frame that it has begun: as long as stock clients wait for an answer."""
 
 REPLY_SECONDS_MAX = 60.0
-"""How long a peer may take to receive its answers; stock clients wait no longer for one."""
+"""How long a peer may take to receive its answers: as long as stock clients wait for an answer."""
 
 IDLE_SECONDS_MAX = 600.0
-"""How long a connection may be silent; stock clients close theirs after ten seconds."""
+"""How long a connection may be idle; stock clients close theirs after ten idle seconds."""
 
 LINGER_SECONDS_MAX = 1.0
-"""How long a refused peer may continue to send after it has been sent the reason."""
+"""How long a refused peer may keep its connection open after it has been sent the reason."""
 
 ENDING_MAX = 64
-"""The most refused peers that linger at a time, for lack of slots; any more are closed at once, and may not receive the
-reason."""
+"""Maximum number of peers that were refused for lack of slots and still linger. Any more are closed immediately, and
+may not receive the reason."""
 
 LOOK_SECONDS = 1.0
 """How often time limits are checked."""
@@ -99,7 +101,7 @@ class RpcServer:
         self.calls = calls
         self.connections: set[PeerConnection] = set()
         self.ending: set[PeerConnection] = set()
-        """Those that were told why they are refused, and have not closed yet."""
+        """Refused connections that have been sent the reason and are not closed yet."""
         self.load = LoadShedding(self.limits)
         places = Places.shared(
             self.limits.peer_share,
@@ -133,7 +135,7 @@ class RpcServer:
 
 
 class PeerConnection(asyncio.Protocol):
-    """One peer's connection: handshake, context, then calls. Sends replies as they become ready, in any order."""
+    """One peer's connection: handshake, context, then calls. Sends replies as soon as they are ready, in any order."""
 
     def __init__(self, server: RpcServer) -> None:
         self.frames = RpcFrameReader(STRANGER_FRAME_BYTES_MAX)
@@ -153,7 +155,9 @@ class PeerConnection(asyncio.Protocol):
     # --- events of the transport ----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's transport is not an instance of it
+        self._transport = cast(
+            "asyncio.Transport", transport
+        )  # uvloop's transport is not an instance of asyncio.Transport
         visitor = self._server.table.enter(address_of(transport), self.cut)
         if isinstance(visitor, str):
             self.refuse(f"{visitor}: try again later")
@@ -202,13 +206,13 @@ class PeerConnection(asyncio.Protocol):
         return self._called_bytes
 
     def _relieve(self) -> None:
-        """Enforces the memory limit. Skips small amounts, so that a flood of small calls does not incur the cost for
-        each one."""
+        """Enforces the memory limit. Skips the check for connections that hold little, so that it does not run for each
+        of a flood of small calls."""
         if self.held_bytes + self._called_bytes > STRANGER_FRAME_BYTES_MAX:
             self._server.load.relieve(self._server.connections)
 
     def look(self, now: float) -> None:
-        """Cuts off a peer that exceeds a time limit. Starts calls that waited for those of other connections."""
+        """Disconnects a peer that exceeds a time limit. Starts calls that waited for calls of other connections."""
         if self._ended is not None:
             if now - self._ended > LINGER_SECONDS_MAX:
                 self.cut("it did not close after the last answer")
@@ -224,11 +228,11 @@ class PeerConnection(asyncio.Protocol):
             self._begin_waiting()
 
     def cut(self, why: str) -> None:
-        """Aborts the connection."""
+        """Aborts the connection without sending anything."""
         self._is_over = True
         if self._transport is not None:
             peer = address_of(self._transport)
-            log.debug("connection of %s is cut: %s", peer, why, extra={"peer": peer})
+            log.debug("aborted the connection from %s: %s", peer, why, extra={"peer": peer})
             self._transport.abort()
 
     def refuse(self, why: str) -> None:
@@ -241,13 +245,13 @@ class PeerConnection(asyncio.Protocol):
         self._is_over = True
         if self._transport is not None:
             peer = address_of(self._transport)
-            log.info("connection of %s ends: %s", peer, why, extra={"peer": peer})
+            log.info("closing the connection from %s: %s", peer, why, extra={"peer": peer})
             self._transport.write(last_words)
             self._linger(self._transport)
 
     def _linger(self, transport: asyncio.Transport) -> None:
-        """Closes once the peer has closed its side. With unread input, the kernel would reset the connection instead,
-        and the peer would not receive the last answer. Drops all input in the meantime."""
+        """Closes the connection once the peer has closed its side, and drops all input until then. If the connection
+        were closed with unread input, the kernel would reset it, and the peer would not receive the last answer."""
         has_no_place = self._visitor is None and len(self._server.ending) >= ENDING_MAX
         if has_no_place or transport.is_closing():
             transport.close()
@@ -289,7 +293,7 @@ class PeerConnection(asyncio.Protocol):
         self._begin_waiting()
 
     def _greet(self) -> bool:
-        """Returns whether the first bytes have arrived and are valid."""
+        """Checks the first bytes of a connection. Returns whether they have all arrived and are valid."""
         if self.frames.buffered_bytes < PREAMBLE_BYTES:
             return False
         preamble = self.frames.take(PREAMBLE_BYTES) or b""
@@ -299,7 +303,7 @@ class PeerConnection(asyncio.Protocol):
         elif not preamble.startswith(MAGIC):
             self.cut("it does not speak Hadoop's IPC")
         elif version < IPC_VERSION:
-            self._end(old_version_refusal(version), f"it speaks version {version}")
+            self._end(old_version_refusal(version), f"it uses version {version}")
         elif version > IPC_VERSION:
             why = f"Server IPC version {IPC_VERSION} cannot communicate with client version {version}"
             self._end(fatal(why, DETAIL_VERSION), why)
@@ -324,7 +328,9 @@ class PeerConnection(asyncio.Protocol):
         try:
             context.ParseFromString(call.parts[0] if call.parts else b"")
         except DecodeError as error:
-            self._end(fatal(f"the context cannot be read: {error}", DETAIL_DESERIALIZING), "no context")
+            self._end(
+                fatal(f"the context cannot be decoded: {error}", DETAIL_DESERIALIZING), "invalid context"
+            )
             return
         if context.protocol not in METHODS:
             why = f"Unknown protocol: {context.protocol[:200]}"
@@ -341,8 +347,8 @@ class PeerConnection(asyncio.Protocol):
         return self._writing_paused_at is None and self._under_way < CALLS_A_CONNECTION_MAX
 
     def _begin_waiting(self) -> None:
-        """Starts as many calls as the limits allow, in order of arrival."""
-        if self._is_beginning:  # a call that is answered at once re-enters here
+        """Starts as many waiting calls as the limits allow, in order of arrival."""
+        if self._is_beginning:  # a call that is answered immediately re-enters this method
             return
         self._is_beginning = True
         try:

@@ -1,7 +1,8 @@
 """Syncs a JournalNode's journals from the other acceptors in the same metadata, like Hadoop's JournalNodeSyncer.
 
-The other acceptors' daemons need not be alive, because the segments are ledgers. Stock JournalNodes, and nodes with
-other metadata, are not visible from here; `bookledger journal sync` takes the metadata of each acceptor.
+The other acceptors' daemons need not be running, because the segments are ledgers. Stock JournalNodes, and nodes with
+other metadata, are not visible from here; for those, use `bookledger journal sync`, which takes the metadata of each
+acceptor.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeSync:
-    """Runs the rounds of one daemon, for all journals that its acceptor holds."""
+    """Runs the sync rounds of one daemon, for all journals that its acceptor holds."""
 
     def __init__(self, node: JournalNode, config: JournalConfig) -> None:
         self._node = node
@@ -41,7 +42,7 @@ class NodeSync:
             try:
                 syncer = before.get(key) or self._syncer(journal_id, names)
             except BadRequest as error:  # more journals than this node may serve
-                log.info("journal %s is not synced: %s", journal_id, error)
+                log.info("journal %s is not being synced: %s", journal_id, error)
                 continue
             found[journal_id] = self._syncers[key] = syncer
         return found

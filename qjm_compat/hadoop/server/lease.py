@@ -12,7 +12,7 @@ from ..errors import NameInUse
 
 
 class NameLease(HeldName):
-    """The name of one daemon. If another daemon has taken it, that daemon is alive, and this one ends at once."""
+    """The name of one daemon. If another daemon has taken the name, that daemon is alive, so this one stops at once."""
 
     leases_to_wait_again = 0
 
@@ -28,4 +28,4 @@ class NameLease(HeldName):
 
     def _taken(self) -> NameInUse:
         name = self._record.name
-        return NameInUse(f"another daemon serves as {name}; stop it, or give this one another name")
+        return NameInUse(f"another daemon serves as {name}; stop it, or give this daemon another name")

@@ -1,4 +1,4 @@
-"""A JournalNode: one named acceptor for every journal that NameNodes request."""
+"""A JournalNode: one named acceptor for every journal that NameNodes ask for."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class JournalNode:
         self._peers = peers
 
     def journal(self, journal_id: str) -> Journal:
-        """Opens a journal. Raises BadRequest for a bad id, or if there are too many journals."""
+        """Opens a journal. Raises BadRequest if the id is invalid or there are too many journals."""
         found = self.journals.get(journal_id)
         if found is not None:
             return found
@@ -58,7 +58,7 @@ class JournalNode:
         return found
 
     async def call(self, journal_id: str, request: Request[R]) -> R:
-        """Runs a request at a journal. Raises JournalError."""
+        """Runs a request against a journal. Raises JournalError."""
         return await self.journal(journal_id).call(request)
 
     async def close(self) -> None:
@@ -68,8 +68,8 @@ class JournalNode:
         self.journals.clear()
 
     async def peer_addresses(self) -> list[Address]:
-        """Returns HTTP addresses of the nodes to copy from: configured ones, and those that are alive in the same
-        metadata."""
+        """Returns the HTTP addresses of the nodes to copy from: the configured ones, and those that are alive in the
+        same metadata."""
         found = list(self._peers)
         with metadata_errors():
             async for item in list_all(self._store, keys.JOURNAL_NODES):
@@ -92,7 +92,7 @@ class JournalNode:
         return {journal_id: tuple(names) for journal_id, names in found.items()}
 
     def beside(self, journal_id: str, name: str) -> Journal:
-        """Opens another acceptor in the same metadata for reading, whether a daemon serves it or not."""
+        """Opens another acceptor in the same metadata for reading, whether or not a daemon serves it."""
         return Journal(journal_id, name, self._store, self._client, self._config, {})
 
     def _opened(self, journal_id: str) -> Journal:

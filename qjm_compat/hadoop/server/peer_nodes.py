@@ -1,4 +1,4 @@
-"""Reads segments from other JournalNodes over HTTP, ours or stock ones; only from known peers."""
+"""Reads segments from other JournalNodes over HTTP, either ours or stock ones, but only from known peers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ GET_JOURNAL = "/getJournal"
 
 CONNECT_SECONDS_MAX = 20.0
 WRITER_EPOCH = "X-Writer-Epoch"
-"""The header with the writer's epoch. Our JournalNodes send it; stock ones do not."""
+"""The header that contains the writer's epoch. Our JournalNodes send it; stock ones do not."""
 
 READ_SECONDS_MAX = 60.0
 """Time limits for connecting to a peer, and for a pause in the middle of a segment."""
@@ -35,8 +35,8 @@ AddressesOf = Callable[[], Awaitable[list[Address]]]
 
 
 class PeersByUrl(Mapping[str, SegmentReader]):
-    """Segment readers by the URL that a writer gives, restricted to peers, so that no writer can make this daemon read
-    from elsewhere."""
+    """Segment readers, keyed by the URL that a writer provides. Only peers are read, so that a writer cannot make this
+    daemon read from elsewhere."""
 
     def __init__(self, journal_id: str, addresses_of: AddressesOf) -> None:
         self._journal_id = journal_id
@@ -56,7 +56,7 @@ class PeersByUrl(Mapping[str, SegmentReader]):
 
 
 class PeerSegment:
-    """The segment at a URL. It is read only if the URL is a peer's and names this journal."""
+    """The segment at a URL. It is read only if the URL belongs to a peer and refers to this journal."""
 
     def __init__(self, url: str, journal_id: str, addresses_of: AddressesOf) -> None:
         self._text = url
@@ -66,7 +66,7 @@ class PeerSegment:
     async def read_segment(
         self, start_txid: int, from_txid: int, *, in_progress_ok: bool = True
     ) -> SegmentContent:
-        """Reads the segment. Raises BadRequest for a URL that is not a peer's, or SegmentUnreadable."""
+        """Reads the segment. Raises BadRequest if the URL does not belong to a peer, or SegmentUnreadable."""
         url = self._checked(start_txid)
         await self._check_is_peer(url)
         return await read_file(url, start_txid, from_txid, in_progress=in_progress_ok)
@@ -79,7 +79,7 @@ class PeerSegment:
             raise BadRequest(f"{self._text!r} is not a URL: {error}") from error
         if url.path != GET_JOURNAL or url.user is not None or wanted != (self._journal_id, str(start_txid)):
             raise BadRequest(
-                f"{self._text!r} is not where segment {start_txid} of journal {self._journal_id} is read"
+                f"{self._text!r} is not the URL of segment {start_txid} of journal {self._journal_id}"
             )
         return url
 
@@ -93,12 +93,12 @@ class PeerSegment:
             if port == peer_port and named & await resolved(peer):
                 return
         raise BadRequest(
-            f"{host}:{port} is not a JournalNode that this one copies from: {sorted(peers)} are; name more with --peer"
+            f"{host}:{port} is not a JournalNode that this one copies from: {sorted(peers)}; add more with --peer"
         )
 
 
 async def resolved(host: str) -> frozenset[str]:
-    """Returns the addresses of a host; none if it cannot be resolved."""
+    """Returns the IP addresses of a host; none if the host cannot be resolved."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
@@ -107,7 +107,7 @@ async def resolved(host: str) -> frozenset[str]:
 
 
 async def read_file(url: URL, start_txid: int, from_txid: int, *, in_progress: bool) -> SegmentContent:
-    """Starts reading a segment file; the layout is known when this returns. Raises SegmentUnreadable."""
+    """Starts reading a segment file, and returns once its layout is known. Raises SegmentUnreadable."""
     cutter = SegmentCutter(start_txid, str(url.with_query(None)))
     batches = batches_of(_pieces(url, cutter), cutter)
     try:
@@ -131,7 +131,7 @@ async def _from(
 
 
 def _part_from(batch: Batch, from_txid: int) -> Batch:
-    """Drops edits before `from_txid`, because a piece of a file may hold many flushes."""
+    """Drops the edits before `from_txid`, because a piece of a file may hold many flushes."""
     if batch.first_txid >= from_txid:
         return batch
     records = bytes(slice_batch(batch.records, from_txid, batch.last_txid))
@@ -160,5 +160,7 @@ async def _opened(url: URL) -> AsyncGenerator[aiohttp.ClientResponse, None]:
     ):
         if reply.status != 200:
             said = (await reply.content.read(SAID_CHARACTERS_MAX)).decode(errors="replace")
-            raise SegmentUnreadable(f"{url.host}:{url.port} answers {reply.status}: {said.strip()}")
+            raise SegmentUnreadable(
+                f"{url.host}:{url.port} answered with status {reply.status}: {said.strip()}"
+            )
         yield reply

@@ -12,7 +12,7 @@ from . import hadoop_pb2 as pb
 from .rpc_framing import IPC_VERSION, frame_of, parts_of
 
 CONTEXT_CALL, PING_CALL, SASL_CALL = -3, -4, -33
-"""Call ids of frames that are not calls."""
+"""Reserved call ids, used by frames that are not calls."""
 
 PROTOCOL_BUFFERS, FINAL = 2, 0
 SUCCESS, ERROR, FATAL = 0, 1, 2
@@ -26,12 +26,12 @@ DETAIL_INVALID_HEADER, DETAIL_DESERIALIZING, DETAIL_VERSION = 12, 13, 14
 _DETAILS: dict[type[Exception], int] = {NoSuchMethod: 2, NoSuchProtocol: 3, VersionMismatch: 6}
 
 CLIENT_ID_BYTES_MAX = 64
-"""The longest client id; Hadoop's has 16 bytes."""
+"""Maximum length of a client id; Hadoop's client ids have 16 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The caller of a call, and its retry count."""
+    """The client that made a call, the id of the call, and its retry count."""
 
     call_id: int
     client_id: bytes
@@ -40,7 +40,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A received frame: a call with its header and message, or, with a negative id, something else."""
+    """A received frame: a call with its header and message or, if its id is negative, a frame that is not a call."""
 
     caller: Caller
     parts: tuple[bytes, ...]
@@ -51,19 +51,17 @@ class Call:
 
 
 def parse(message: Message, data: bytes) -> None:
-    """Decodes a message. Raises DecodeError, also if a required field is missing."""
+    """Decodes a message. Raises DecodeError, including when a required field is missing."""
     message.ParseFromString(data)
     if not message.IsInitialized():
-        raise DecodeError(
-            f"Message missing required fields: a {type(message).__name__} without all of its own"
-        )
+        raise DecodeError(f"Message missing required fields: a {type(message).__name__} is incomplete")
 
 
 def call_in(frame: bytes | memoryview) -> Call:
     """Decodes a call. Raises BadRpcFrame."""
     parts = parts_of(frame)
     if not parts:
-        raise BadRpcFrame("a frame without a header")
+        raise BadRpcFrame("the frame has no header")
     header = pb.RequestHeader()
     try:
         parse(header, parts[0])
@@ -72,7 +70,7 @@ def call_in(frame: bytes | memoryview) -> Call:
     if header.rpc_kind != PROTOCOL_BUFFERS or not header.HasField("rpc_op") or header.rpc_op != FINAL:
         raise BadRpcFrame("the header of a call is of an unsupported kind")
     if len(header.client_id) > CLIENT_ID_BYTES_MAX:
-        raise BadRpcFrame("a client id of Hadoop's has 16 bytes")
+        raise BadRpcFrame("the client id is too long: Hadoop's client ids have 16 bytes")
     return Call(Caller(header.call_id, header.client_id, header.retry_count), tuple(parts[1:]))
 
 
@@ -80,7 +78,7 @@ def method_of(call: Call) -> tuple[str, str, bytes]:
     """Decodes the protocol, method and message of a call. Raises BadRpcFrame, VersionMismatch."""
     if len(call.parts) != 2:
         raise BadRpcFrame(
-            f"a call has a header and a message after the first header, not {len(call.parts)} parts"
+            f"a call must have a header and a message after its first header, not {len(call.parts)} parts"
         )
     header = pb.CallHeader()
     try:
@@ -100,7 +98,7 @@ def success(caller: Caller, message: Message) -> bytes:
 
 
 def failure(caller: Caller, error: Exception) -> bytes:
-    """Encodes an error, with its Hadoop class."""
+    """Encodes an error, with its Hadoop exception class."""
     header = _header(caller, ERROR)
     header.exception_class = error.java_class if isinstance(error, JournalError) else "java.io.IOException"
     header.error_message, header.own_class = str(error), type(error).__name__
@@ -122,7 +120,8 @@ def fatal(error: str, detail: int) -> bytes:
 
 
 def sasl_not_needed() -> bytes:
-    """Encodes the reply to a client that wants to negotiate: it continues without negotiation."""
+    """Encodes the reply to a client that wants to negotiate authentication: the client is to continue without
+    negotiation."""
     header = pb.ResponseHeader(
         call_id=SASL_CALL & 0xFFFFFFFF, status=SUCCESS, ipc_version=IPC_VERSION, client_id=b"", retry_count=-1
     )
@@ -130,7 +129,7 @@ def sasl_not_needed() -> bytes:
 
 
 def old_version_refusal(version: int) -> bytes:
-    """Encodes the refusal for clients before version 9, in their format: call id, status, two texts."""
+    """Encodes the refusal for clients older than version 9, in their format: call id, status, and two strings."""
     texts = (
         "org.apache.hadoop.ipc.RPC$VersionMismatch",
         f"Server IPC version {IPC_VERSION} cannot communicate with client version {version}",

@@ -1,4 +1,4 @@
-"""The RPC methods of JournalNodes: the request that each carries, and its messages."""
+"""The RPC methods of JournalNodes: the request that each method carries, and its messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING = pb.Nothing()
 
 @dataclass(frozen=True, slots=True)
 class NodeAddress:
-    """The address of this JournalNode's pages, for Hadoop's replies."""
+    """The address of this JournalNode's HTTP pages, for Hadoop's replies."""
 
     url: str
     port: int
@@ -52,8 +52,8 @@ class Method:
         return message
 
     def request_of(self, message: Message, client_id: bytes) -> requests.Request[Any]:
-        """Decodes the request in the message. A NameNode has one client id for all its calls, and does not name its
-        epoch in upgrades and discards."""
+        """Decodes the request in the message. The client id becomes the `owner`, because a NameNode uses one client id
+        for all its calls, and does not send its epoch in upgrades and discards."""
         request: requests.Request[Any] = self._decode(
             message, {"owner": client_id} if self._has_owner else {}
         )
@@ -79,7 +79,7 @@ class Method:
     # --- of its client ----------------------------------------------------------------------------------
 
     def message_of(self, journal_id: str, request: requests.Request[Any]) -> Any:
-        """Encodes the message. Raises ValueError for a number that does not fit."""
+        """Encodes the message. Raises ValueError if a number does not fit."""
         fields = fields_of(request, self.message)
         named = fields["info"] if isinstance(request, requests.WriterRequest) else fields
         named["journal_id"] = {"identifier": journal_id}
@@ -156,7 +156,7 @@ METHODS = {
 }
 
 METHOD_OF = {one.kind: one for one in (*_READING, *_CHANGING)}
-"""The method of a client's request."""
+"""The method for each kind of client request."""
 
 
 def method_named(protocol: str, name: str) -> Method:

@@ -1,7 +1,7 @@
 """Converts our requests and answers to QJournalProtocol's messages, and back.
 
-Fields with the same name in both are equal, except for negative numbers, which Hadoop carries in unsigned fields, and
-for the few special forms at the end of this module.
+Fields that have the same name in both are equal, except for negative numbers, which Hadoop carries in unsigned fields,
+and for the few special forms at the end of this module.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ UNKNOWN_TXID = INVALID_TXID & 0xFFFFFFFFFFFFFFFF
 """Hadoop's "no transaction" in an unsigned field."""
 
 TXNS_MAX = 100_000
-"""The most edits in one answer of getJournaledEdits, whatever was requested. Their bytes are bounded as well."""
+"""Maximum number of edits in one answer to getJournaledEdits, whatever was requested. Their bytes are limited as well.
+"""
 
 _OURS = 1001
 """The first field number that Hadoop does not use. Such fields are omitted if they carry no information."""
@@ -52,14 +53,14 @@ def signed_64(number: int) -> int:
 
 
 def journal_id_of(message: Any) -> str:
-    """Returns the journal of a call, which is in one of two fields."""
+    """Returns the journal id of a call, which is in one of two fields."""
     named = message.info if "info" in message.DESCRIPTOR.fields_by_name else message
     identifier: str = named.journal_id.identifier
     return identifier
 
 
 def decoded(kind: type[T], message: Message, **also: Any) -> T:
-    """Decodes an answer from its message. A missing field, or Hadoop's "none", gets its default."""
+    """Decodes an answer from its message. A field that is missing, or has Hadoop's "none" value, gets its default."""
     found: T = decoder_of(kind, type(message))(message, also)  # type: ignore[arg-type]  # classes are hashable
     return found
 
@@ -108,7 +109,7 @@ def _expression(field: Any) -> str:
 
 
 def _reader(field: Any) -> Callable[[Any], Any] | None:
-    """Returns the conversion of Hadoop's value to ours; None if they are equal."""
+    """Returns the function that converts Hadoop's value to ours; None if no conversion is needed."""
     if field.message_type is not None:
         decode = decoder_of(_NESTED[field.message_type.name], getattr(pb, field.message_type.name))
         if field.is_repeated:
@@ -125,7 +126,7 @@ def _writers(message: Any) -> list[tuple[str, Callable[[Any], Any] | None, bool]
 
 
 def _writer(field: Any) -> Callable[[Any], Any] | None:
-    """Returns the conversion of our value to Hadoop's; None if they are equal."""
+    """Returns the function that converts our value to Hadoop's; None if no conversion is needed."""
     if field.message_type is not None:
         written = partial(fields_of, message=getattr(pb, field.message_type.name))
         return (lambda values: [written(one) for one in values]) if field.is_repeated else written

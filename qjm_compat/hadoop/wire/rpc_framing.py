@@ -1,4 +1,4 @@
-"""Frames of Hadoop's IPC: a length, then messages, each with its length as a varint."""
+"""Frames of Hadoop's IPC: a length, followed by messages, each preceded by its own length as a varint."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from ..errors import BadRpcFrame
 MAGIC = b"hrpc"
 IPC_VERSION = 9
 SIMPLE, SASL = 0x00, 0xDF
-"""A client's choice of authentication: none, or SASL. The server answers a client that chooses SASL that none is
-needed."""
+"""A client's choice of authentication: none, or SASL. The server tells a client that chooses SASL that no
+authentication is needed."""
 
 PREAMBLE_BYTES = 7
 
 FRAME_BYTES_MAX = 128 * 1024 * 1024
-"""Largest frame accepted, as in stock Hadoop (`ipc.maximum.data.length`)."""
+"""The largest frame accepted, as in stock Hadoop (`ipc.maximum.data.length`)."""
 
 _LENGTH = struct.Struct(">I")
 
 _MORE_THAN_A_BYTE = 0x80
-"""The bit in a byte of a varint which means that further bytes follow."""
+"""The bit in a byte of a varint that indicates that further bytes follow."""
 
 
 class RpcFrameReader:
-    """Reassembles frames from bytes as they arrive. `size_max` bounds one frame."""
+    """Reassembles frames from bytes as they arrive. `size_max` limits the size of a frame."""
 
     def __init__(self, size_max: int = FRAME_BYTES_MAX) -> None:
         self.size_max = size_max
@@ -35,13 +35,13 @@ class RpcFrameReader:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes of the partial frame."""
+        """Bytes of the frame that is incomplete."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> Iterator[memoryview]:
-        """Yields the frames that are complete now. Raises BadRpcFrame if one is too large.
+        """Yields the frames that are now complete. Raises BadRpcFrame if a frame is too large.
 
-        `size_max` is read for each frame, so the consumer of one may change it for the following ones.
+        `size_max` is read for each frame, so the consumer of one frame may change it for the following ones.
         """
         self.put(data)
         return self._frames()
@@ -59,30 +59,31 @@ class RpcFrameReader:
             self._buffer = bytes(view[offset:]) + self._buffer
 
     def _end_of_frame(self, data: bytes | bytearray | memoryview, offset: int) -> int | None:
-        """Returns the end of the frame at `offset`; None while it is incomplete."""
+        """Returns the end of the frame at `offset`; None if the frame is incomplete."""
         if len(data) - offset < _LENGTH.size:
             return None
         (size,) = _LENGTH.unpack_from(data, offset)
         if size > self.size_max:
-            raise BadRpcFrame(f"a frame of {size} bytes was announced; {self.size_max} is the most")
+            raise BadRpcFrame(f"a frame of {size} bytes was announced; {self.size_max} is the most allowed")
         end: int = offset + _LENGTH.size + size
         return end if end <= len(data) else None
 
     def take(self, count: int) -> bytes | None:
-        """Takes the first `count` bytes, which are not a frame; None until they have arrived."""
+        """Takes the first `count` bytes, which are not part of a frame. Returns None until they have arrived."""
         if len(self._buffer) < count:
             return None
         taken, self._buffer = bytes(self._buffer[:count]), self._buffer[count:]
         return taken
 
     def put(self, data: bytes) -> None:
-        """Buffers bytes without parsing frames. Keeps the first ones as they arrived, because they may be a complete
-        frame."""
+        """Buffers bytes without parsing frames. Does not copy the first bytes, because they may be a complete frame."""
         if not self._buffer:
             self._buffer = data
             return
         if isinstance(self._buffer, bytes):
-            self._buffer = bytearray(self._buffer)  # appends later bytes without copying all
+            self._buffer = bytearray(
+                self._buffer
+            )  # so that later bytes are appended without copying all of them
         self._buffer += data
 
 
@@ -114,4 +115,4 @@ def _length_at(frame: bytes | memoryview, offset: int) -> tuple[int, int]:
     try:
         return read_varint(frame, offset)
     except (IndexError, BrokenOp) as error:
-        raise BadRpcFrame("the length of a message is cut short, or too long") from error
+        raise BadRpcFrame("the length of a message is truncated or too long") from error

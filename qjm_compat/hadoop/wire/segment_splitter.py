@@ -1,4 +1,4 @@
-"""Splits a segment file from Hadoop into batches while it is received: header, op frames, and possibly padding."""
+"""Splits a segment file from Hadoop into batches while receiving it: header, op frames, and possibly padding."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ...errors import SegmentUnreadable
 _TXID_END = 2**63 - 1
 _LENGTH_BYTES_END = 5
 _AROUND_LENGTH_BYTES = 5
-"""Bytes that an op's length does not count: the opcode and the checksum."""
+"""The bytes that an op's length field does not include: the opcode and the checksum."""
 
 
 class SegmentCutter:
-    """Yields whole, verified ops of a segment file. Buffers at most one partial op."""
+    """Splits a segment file into complete, verified ops. Buffers at most one partial op."""
 
     def __init__(self, start_txid: int, where: str) -> None:
         self._where = where
@@ -25,10 +25,10 @@ class SegmentCutter:
         self._is_over = False
         self.layout_version: int | None = None
         self.writer_epoch = 0
-        """Of the file, where it is known."""
+        """The epoch of the file's writer; 0 if it is unknown."""
 
     def feed(self, data: bytes) -> Batch | None:
-        """Returns the ops that are complete now. Raises SegmentUnreadable for damage and gaps."""
+        """Returns the ops that are now complete. Raises SegmentUnreadable if they are damaged or have gaps."""
         self._rest += data
         try:
             if self.layout_version is None:
@@ -44,7 +44,7 @@ class SegmentCutter:
         return batch
 
     def end(self) -> None:
-        """Ends the input. Raises SegmentUnreadable if the file ends in the middle of its header or an op."""
+        """Ends the input. Raises SegmentUnreadable if the file ends in the middle of the header or of an op."""
         if self.layout_version is None:
             raise self._damaged("the file ends inside its header")
         if self._rest:
@@ -58,7 +58,7 @@ class SegmentCutter:
                 break
             _, txid, end = frame_at(self._rest, offset)
             if txid != self._next_txid:
-                raise self._damaged(f"txid {txid} is there")
+                raise self._damaged(f"found txid {txid}")
             offset, self._next_txid = end, txid + 1
         records, self._rest = self._rest[:offset], self._rest[offset:]
         self._is_over = self._rest[:1] == bytes([TERMINATOR])
@@ -66,7 +66,8 @@ class SegmentCutter:
         return Batch(first, count, records, None, self.writer_epoch) if count else None
 
     def _is_whole(self, offset: int) -> bool:
-        """Returns whether all bytes of the op at `offset` have arrived, or its length is invalid."""
+        """Returns whether all bytes of the op at `offset` have arrived. Also returns True if the op's length is
+        invalid."""
         left = len(self._rest) - offset
         if left < _LENGTH_BYTES_END or self._rest[offset] == TERMINATOR:
             return False
@@ -75,7 +76,7 @@ class SegmentCutter:
 
     def _check_padding(self) -> None:
         if self._rest.strip(b"\x00\xff"):
-            raise self._damaged("something follows its terminator")
+            raise self._damaged("there is data after the file's terminator")
         self._rest = b""
 
     def _damaged(self, what: str) -> SegmentUnreadable:

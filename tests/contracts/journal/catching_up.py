@@ -142,7 +142,7 @@ class CatchingUp(InAPlace):
         other = await writer_of(place.process("b"), 3)
         await other.write_final(1, 3)
         await other.write_final(4, 5)
-        for log, told in ((ONE, "epoch 3, and elsewhere at 3, of epoch 5"), (TWO, "here to end at txid 5")):
+        for log, told in ((ONE, "epoch 3, but elsewhere with end 3 and epoch 5"), (TWO, "here with end 5")):
             with pytest.raises(RuleViolated, match=told):
                 await take(place, log)
         assert await content(place.process("b"), 1) == edits(1, 3, 3)
@@ -279,7 +279,7 @@ class CatchingUp(InAPlace):
             with pytest.raises(BadJournalState, match="joined the journal while segment 7 was in progress"):
                 await later.prepare(start)
         assert (await later.prepare(8)).segment is None
-        with pytest.raises(BadJournalState, match="bring it up to date first"):
+        with pytest.raises(BadJournalState, match="sync this acceptor first"):
             await place.process("b").call(DiscardSegments(4))
 
     async def test_one_that_joined_goes_on_once_it_has_that_segment(self, place: Place) -> None:

@@ -99,7 +99,7 @@ class Storage(InAPlace):
         writer = await self._writer(place, 1)
         await writer.write_final(1, 3)
         acceptor = place_of(writer)
-        with pytest.raises(BadJournalState, match="doPreUpgrade comes first"):
+        with pytest.raises(BadJournalState, match="run doPreUpgrade first"):
             await acceptor.call(DoUpgrade(UPGRADED.storage))
         await acceptor.call(DoPreUpgrade())
         assert not await place.process().call(IsFormatted())
@@ -110,7 +110,7 @@ class Storage(InAPlace):
         assert await elsewhere.call(GetJournalCTime()) == 77
         assert await elsewhere.call(GetStorageInfo()) == UPGRADED.storage
         assert await logs(elsewhere) == [(1, 3, False)]
-        with pytest.raises(BadJournalState, match="finalize that or roll it back"):
+        with pytest.raises(BadJournalState, match="finalize the upgrade or roll it back"):
             await elsewhere.call(DoPreUpgrade())
 
     async def test_a_rollback_brings_back_what_was_there_and_never_an_epoch(self, place: Place) -> None:

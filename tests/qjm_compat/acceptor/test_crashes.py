@@ -345,7 +345,9 @@ async def test_a_call_gives_up_when_others_change_the_state_for_ever(name: str) 
     await trial.prepare(case)
     trial.disk.contests = 10**9
     if any(isinstance(effect, SwapState) for effect in await effects_of(case)):
-        with pytest.raises(JournalUnavailable, match=f"changed by others {CONFLICTS_MAX} times; try again"):
+        with pytest.raises(
+            JournalUnavailable, match=f"changed concurrently {CONFLICTS_MAX} times; try again"
+        ):
             await trial.acceptor.call(case.request)
     trial.disk.contests = 0
     assert await trial.taken_over() == await without_fault(case, called=False)

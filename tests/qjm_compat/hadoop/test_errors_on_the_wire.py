@@ -97,7 +97,7 @@ def of_no_writer() -> list[Failing]:
         failing("newEpoch", IO, "Incompatible clusterID for journal", epoch=9, namespace=of_y),
         failing("getJournaledEdits", NEWER, newer, **since(9)),
         failing("discardSegments", STATE, "Cannot discard segments", start_txid=2),
-        failing("doUpgrade", STATE, "doPreUpgrade comes first", storage=namespace().storage),
+        failing("doUpgrade", STATE, "run doPreUpgrade first", storage=namespace().storage),
         failing("doRollback", STATE, "no previous state"),
     ]
 

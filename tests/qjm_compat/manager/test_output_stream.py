@@ -52,7 +52,7 @@ async def test_an_edit_that_is_not_the_next_or_not_sound_is_refused_and_nothing_
         out = await manager.start_log_segment(5)
         damaged = bytearray(frames(5, 2))
         damaged[-1] ^= 1
-        with pytest.raises(BadRequest, match="5 is next"):
+        with pytest.raises(BadRequest, match="the next txid is 5"):
             out.write(mkdir(6, "/a"))
         for records, count in ((frames(6, 1), 1), (frames(5, 2), 3), (frames(5, 2), 1), (bytes(damaged), 2)):
             with pytest.raises(BadRequest, match="cannot be written"):
@@ -170,7 +170,7 @@ async def test_closing_waits_for_what_was_sent_and_refuses_to_lose_what_was_not(
         out.write(mkdir(2, "/a"))
         out.set_ready_to_flush()
         out.write(mkdir(3, "/a"))
-        with pytest.raises(StreamClosed, match="2 transactions were written and not flushed"):
+        with pytest.raises(StreamClosed, match="2 transactions were written but not flushed"):
             await out.close()
         with pytest.raises(StreamClosed):
             await out.flush()

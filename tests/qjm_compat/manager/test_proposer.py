@@ -93,7 +93,7 @@ def test_an_epoch_that_a_majority_did_not_promise_is_nobodys() -> None:
 
 def test_a_writer_gets_an_epoch_once() -> None:
     writer = recovered()
-    with pytest.raises(BadJournalState, match="has epoch 1 already"):
+    with pytest.raises(BadJournalState, match="already has epoch 1"):
         writer.recover()
 
 

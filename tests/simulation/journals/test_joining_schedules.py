@@ -90,7 +90,7 @@ def test_an_edit_that_the_lost_one_had_acknowledged_is_recovered_from_the_other_
     three.send(1, 3, 4, 1, B, C)  # acknowledged
     assert replaced(three, C).joined_behind == 3
     three.promise(1002, A, B, C)
-    with pytest.raises(Exception, match="cannot tell what was written of segment 3"):
+    with pytest.raises(Exception, match="does not know what was written to segment 3"):
         three.prepare(1002, 3, A, C)
     state, source = three.chosen(1002, 3, A, B)
     assert (state.end_txid, source) == (4, B)
@@ -121,7 +121,7 @@ def test_a_segment_that_the_lost_one_had_finalized_is_not_forgotten_when_the_nex
     latest = three.acceptors[C].answer(NewEpoch(NAMESPACE, 1002))
     three.promise(1002, B)
     assert latest.last_segment_txid == 3
-    with pytest.raises(BadJournalState, match="cannot tell what was written of segment 3"):
+    with pytest.raises(BadJournalState, match="does not know what was written to segment 3"):
         three.prepare(1002, 3, B, C)
     take(three, C, RemoteEditLog(3, 4, writer_epoch=1), "a")
     assert three.chosen(1002, 3, B, C)[0].end_txid == 4
@@ -132,7 +132,7 @@ def test_a_segment_that_the_lost_one_had_finalized_is_not_forgotten_when_the_nex
 
 def test_no_other_is_replaced_before_it_has_that_segment() -> None:
     three = finalized_with_one_that_was_lost_then()
-    with pytest.raises(BadJournalState, match="acceptor c joined the journal itself while segment 3 was in"):
+    with pytest.raises(BadJournalState, match="acceptor c itself joined the journal while segment 3 was in"):
         replaced(three, A)
 
 
