@@ -15,13 +15,13 @@ WHY_CHARS_MAX = 500
 """Maximum length of each reason, so that an entire report fits `wire.messages.REPORT_BYTES_MAX`."""
 
 SUMMED = ("entries", "bytes", "frames_removed", "fragments_moved")
-"""Numbers of ledgers that reports sum up."""
+"""The fields of a ledger's tally that reports sum up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unrepaired:
-    """A ledger that still lacks entries here, and why. Until it is repaired, none of its absent entries are denied
-    (rule R6)."""
+    """A ledger that still lacks entries here, and why. Until it is repaired, the bookie does not answer "no such entry"
+    for any of its absent entries (rule R6)."""
 
     ledger_id: int
     why: str
@@ -60,7 +60,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """Result of a repair. `unrepaired` names LISTED_MAX of the `ledgers_unrepaired`."""
+    """Result of a repair. `unrepaired` lists up to LISTED_MAX of the `ledgers_unrepaired`."""
 
     ledgers: int = 0
     ledgers_unrepaired: int = 0
@@ -85,11 +85,11 @@ def _values(report: RepairReport) -> list[Any]:
 class ScrubReport:
     """Result of a scrub pass over the log, or its findings so far.
 
-    `damaged`: stretches of the log that once held records and now hold none; they stay until their segments,
+    `damaged`: stretches of the log that once held records but no longer do; they remain until their segments,
     `segments_damaged`, are emptied and deleted. `frames_damaged`: frames that the index points to and that could not be
-    read; `entries_repaired`: entries fetched to replace theirs. `frames_restored`: frames that were in the log, but not
-    in the index. `states_rewritten`: ledgers that had a fence or state in a damaged segment. `unread`: segments that
-    could not be opened.
+    read; `entries_repaired`: entries fetched to replace the entries of such frames. `frames_restored`: frames that were
+    in the log, but not in the index. `states_rewritten`: ledgers that had a fence or state in a damaged segment.
+    `unread`: segments that could not be opened.
     """
 
     segments: int = 0
@@ -140,7 +140,7 @@ class RepairProgress:
 
 
 class Summary:
-    """Sums up repairs of ledgers. A ledger that appears more than once counts as unrepaired once."""
+    """Sums up repairs of ledgers. A ledger that appears more than once counts as only one unrepaired ledger."""
 
     def __init__(self) -> None:
         self._sum = RepairReport()

@@ -1,7 +1,7 @@
 """The records of all ledgers, kept current by one listing and a watch, so that the auditor reads everything only once.
 
-The records may be slightly outdated. A caller that changes something based on a record changes it at this version, or
-reads the record again.
+The records may be slightly outdated. A caller that changes something based on a record must make the change conditional
+on the record's version, or read the record again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WatchedLedgers:
         return self._task is not None
 
     def start(self) -> None:
-        """Lists all ledgers, and watches them. May be repeated; raises the error that has ended the watch, if any."""
+        """Lists all ledgers, and watches them. May be called again; raises the error that ended the watch, if any."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         elif self._task.done():
@@ -91,7 +91,7 @@ class WatchedLedgers:
         except BadRecord as error:
             return skip(error)
         if version <= self._found.get(ledger_id, (b"", 0))[1]:
-            return None  # the listing had it
+            return None  # the listing included this change
         self.has_changed = True
         if value:
             self._found[ledger_id] = value, version
