@@ -20,7 +20,9 @@ from .replication_task import Reason, ReplicationTask
 STANDS_THERE = (
     "another bookie has to take over the position from entry %s on: this one is already in that ensemble"
 )
-STANDS_WORSE = "another bookie is better placed for the position from entry %s on: leave it to the cluster, or adopt it there"
+STANDS_WORSE = (
+    "another bookie is better placed from entry %s on: leave the position to the cluster, or adopt it there"
+)
 FRAGMENTS_NAMED_MAX = 10
 
 MayTake = Callable[[ReplicationTask], bool]
