@@ -76,7 +76,7 @@ class BookieConfig:
     )
     checkpoint_log_bytes_max: int = tunable(
         128 * MIB,
-        "Maximum bytes of log that a restart may have to replay; lower values mean faster starts and more index writes.",
+        "Maximum bytes of log that a restart has to replay; lower values mean faster starts and more index writes.",
         MIB,
         2**40,
     )
