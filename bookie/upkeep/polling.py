@@ -1,4 +1,4 @@
-"""Repeats work periodically, and continues after errors: the loop of all background work that polls for tasks."""
+"""Repeats work periodically, and continues after errors: the loop used by all background work that polls for tasks."""
 
 from __future__ import annotations
 

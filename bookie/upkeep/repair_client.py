@@ -56,7 +56,7 @@ class Peers(Protocol):
 
 
 class NoPeers:
-    """Peers of a standalone bookie: every fetch and recovery fails. Implements `Peers`."""
+    """The peers of a standalone bookie: every fetch and recovery fails. Implements `Peers`."""
 
     async def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef

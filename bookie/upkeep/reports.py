@@ -9,7 +9,7 @@ from typing import Any
 from ..wire.messages import EntryRange
 
 LISTED_MAX = 1000
-"""Maximum number of ledgers that a report names; any more are only counted."""
+"""Maximum number of ledgers that a report lists; any more are only counted."""
 
 WHY_CHARS_MAX = 500
 """Maximum length of each reason, so that an entire report fits `wire.messages.REPORT_BYTES_MAX`."""
@@ -29,8 +29,8 @@ class Unrepaired:
 
 @dataclass(slots=True)
 class Tally:
-    """The work done for one ledger so far, and the entries that could not be fetched. `why_not` is empty if all entries
-    that the metadata places here are here.
+    """The work done for one ledger so far, and the entries that could not be fetched. `why_not` is empty if the bookie
+    has all entries that the metadata places on it.
 
     `frames_unreadable`: number of suspected frames that are unreadable.
     """
@@ -46,7 +46,7 @@ class Tally:
     lacking: list[EntryRange] = field(default_factory=list)
 
     def fail(self, why: str, *lacking: EntryRange) -> None:
-        """Records that work remains to be done; only the first reason is reported."""
+        """Records that work remains to be done, and why; only the first reason is reported."""
         self.why_not = self.why_not or why
         self.lacking += lacking
 
@@ -71,7 +71,7 @@ class RepairReport:
     unrepaired: tuple[Unrepaired, ...] = ()
 
     def plus(self, other: RepairReport) -> RepairReport:
-        """Sums two reports; a ledger in both counts twice."""
+        """Sums two reports; a ledger in both is counted twice."""
         both = (mine + theirs for mine, theirs in zip(_values(self), _values(other), strict=True))
         added = RepairReport(*both)
         return replace(added, unrepaired=added.unrepaired[:LISTED_MAX])
@@ -108,9 +108,10 @@ class ScrubReport:
 
 @dataclass(slots=True)
 class RoundTotals:
-    """Totals of all rounds of collection and compaction since the start; `unlisted` is from the last round.
+    """Totals of all rounds of collection and compaction since the start, except `unlisted`, which is from the last
+    round.
 
-    `rounds`: numbers of successful and of failed rounds.
+    `rounds`: number of successful rounds and of failed ones.
     """
 
     rounds: dict[str, int] = field(default_factory=lambda: {"done": 0, "failed": 0})

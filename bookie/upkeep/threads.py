@@ -1,4 +1,4 @@
-"""Runs blocking work in a thread outside the event loop, uncancellably."""
+"""Runs blocking work in a thread outside the event loop, so that it cannot be cancelled."""
 
 from __future__ import annotations
 

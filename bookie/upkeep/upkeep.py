@@ -143,8 +143,8 @@ class Upkeep:
             schedule.done(depth, loop.time())
 
     async def round(self, depth: Depth, *, retired: bool = False) -> Report:
-        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; the round can then be
-        repeated."""
+        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; in that case the round
+        can be repeated."""
         if self._suspended:
             raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
         working = asyncio.ensure_future(self._do_alone(depth, retired=retired))

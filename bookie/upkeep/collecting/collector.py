@@ -160,7 +160,8 @@ class Collector:
         return forgotten
 
     async def _forget_retired(self, unlisted: set[int]) -> int:
-        """Forgets retired ledgers: only ids without a key, because the listing omits records that cannot be decoded."""
+        """Forgets retired ledgers. Each id is looked up again, because the listing omits records that cannot be
+        decoded."""
         end, retired = await ledger_ids.retired_end(self._store), list[int]()
         for one in sorted(unlisted):
             if one < end and await self._store.get(keys.ledger(one)) is None:

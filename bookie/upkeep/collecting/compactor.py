@@ -98,7 +98,7 @@ class Compactor:
         return done
 
     async def _true_ratio(self, one: _Sealed) -> float:
-        """Returns the live share including the ledgers' notes, which are as long as their custom metadata."""
+        """Returns the live share including the ledgers' notes, whose length is that of the ledgers' custom metadata."""
         ledger_ids = await in_thread(_with_states, self._bookie, one.number)
         note_bytes = await in_thread(self._bookie.index.notes.bytes_of, ledger_ids)
         return one.live_ratio + note_bytes / max(1, one.size)
@@ -137,7 +137,7 @@ class Compactor:
     # --- frames -----------------------------------------------------------------------------
 
     async def _move_frames(self, segment: int) -> int:
-        """Copies every readable live frame to the log's tail; returns the number of bytes."""
+        """Copies every readable live frame to the log's tail; returns the number of bytes copied."""
         moved = 0
         self._owners_of_dead.clear()
         batches = self._batches(segment)

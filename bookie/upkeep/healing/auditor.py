@@ -94,7 +94,7 @@ CHANGED_SECONDS_MIN = 10.0
 """Minimum seconds from one audit to the next if records have changed."""
 
 CHANGED_SHARE = 20.0
-"""If records have changed, the next audit is due after this multiple of the last one's duration."""
+"""If records have changed, the next audit is due after this multiple of the previous audit's duration."""
 
 BRAKE_LOG_SECONDS = 30.0
 """Seconds for which many bookies must be absent before the auditor logs it: longer than a cluster takes to start."""
@@ -203,8 +203,8 @@ class Auditor:
 
     @contextmanager
     def _interrupting(self) -> Iterator[None]:
-        """Stops counting absences until the next look if the auditor cannot see which bookies are alive. Other failures
-        do not interrupt the counts."""
+        """Interrupts the counting of absences until the next look if the auditor cannot determine which bookies are
+        alive. Other failures do not interrupt the counting."""
         try:
             yield
         except MetadataError:
@@ -229,7 +229,7 @@ class Auditor:
         return lease_lock.encode(self._office, nonce)
 
     def _log_brake(self, view: ClusterView) -> None:
-        """Logs that re-replication is held back while many bookies are absent, except while a cluster starts."""
+        """Logs that re-replication is suspended because many bookies are absent, except while a cluster starts."""
         now = asyncio.get_running_loop().time()
         if not view.is_braked:
             self._braked_at = None
@@ -241,7 +241,7 @@ class Auditor:
             self._braked_at = math.inf  # logged only once until it ends
 
     def _seconds_to_next(self) -> float:
-        """Returns the seconds from the last audit to the next, fewer if records have changed."""
+        """Returns the seconds from the last audit to the next one; if records have changed, the time is shorter."""
         if not self._ledgers.has_changed:
             return self._config.audit_seconds
         return min(self._config.audit_seconds, max(CHANGED_SECONDS_MIN, self.audit_seconds * CHANGED_SHARE))
@@ -290,7 +290,8 @@ class Auditor:
         return counts
 
     async def _keep_office(self) -> None:
-        """Renews the lease, because an audit of a million ledgers outlasts it. Raises NoLongerAuditor."""
+        """Renews the lease, because an audit of a million ledgers takes longer than the lease lasts. Raises
+        NoLongerAuditor."""
         if self.is_elected and self._held.age_seconds >= LOOK_SECONDS and not await self._held.renew():
             raise NoLongerAuditor("another bookie is the auditor, or will be soon")
 
@@ -318,7 +319,7 @@ class Auditor:
 
 
 def _state(view: ClusterView) -> object:
-    """Returns the part of the view whose change makes a new audit due."""
+    """Returns the part of the view that makes a new audit due if it changes."""
     formatted = [BookieRef(name, incarnation) for name, incarnation in view.formatted.items()]
     return (
         view.is_braked,

@@ -1,4 +1,5 @@
-"""Snapshot of the cluster: which bookies are living, draining, away or lost. Pure, except `look`, which reads it."""
+"""Snapshot of the cluster: which bookies are living, draining, away or lost. Pure, except `look`, which reads it from
+the metadata."""
 
 from __future__ import annotations
 
@@ -95,7 +96,7 @@ class ClusterView:
 
 
 async def look(store: MetadataStore, wait_ms: int) -> ClusterView:
-    """Reads the current state. Raises MetadataError."""
+    """Reads the current state of the cluster. Raises MetadataError."""
     formatted = {cookie.bookie_id: cookie.incarnation for cookie in await list_cookies(store)}
     registered = await list_bookies(store)
     absences = await list_absences(store)

@@ -135,13 +135,14 @@ class LedgerCounts:
 
     @property
     def to_copy_bytes(self) -> int:
-        """Payload bytes of the copies to be made: of all unhealthy copies, except those that wait for their bookies."""
+        """Payload bytes of the copies to be made: of all unhealthy copies, except those that are waiting for their
+        bookies."""
         return self.amiss_bytes.total() - self.amiss_bytes[Condition.AWAY]
 
     def add(
         self, record: LedgerRecord, tasks: Sequence[ReplicationTask], is_left: bool
     ) -> list[FragmentCopy]:
-        """Counts a ledger and the work for it; returns its unhealthy copies."""
+        """Counts a ledger and the work to be done for it; returns its unhealthy copies."""
         wanting, amiss = _wanting(tasks), list[FragmentCopy]()
         for (fragment, last), (_, size) in zip(record.spans(), record.copy_bytes(), strict=True):
             found = list(_copies(fragment, last, wanting, self.view))

@@ -24,7 +24,7 @@ _NUMBERS = ("deleted", "amiss_ledgers", "to_heal", "left_behind")
 
 
 def encode(counts: LedgerCounts) -> str:
-    """Encodes the counts and the bookies that they apply to."""
+    """Encodes the counts, along with the bookies that they are based on."""
     numbers = {name: getattr(counts, name) for name in (*_COUNTERS, *_NUMBERS)}
     held = [[*_named(ref), *astuple(one)] for ref, one in sorted(counts.holdings.items())]
     sizes = sorted(counts.ensemble_sizes)

@@ -71,7 +71,7 @@ class _Backoff:
 
 
 class ReplicationWorker:
-    """Re-replicates on one bookie, one ledger at a time. Belongs to the event loop; `run` runs until cancelled."""
+    """Re-replicates to one bookie, one ledger at a time. Belongs to the event loop; `run` runs until cancelled."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class ReplicationWorker:
         return len(self._backoffs)
 
     async def run(self) -> None:
-        """Polls the marks until cancelled, or until the log has failed."""
+        """Polls for marks until cancelled, or until the log has failed."""
         await poll(self.look_once, log, "healing was interrupted, and will be retried")
 
     async def look_once(self) -> None:
@@ -144,7 +144,7 @@ class ReplicationWorker:
         self._forget_all_but(marked)
 
     def _forget_all_but(self, marked: Set[int]) -> None:
-        """Forgets unmarked ledgers: other bookies have healed them, or they were deleted, so no work remains."""
+        """Forgets ledgers that are no longer marked: they were healed by other bookies, or deleted."""
         self._marked_at = {one: at for one, at in self._marked_at.items() if one in marked}
         self._backoffs = {one: backoff for one, backoff in self._backoffs.items() if one in marked}
         self._left_behind = {one: since for one, since in self._left_behind.items() if one in marked}
@@ -244,7 +244,7 @@ class ReplicationWorker:
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
         """Returns the tasks for positions of bookies that lack entries, if all of these entries are here.
 
-        This recovers entries that were moved here after the backup from which the metadata came was made.
+        Covers entries that were moved here after the backup was made from which the metadata was restored.
         """
         part, held = record.closed_part(), list[ReplicationTask]()
         for task in replication_tasks(record, view):

@@ -142,7 +142,7 @@ class RestoreCheck:
         return is_open_here and record.ledger_id not in held
 
     async def _be_named(self, found: VersionedRecord) -> None:
-        """Adds this bookie to the record if the bookie has a later state of the ledger."""
+        """Adds this bookie to the record if the bookie knows a later state of the ledger."""
 
         async def attempt(now: VersionedRecord | None) -> None:
             if now is not None and await in_thread(self._holds_more, now.record):

@@ -11,7 +11,7 @@ from metadata.records.ledger_record import Tombstone
 from metadata.store import MetadataStore
 
 LOOK_AGAIN_SECONDS = 10.0
-"""Seconds between two looks at the bookies while tombstones wait for them."""
+"""Seconds between two checks of the bookies' progress while tombstones wait for them."""
 
 RETIRED_AT_ONCE_MAX = 2000
 """Maximum number of tombstones deleted per look, which takes the metadata store a few tenths of a second."""
@@ -39,7 +39,7 @@ class Retirement:
         return asyncio.get_running_loop().time()
 
     def see(self, tombstone: Tombstone) -> None:
-        """Records an existing tombstone."""
+        """Remembers an existing tombstone."""
         if len(self._waiting) >= WAITING_MAX:
             self._has_more = True
         else:

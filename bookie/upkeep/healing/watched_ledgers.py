@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class WatchedLedgers:
-    """Uses about 350 bytes for each ledger while started. Belongs to the event loop."""
+    """The records of all ledgers, in about 350 bytes each while started. Belongs to the event loop."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -50,14 +50,14 @@ class WatchedLedgers:
             self._task.result()
 
     async def stop(self) -> None:
-        """Forgets everything."""
+        """Stops the watch, and forgets all records."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._task, self._found, self.is_whole = None, {}, False
 
     async def list_with_deleted(self) -> AsyncGenerator[VersionedRecord | Tombstone, None]:
-        """Yields every ledger and tombstone, by id, like `LedgerStore.list_with_deleted`."""
+        """Yields every ledger and tombstone, in order of id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
             value, version = self._found.get(ledger_id, (b"", 0))
             if version:  # not retired in the meantime

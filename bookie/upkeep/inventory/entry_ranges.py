@@ -42,7 +42,7 @@ def uncovered(first_entry: int, last_entry: int, covered: Iterable[EntryRange]) 
 
 
 def runs(ids: Ids) -> Iterator[EntryRange]:
-    """Splits ids into runs without holes."""
+    """Splits ids into runs of consecutive ids."""
     if not len(ids):
         return
     if ids[-1] - ids[0] == len(ids) - 1:
@@ -58,7 +58,7 @@ def runs(ids: Ids) -> Iterator[EntryRange]:
 
 
 def merged(ranges: Iterable[EntryRange]) -> list[EntryRange]:
-    """Merges ranges into as few as possible, ascending."""
+    """Merges ranges into as few as possible, in ascending order."""
     found: list[EntryRange] = []
     for one in sorted(ranges, key=lambda one: one.first_entry):
         if found and one.first_entry <= found[-1].last_entry + 1:

@@ -33,7 +33,7 @@ FRAMES_PER_WINDOW = 4096
 
 @dataclass(frozen=True, slots=True)
 class InventoryWindow:
-    """Findings for some entries: gaps (missing entries that are placed here), and unreadable frames."""
+    """Findings for a range of entries: gaps (missing entries that are placed here), and unreadable frames."""
 
     gaps: tuple[EntryRange, ...]
     unreadable: tuple[FrameLocation, ...]
@@ -87,7 +87,7 @@ class Inventory:
         return found
 
     async def unreadable(self, ledger_id: int, places: Iterable[FrameLocation]) -> list[FrameLocation]:
-        """Returns those of these frames that cannot be read, or differ from the index; logs each with the reason."""
+        """Returns those of these frames that cannot be read or differ from the index; logs each one with the reason."""
         bad: list[FrameLocation] = []
         for batch in _batches(places):
             await self._pace.keep(sum(place.size for place in batch))
@@ -105,7 +105,7 @@ class Inventory:
         return bad
 
     async def _places(self, ledger_id: int, first: int, last: int) -> tuple[list[FrameLocation], int]:
-        """Returns all frames that may hold entries of [first, n], and n, which is at most `last`."""
+        """Returns all frames that may hold entries of [first, n], together with n, which is at most `last`."""
         limit = FRAMES_PER_WINDOW
         while True:
             index = self._bookie.index

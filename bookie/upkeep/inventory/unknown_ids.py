@@ -22,7 +22,7 @@ from metadata.store import MetadataStore, list_all
 log = logging.getLogger(__name__)
 
 ASKED_MAX = 100
-"""Ids that are looked up one by one, the highest first; lower ids are checked by a listing."""
+"""Maximum number of ids that are looked up one by one, the highest first; lower ids are checked by a listing."""
 
 COUNTED_MAX = 2**62
 """The counter assigns only ids below this number; callers choose ids from this number on."""
@@ -52,7 +52,8 @@ async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[
 
 
 async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int | None:
-    """Returns the highest of these ledgers, given in ascending order, that has no key in the metadata."""
+    """Returns the highest of these ledgers, given in ascending order, without a key in the metadata; None if all have
+    one."""
     for ledger_id in reversed(held[-ASKED_MAX:]):
         if await store.get(keys.ledger(ledger_id)) is None:
             return ledger_id
@@ -60,7 +61,7 @@ async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int 
 
 
 async def _highest_not_listed(store: MetadataStore, held: Sequence[int]) -> int | None:
-    """Returns the highest of these ledgers without a key, by one listing, because looking up a million ids that
+    """Returns the highest of these ledgers without a key. Uses one listing, because looking up a million ids that
     applications chose would take minutes."""
     highest, at = None, 0
     before = keys.ledger(held[0] - 1) if held[0] else None

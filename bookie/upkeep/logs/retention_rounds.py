@@ -35,10 +35,10 @@ ROUND_SECONDS = 60.0
 """Minimum seconds from the start of one round to the start of the next."""
 
 LOGS_PER_PAGE = 100
-"""Logs read at once."""
+"""Number of logs read at once."""
 
 LOGS_AT_ONCE = 20
-"""Logs of a page that are examined and truncated concurrently."""
+"""Maximum number of logs of a page that are examined and truncated concurrently."""
 
 LOOK_SECONDS_MAX = 2.0
 """Seconds after which an auditor turns from logs to other work. About 10,000 logs take three such looks, so a round
@@ -78,7 +78,7 @@ class _Round:
 
 
 class RetentionRounds:
-    """Truncates logs by their retention. Belongs to the auditor. `seconds`: a monotonic clock."""
+    """Truncates logs by their retention. Belongs to the auditor. `seconds` is a monotonic clock."""
 
     def __init__(self, store: MetadataStore, seconds: Callable[[], float] | None = None) -> None:
         self._store = store
@@ -142,7 +142,7 @@ class RetentionRounds:
         self._round.logs += await look_at(self._store, records[:logs_left], self.ask_lag, cursors_left)
 
     async def _retain(self, found: VersionedLog, now_us: int) -> None:
-        """Truncates one log, if its record is readable and no other process is changing it."""
+        """Truncates one log, unless its record is unreadable or another process is changing it."""
         try:
             await self._give_up(found, now_us)
         except BadRecord as error:
@@ -242,7 +242,7 @@ class _NotNow(Exception):
 
 
 class _Chain(HeldRecord[LogRecord]):
-    """A log's record as last read or changed. Changes nothing if the log is deleted, or being deleted."""
+    """A log's record as last read or changed. Changes nothing if the log is deleted or being deleted."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
         super().__init__(found)

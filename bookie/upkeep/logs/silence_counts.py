@@ -47,7 +47,7 @@ class SilenceCounts:
         }
 
     def to_record(self, silent_ms: Mapping[str, int]) -> dict[str, Silence] | None:
-        """Returns the silences to record, after a look that returned `silent_ms`; None if they grew too little."""
+        """Returns the silences to record after a look that returned `silent_ms`; None if they have not grown enough."""
         if not any(self._has_grown(name, ms) for name, ms in silent_ms.items()):
             return None
         return {name: Silence(self._seen[name], ms) for name, ms in silent_ms.items() if ms}

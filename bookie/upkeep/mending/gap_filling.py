@@ -34,7 +34,8 @@ STORE_BYTES = 4 * 1024 * 1024
 """Approximate number of bytes stored at once."""
 
 FAILURES_MAX = 16
-"""After this number of entries that no replica returns, the ledger is postponed, because its bookies may be down."""
+"""Number of entries not returned by any replica after which the ledger is postponed, because its bookies may be down.
+"""
 
 HOLDS_ANOTHER = (
     "another ledger is stored here under this id and is kept, because the metadata was restored from an older copy; "
@@ -136,7 +137,7 @@ class Mender:
         assert at == gap.last_entry + 1
 
     def _next_after(self, failed: PeersFailed, share: PlacedEntries, at: int, tally: Tally) -> int:
-        """Returns the entry to continue with after one that no replica returned."""
+        """Returns the entry at which to continue after an entry that no replica returned."""
         tally.failures += 1
         entry_id = failed.entry_id
         if entry_id is None or tally.failures == FAILURES_MAX:

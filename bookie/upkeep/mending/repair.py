@@ -1,5 +1,5 @@
-"""Repair: copies from other replicas the entries that the metadata places on this bookie and that its disk lacks (rule
-R6).
+"""Repair: copies from other replicas the entries that the metadata places on this bookie and that are missing from its
+disk (rule R6).
 
 A ledger leaves limbo in this order, so that a crash at any point leaves the ledger either in limbo or complete here:
 
@@ -7,7 +7,7 @@ A ledger leaves limbo in this order, so that a crash at any point leaves the led
 2. Every frame of the ledger here is read; missing entries are fetched and stored, synced.
 3. A STATE record without limbo is synced; only then does the bookie answer "no such entry" again.
 
-If not all entries of a ledger could be fetched, it stays in limbo and is reported; the next repair reuses the entries
+If some entries of a ledger could not be fetched, it stays in limbo and is reported; the next repair reuses the entries
 that were copied.
 """
 
@@ -113,7 +113,7 @@ class Restorer:
 NEVER_HEARD_OF = "the metadata does not contain this ledger: is it the right store?"
 
 COULD_NOT = (PeersFailed, MetadataError, DiskIsFull)
-"""Errors that prevent the repair of one ledger only."""
+"""Errors that prevent the repair of a single ledger, but not of other ledgers."""
 
 
 class Repair:
@@ -168,7 +168,7 @@ class Repair:
         return _log_failure(tally)
 
     async def fence(self, record: LedgerRecord) -> None:
-        """Fences the ledger, durably, so that its writer is refused here. Raises DiskIsFull and BookieError."""
+        """Durably fences the ledger, so that its writer is refused here. Raises DiskIsFull and BookieError."""
         if self._bookie.holds_another(record):
             return
         status, detail = await self._bookie.fence(record.ledger_id, record.verifier, record.identity)

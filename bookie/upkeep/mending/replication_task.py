@@ -1,4 +1,4 @@
-"""A re-replication task: one copy of one fragment that must be made, completed or moved."""
+"""A re-replication task, for one copy of one fragment that must be made, completed or moved."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from metadata.records.ledger_record import BookieRef, Fragment
 
 
 class Reason(StrEnum):
-    """Why a copy needs work."""
+    """The reason why a copy needs work."""
 
     LACKING = "lacks entries"
     LOST = "is lost"

@@ -91,13 +91,13 @@ class Audit:
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS_MIN = 1.0
-"""Minimum pause between two passes."""
+"""Minimum pause in seconds between two passes."""
 
 STRETCHES_NAMED_MAX = 1000
 """Maximum number of damaged stretches listed for one segment; any more are only counted."""
 
 STRETCHES_REMEMBERED_MAX = 100_000
-"""Maximum number of damaged stretches still in the log that this process remembers as handled."""
+"""Maximum number of damaged stretches still in the log that this process remembers as already handled."""
 
 LEDGERS_PER_STEP = 100
 """Ledgers whose index rows are summed in one step."""

@@ -44,7 +44,7 @@ class DamagedRange:
 
 @dataclass(slots=True)
 class CheckStep:
-    """Findings of one step: damage, and every frame in the form that the index should have."""
+    """Findings of one step: damage, and every frame's location as the index should contain it."""
 
     bytes: int = 0
     records: int = 0
