@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 def program_version() -> str:
     try:
         return version("bookledger")
-    except PackageNotFoundError:  # run from a checkout that is not installed
+    except PackageNotFoundError:  # the program runs from a checkout that is not installed
         return "unknown"
 
 

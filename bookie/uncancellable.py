@@ -19,6 +19,6 @@ async def uncancellable(working: asyncio.Future[T]) -> T:
             cancelled = error
     if cancelled is not None:
         if not working.cancelled():
-            working.exception()  # retrieved, so that asyncio does not log it: the caller gets the cancellation
+            working.exception()  # retrieved so that asyncio does not log it; the caller gets the cancellation instead
         raise cancelled
     return working.result()

@@ -204,13 +204,13 @@ class LogScan:
             if not self._is_damage(gap, seen):
                 return lost, seen.gaps[n:]
             if gap.end < seen.size:
-                lost.append(LostRange(gap.offset, gap.end, f"damage: it was once on disk ({gap.why})"))
+                lost.append(LostRange(gap.offset, gap.end, f"damage: the data was once on disk ({gap.why})"))
         return lost, ()
 
     def _is_damage(self, gap: UnreadableRecord, seen: _Seen) -> bool:
         if seen.segment != self._newest or gap.what is GapKind.DAMAGE or gap.offset < self._claimed(seen):
             return True
-        # Damage to the header may also have hit the record right after it.
+        # Damage to the header may extend to the record right after it.
         return bool(seen.header_why) and gap.offset == SEGMENT_HEADER.size
 
     def _tail(self, seen: _Seen) -> tuple[LostRange | None, int]:

@@ -45,7 +45,7 @@ def _all(index: Index, tail: dict[int, bytes]) -> Iterator[HeldNote]:
 def _is_of(note: bytes, identity: bytes) -> bool:
     try:
         return fragment_note.decode(note).identity == identity
-    except BadRecord:  # not a valid note, but the ledger's entries are here nevertheless
+    except BadRecord:  # the note is invalid, but the ledger's entries are still here
         return False
 
 

@@ -130,7 +130,7 @@ class Collector:
         listing = _Listing(unlisted=set(here))
         async for found in self._ledgers.look_up(sorted({*here, *in_memory})):
             if self._bookie.holds_another(found):
-                continue  # the id was used twice, and the metadata has the other ledger (rule W8)
+                continue  # the id was used twice, and the metadata contains the other ledger (rule W8)
             listing.unlisted.discard(found.ledger_id)
             if isinstance(found, Tombstone):
                 listing.deleted.append(found)

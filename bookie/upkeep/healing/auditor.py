@@ -56,7 +56,7 @@ class AbsenceCounts:
     def __init__(self) -> None:
         self._looked_at = 0.0
         self._unrecorded_ms: dict[str, float] = {}
-        """Unrecorded milliseconds of each bookie that was absent at the last look."""
+        """Unrecorded milliseconds of absence of each bookie that was absent at the last look."""
 
     def interrupted(self) -> None:
         """Records that the auditor could not look, or lost its lease, so that the time until its next look does not
@@ -139,7 +139,7 @@ class Auditor:
         self.audits = 0
         self.audit_seconds = 0.0
         self.last = LedgerCounts(ClusterView(config.lost_bookie_ms))
-        """Result of the last complete audit; `audits` and `audit_seconds`: their number and the last one's duration."""
+        """Result of the last complete audit; `audits`: number of audits; `audit_seconds`: duration of the last one."""
 
     @property
     def is_elected(self) -> bool:
@@ -238,7 +238,7 @@ class Auditor:
         elif now - self._braked_at >= BRAKE_LOG_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
             log.error("%s are absent: nothing is re-replicated while this many bookies are absent", names)
-            self._braked_at = math.inf  # logged only once until it ends
+            self._braked_at = math.inf  # logs it only once until it ends
 
     def _seconds_to_next(self) -> float:
         """Returns the seconds from the last audit to the next one; if records have changed, the time is shorter."""
@@ -251,7 +251,9 @@ class Auditor:
         alive = {bookie.bookie_id for bookie in view.living}
         for name, incarnation in view.formatted.items():
             if name not in alive and name not in view.absent_ms:
-                await absent_bookies.forget(self._store, name)  # an absence of an earlier incarnation
+                await absent_bookies.forget(
+                    self._store, name
+                )  # the absence was that of an earlier incarnation
                 await absent_bookies.note(self._store, Absence(name, incarnation, self._now_ms()))
         for name in view.absent_ms:
             if name in alive:

@@ -132,7 +132,7 @@ class LocalCheck:
         assert part is not None
         async with self._upkeep:
             if self._bookie.states.peek(part.ledger_id).limbo:
-                return False  # left to the worker
+                return False  # the replication worker repairs it
             gaps = await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
         reported = _with_gaps(found.record, part, self._me, gaps)
         if reported == found.record:

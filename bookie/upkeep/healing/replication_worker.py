@@ -96,15 +96,13 @@ class ReplicationWorker:
         self._config = config
         self._clock = clock
         self._backoffs: dict[int, _Backoff] = {}
-        self._limbo: _Backoff | None = (
-            _Backoff()
-        )  # ledgers enter limbo before the bookie serves, and never later
+        self._limbo: _Backoff | None = _Backoff()  # ledgers enter limbo only before the bookie serves
         self._left_behind: dict[int, float] = {}
         self._marked_at: dict[int, float] = {}
-        """When this bookie first saw each mark, by its own clock, because a mark's time is by another's."""
+        """Times at which this bookie first saw each mark, by its own clock; the marks' own times are from other clocks."""
         self.ledgers_healed = self.ledgers_closed = self.failures = 0
         self.marked = 0
-        """Ledgers with a mark when this bookie last went through all marks."""
+        """Number of ledgers with a mark when this bookie last read all marks."""
 
     @property
     def waiting(self) -> int:

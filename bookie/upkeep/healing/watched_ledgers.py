@@ -34,7 +34,7 @@ class WatchedLedgers:
         self._task: asyncio.Task[None] | None = None
         self._found: dict[int, tuple[bytes, int]] = {}
         self.is_whole = False
-        """Whether all ledgers that existed at a moment since the start are here, except those that changed just now."""
+        """Whether all ledgers that existed at some time since the start are here, except for the latest changes."""
         self.has_changed = False
         """Whether anything has changed since this was set to False."""
 
@@ -60,7 +60,7 @@ class WatchedLedgers:
         """Yields every ledger and tombstone, in order of id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
             value, version = self._found.get(ledger_id, (b"", 0))
-            if version:  # not retired in the meantime
+            if version:  # it was not retired in the meantime
                 found = decode_or_skip(partial(decoded, version=version), keys.ledger(ledger_id), value)
                 if found is not None:
                     yield found

@@ -129,7 +129,9 @@ async def _difference(
 ) -> Difference | None:
     if _better(found, noted) is None:
         return None
-    now = await _now(ledgers, ledger_id)  # the bookies may have got newer notes since the record was listed
+    now = await _now(
+        ledgers, ledger_id
+    )  # the bookies may have received newer notes since the record was listed
     record = _better(now, noted)
     if record is None or isinstance(now, Tombstone):
         return None

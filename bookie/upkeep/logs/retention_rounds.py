@@ -83,7 +83,7 @@ class RetentionRounds:
     def __init__(self, store: MetadataStore, seconds: Callable[[], float] | None = None) -> None:
         self._store = store
         self.ask_lag: AskLag = lag_unknown
-        """For metrics; set by a process that has a client for bookies."""
+        """Used for metrics; set by a process that has a client for bookies."""
         self._logs = LogStore(store)
         self._seconds = seconds or (lambda: asyncio.get_running_loop().time())
         self._is_under_way = False
@@ -94,7 +94,7 @@ class RetentionRounds:
         self.totals = Totals()
         self.logs: tuple[LogSight, ...] = ()
         self.silent_cursors: tuple[str, ...] = ()
-        """As of the last complete round; at most SILENT_NAMED_MAX silent cursors, as LOG/CURSOR."""
+        """Silent cursors as of the last complete round, in the form LOG/CURSOR; at most SILENT_NAMED_MAX."""
 
     async def look(self) -> None:
         """Continues the round, or begins one if it is due. Raises MetadataError; in that case the next call continues
@@ -103,7 +103,7 @@ class RetentionRounds:
             if self._seconds() < self._next_at:
                 return
             if await hold.read(self._store) is not None:
-                return  # the logs' records may be outdated
+                return  # the logs' records may be outdated, so nothing is truncated
             self._next_at = self._seconds() + ROUND_SECONDS
             self._is_under_way, self._after, self._round = True, None, _Round()
         until = self._seconds() + LOOK_SECONDS_MAX

@@ -47,7 +47,9 @@ async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> in
     await bookie.store(_doubtful(bookie, unknown))
     await bookie.leave_loss_behind()
     log.warning(
-        "part of the log was lost: %d ledgers are in limbo until `bookledger bookie repair %s`", count, me
+        "part of the log was lost: %d ledgers are in limbo until they are repaired; run: bookledger bookie repair %s",
+        count,
+        me,
     )
     return count
 

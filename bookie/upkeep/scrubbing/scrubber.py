@@ -47,7 +47,7 @@ from .segment_check import DamagedRange, check_segment
 #
 # The audit takes the index's byte counts of a segment before the check, and subtracts the live frames that the check
 # finds. If a ledger's count reaches zero, every frame that the index points to is there and intact. If not, frames
-# may be damaged, elsewhere, or moved in the meantime; they are checked one by one.
+# may be damaged, stored elsewhere, or moved in the meantime; they are checked one by one.
 
 COPIES_LOOKED_AT_MAX = 4096
 """Maximum number of index entries that are compared with a frame that the index does not point to."""
@@ -79,7 +79,7 @@ class Audit:
 
     def _is_nowhere(self, ledger_id: int, place: FrameLocation) -> bool:
         if self._index.ledger(ledger_id) is None:
-            return False  # the ledger is forgotten, with its frames
+            return False  # the ledger and its frames were forgotten
         first, last = place.first_entry, place.last_entry
         others = self._index.holding(ledger_id, first, last, (), COPIES_LOOKED_AT_MAX)
         if any(other[2:] == place[2:] and other.first_entry == first for other in others):
@@ -131,9 +131,9 @@ class Scrubber:
         self.last: ScrubReport | None = None
         """Report of the last complete pass."""
         self.ended_at = 0.0
-        """When that pass ended, by the monotonic clock."""
+        """Time when the last complete pass ended, by the monotonic clock."""
         self.passes = {"done": 0, "failed": 0}
-        """Passes that have ended since the start."""
+        """Number of passes that have ended since the start, by outcome."""
         self.under_way: tuple[int, int] | None = None
         """Progress of the running pass: segments read, and segments that existed when it began."""
 

@@ -107,7 +107,7 @@ def _step(file: LogFile, segment: int, offset: int, end: int) -> CheckStep:
     step = CheckStep()
     for found in _records_in(_chunk(file, offset, end), position_of(segment, offset)):
         step.take(found)
-    if not step.bytes:  # a record larger than the step, or none at all
+    if not step.bytes:  # the record is larger than the step, or there is none
         only = _record_at(file, position_of(segment, offset))
         if isinstance(only, Found):
             step.take(only)
@@ -121,7 +121,7 @@ def _step(file: LogFile, segment: int, offset: int, end: int) -> CheckStep:
 def _chunk(file: LogFile, offset: int, end: int) -> bytes:
     try:
         return file.read(min(STEP_BYTES, end - offset), offset)
-    except OSError:  # part of it may be readable: go record by record
+    except OSError:  # part of the step may be readable, so read record by record
         return b""
 
 
