@@ -162,7 +162,7 @@ def _note_filled(filled: Sequence[tuple[int, int]], logged: Logged, findings: Ch
     for start, end in filled:
         segment, offset = place_of(start)
         logged.lose(segment, offset, offset + end - start)
-        what = f"{end - start} bytes were lost here, and marked by salvage"
+        what = f"{end - start} bytes were lost here, and replaced by LOST records"
         findings.notes.append(CheckProblem(segment_files.name_of(segment), offset, what))
 
 

@@ -63,7 +63,7 @@ class Rebalancer:
             if view is None:
                 view = await look(self._store, self._config.lost_bookie_ms)
             if all(one.bookie != self._me for one in view.takers()):
-                return  # full, draining or no longer registered: the moves wait, possibly for ever
+                return  # full, draining or no longer registered: the moves remain planned
             await self._take(found.ledger_id, mine, view)
 
     async def _take(self, ledger_id: int, mine: Sequence[Move], view: ClusterView) -> None:

@@ -99,7 +99,7 @@ class ReplicationWorker:
         self._limbo: _Backoff | None = _Backoff()  # ledgers enter limbo only before the bookie serves
         self._left_behind: dict[int, float] = {}
         self._marked_at: dict[int, float] = {}
-        """Times at which this bookie first saw each mark, by its own clock; the marks' own times are from other clocks."""
+        """Times at which this bookie first saw each mark, by its own clock; the marks' times are from other clocks."""
         self.ledgers_healed = self.ledgers_closed = self.failures = 0
         self.marked = 0
         """Number of ledgers with a mark when this bookie last read all marks."""

@@ -94,8 +94,8 @@ class Healer:
 
 
 def _parts(part: LedgerRecord, task: ReplicationTask, *, only_lacking: bool) -> list[Part]:
-    """Returns the parts to fetch: those that the fragment places at the task's bookie or, with `only_lacking`, those of
-    them that the bookie may lack."""
+    """Returns the parts to fetch: all that the fragment places at the task's bookie or, with `only_lacking`, only those
+    that the bookie may lack."""
     held = [share for share in shares(part, task.bookie) if share.first_entry == task.fragment.first_entry]
     lack = task.fragment.lacking_at(task.position) if only_lacking else None
     first, last = (

@@ -234,7 +234,7 @@ def test_an_index_in_which_rot_hides_a_frame_is_noticed_and_made_anew(stopped: P
             assert cursor.first()
             assert cursor.delete()
 
-    assert "does not hold every frame of ledger 1" in noticed_and_made_anew(stopped, hide_a_place)
+    assert "lacks frames of ledger 1 that it should hold" in noticed_and_made_anew(stopped, hide_a_place)
 
 
 @pytest.mark.parametrize("what", ["fence", "limbo", "mark of stored entries", "last-add-confirmed"])
