@@ -4,8 +4,8 @@ This happens in the following order, so that after a crash at any point the book
 before:
 
 1. Missing entries are fetched and stored, synced.
-2. An unreadable frame is removed from the index once every entry of its span that is placed here has been looked for and
-is stored elsewhere in the log. Until then, reads in its span get an I/O error, never "no such entry" (rule R6).
+2. An unreadable frame is removed from the index once every entry of its span that is placed here has been looked for
+and is stored elsewhere in the log. Until then, reads in its span get an I/O error, never "no such entry" (rule R6).
 """
 
 from __future__ import annotations
