@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address
 from socket import inet_aton
 
 PEER_PREFIX_BITS = 64
-"""Per-peer limits count by this prefix, because one machine can have all addresses of a /64."""
+"""Length of the IPv6 prefix by which per-peer limits count, because one machine can have all addresses of a /64."""
 
 
 def join_host_port(host: str, port: int) -> str:
@@ -45,11 +45,11 @@ def peer_of(host: str) -> str:
 
 
 def check_host(host: str) -> None:
-    """Raises ValueError for anything more than a host: a URL, or an address with a port."""
+    """Raises ValueError for anything other than a host, such as a URL or an address with a port."""
     if "/" in host:
-        raise ValueError(f"{host} is not a host name or address; give one, not a URL")
+        raise ValueError(f"{host} is not a host name or address; pass one, not a URL")
     if ":" in host and parse_ipv6(host) is None:
-        raise ValueError(f"{host} has a port: give the host alone, and the port with --port")
+        raise ValueError(f"{host} has a port: pass only the host here, and the port with --port")
 
 
 def is_wildcard(host: str) -> bool:

@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 CHECKPOINT_FRAMES_MAX = 50_000
-"""Maximum frames that a restart may have to replay: their places are in memory until a checkpoint."""
+"""Maximum number of frames that a restart may have to replay; their locations are kept in memory until a checkpoint."""
 
 CHECKPOINT_SECONDS_MAX = 60.0
-"""Maximum time between two checkpoints while anything is written."""
+"""Maximum seconds between two checkpoints while anything is being written."""
 
 DISK_RESERVE_BYTES = 64 * MIB
-"""Space reserved for fences and recovery writes on a full disk: many times what they need until an operator frees some
-space."""
+"""Space reserved for fences and recovery writes on a full disk: many times as much as they need before an operator
+frees some space."""
 
 DISK_CHECK_SECONDS = 1.0
-"""Interval between checks of free space; a check is one system call, and no disk fills much in a second."""
+"""Seconds between checks of free space; a check is one system call, and a disk cannot fill up much in a second."""
 
 
 def check_advertised(host: str) -> None:
     """Raises ValueError for an advertised host that clients cannot connect to. The bookie adds its port to the host."""
     if not host or "," in host or any(map(str.isspace, host)):
-        raise ValueError(f"{host!r} is not a host name or address; give one, without blanks")
+        raise ValueError(f"{host!r} is not a host name or address; pass one, without spaces")
     if is_wildcard(host):
         raise ValueError(
-            f"{host} means every address of this machine, and clients cannot connect to it: name one of them, or its "
+            f"{host} means every address of this machine, so clients cannot connect to it: pass one of them, or its "
             "host name"
         )
     check_host(host)
@@ -50,16 +50,16 @@ class BookieConfig:
     `log_queue_bytes_max`: back-pressure: when more bytes of accepted frames than this are not yet on disk, the bookie
     stops reading from its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to
     replay; smaller values mean faster starts and more index writes. `lease_seconds`: how long the cluster takes to
-    notice a dead bookie; if it is too short, a busy host loses its registration. `disk_free_*_min`: with less of the
-    disk free, as a share or in bytes, the bookie is read-only until twice as much is free. The constants above are
-    arguments for tests, not settings. `segment_bytes_max`: size beyond which a segment of the log ends (None:
-    `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve an older copy of the directory, in limbo.
-    `accept_unsafe_etcd`: serve with an etcd that may lose confirmed writes. `limits`: limits on its clients.
+    notice a dead bookie; if it is too short, a busy host loses its registration. `disk_free_*_min`: if less of the disk
+    is free, as a share or in bytes, the bookie is read-only until twice as much is free. The fields that default to the
+    constants above are arguments for tests, not settings. `segment_bytes_max`: size beyond which a segment of the log
+    ends (None: `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve from an older copy of the directory, in limbo.
+    `accept_unsafe_etcd`: serve with an etcd that may lose confirmed writes. `limits`: limits on the bookie's clients.
     `bookies_in_process`: how many bookies share the process's file descriptors, of which `descriptors_elsewhere` are
     for other parts of the process. `certificates`: directory with the bookie's own certificate and those of its
-    authorities (`wire.trust.certificates`). Without certificates the bookie speaks plain text, which requires
+    authorities (`wire.trust.certificates`). Without certificates the bookie communicates in plain text, which requires
     `insecure` if other machines can reach it. `tracing`: OpenTelemetry's provider for spans of frames, pages and
-    fences; with None, no spans are made.
+    fences; if it is None, no spans are created.
     """
 
     data_directory: Path
@@ -76,7 +76,7 @@ class BookieConfig:
     )
     checkpoint_log_bytes_max: int = tunable(
         128 * MIB,
-        "Most log that a restart may have to replay; a lower value starts faster and writes the index more often.",
+        "Maximum bytes of log that a restart has to replay; lower values mean faster starts and more index writes.",
         MIB,
         2**40,
     )
@@ -102,7 +102,7 @@ class BookieConfig:
     )
     index_bytes_max: int = tunable(
         256 * 1024 * MIB,
-        "Size limit of the index; its file takes only the space in use.",
+        "Size limit of the index; its file occupies only the space in use.",
         64 * MIB,
         2**46,
     )
@@ -123,16 +123,16 @@ class BookieConfig:
         if self.advertised_host is not None:
             check_advertised(self.advertised_host)
         if self.lease_seconds < 1:
-            raise ValueError("a lease shorter than a second would be lost at every short delay")
+            raise ValueError("a lease shorter than a second would expire at any short delay")
         if (
             not 0 <= self.disk_free_share_min < 0.5
             or self.disk_free_bytes_min < 0
             or self.disk_reserve_bytes < 0
         ):
             raise ValueError(
-                "the space to keep free is a share below one half, and bytes that are not negative"
+                "the share of space to keep free must be at least 0 and below 0.5, and the bytes must not be negative"
             )
         if self.bookies_in_process < 1:
-            raise ValueError("there is at least one bookie in the process")
+            raise ValueError("there must be at least one bookie in the process")
         if self.read_threads < 1:
             raise ValueError("a bookie needs at least one read thread")

@@ -3,8 +3,8 @@
 BookieError
 ├── DataDirectoryError    unformatted, foreign, locked, or not the directory of this bookie
 ├── DirectoryLost         a serving bookie's files are no longer at their paths (rule B1)
-├── DamagedLog            damage before valid records: names file and offset (rule B2)
-├── IndexUnusable         the index is damaged or cannot be written; the log has everything
+├── DamagedLog            damage before valid records: reports file and offset (rule B2)
+├── IndexUnusable         the index is damaged or cannot be written; the log contains all data
 │   └── IndexDamaged      the index is corrupt: its answers cannot be trusted
 ├── LogFailed             a write or sync failed: nothing is acknowledged after that (rule B1)
 ├── DiskIsFull            no space left for the bookie's own files
@@ -38,9 +38,9 @@ class DirectoryLost(BookieError):
 
     def __init__(self, path: str) -> None:
         super().__init__(
-            f"{path} was removed, moved or covered by another while the bookie served from it: restore it as it was "
-            "and start the bookie, or replace the bookie (`bookledger bookie format --replace`), which copies from the "
-            "others what they have. Find out the cause first"
+            f"{path} was removed, moved or mounted over while the bookie served from it: restore it as it was and "
+            "start the bookie, or replace the bookie (`bookledger bookie format --replace`), which then copies its "
+            "entries from other bookies that have them. Find out the cause first"
         )
         self.path = path
 
@@ -50,7 +50,7 @@ class DamagedLog(BookieError):
 
     def __init__(self, file: str, offset: int, why: str) -> None:
         super().__init__(
-            f"{file} is damaged at offset {offset}: {why}. This is not a torn tail: it was on disk once. "
+            f"{file} is damaged at offset {offset}: {why}. This is not a torn tail: the data was once on disk. "
             "`bookledger bookie check` shows all damage; `bookledger bookie salvage` lets the bookie start "
             "without the damaged bytes, and loses nothing else"
         )
@@ -60,11 +60,12 @@ class DamagedLog(BookieError):
 
 
 class IndexUnusable(BookieError):
-    """The index cannot be read or written. The log has everything, so the index can be rebuilt from it."""
+    """The index cannot be read or written. The log contains all data, so the index can be rebuilt from it."""
 
 
 class IndexDamaged(IndexUnusable):
-    """The index is corrupt. Entries that it lacks are UNKNOWN, never denied (rule R6); rebuild it from the log."""
+    """The index is corrupt. The bookie answers UNKNOWN for entries missing from the index, never "no such entry" (rule
+    R6). Rebuild the index from the log."""
 
     def __init__(self, why: str) -> None:
         super().__init__(
@@ -73,8 +74,8 @@ class IndexDamaged(IndexUnusable):
 
 
 class LogFailed(BookieError):
-    """The log could not be written or synced, or files were removed; the message says why. A failed sync is never
-    retried."""
+    """The log could not be written or synced, or files were removed; the message contains the reason. A failed sync is
+    never retried."""
 
 
 class DiskIsFull(BookieError):

@@ -1,7 +1,7 @@
-"""Tags log lines with their bookie, because several bookies may run in one process and write to one log.
+"""Tags log lines with the id of their bookie, because several bookies may run in one process and write to one log.
 
-Tasks inherit the tag from the task that made them. Threads get it from `thread_of`, or from the context that they run
-in.
+Tasks inherit the tag from the task that created them. Threads get it from `thread_of`, or from the context that they
+run in.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def bookie_now() -> str:
 
 @contextmanager
 def lines_of(bookie_id: str) -> Iterator[None]:
-    """Sets the bookie id for tasks and threads made inside the block."""
+    """Sets the bookie id for tasks and threads created inside the block."""
     token = _bookie_id.set(bookie_id)
     try:
         yield

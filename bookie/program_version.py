@@ -11,13 +11,13 @@ from importlib.metadata import PackageNotFoundError, version
 def program_version() -> str:
     try:
         return version("bookledger")
-    except PackageNotFoundError:  # run from a checkout that is not installed
+    except PackageNotFoundError:  # the program runs from a checkout that is not installed
         return "unknown"
 
 
 def interpreter() -> str:
-    """Describes the Python that runs this process, including whether it was built with optimizations, which account for
-    a quarter of the processor time of an append."""
+    """Describes the Python that runs this process, including whether it was built with optimizations, which make a
+    difference of a quarter in the processor time of an append."""
     arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
     is_optimized = (
         "--enable-optimizations" in arguments or sys.base_prefix == "/usr"

@@ -1,4 +1,4 @@
-"""Makes work in a thread uncancellable, because the resources it uses are closed right after it."""
+"""Makes work in a thread uncancellable, because the resources it uses are closed as soon as it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ T = TypeVar("T")
 
 
 async def uncancellable(working: asyncio.Future[T]) -> T:
-    """Waits for the work to end and returns its result; raises a cancellation only then, even after several of them."""
+    """Waits for the work to end and returns its result. If cancelled, even several times, raises the cancellation only
+    when the work has ended."""
     cancelled: asyncio.CancelledError | None = None
     while not working.done():
         try:
@@ -18,6 +19,6 @@ async def uncancellable(working: asyncio.Future[T]) -> T:
             cancelled = error
     if cancelled is not None:
         if not working.cancelled():
-            working.exception()  # retrieved, so that asyncio does not log it: the caller gets the cancellation
+            working.exception()  # retrieved so that asyncio does not log it; the caller gets the cancellation instead
         raise cancelled
     return working.result()

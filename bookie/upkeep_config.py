@@ -25,10 +25,10 @@ class UpkeepConfig:
     are no faster.
 
     With `heals`, the bookie re-replicates the ledgers that are marked. A bookie that is absent for
-    `lost_bookie_seconds` counts as lost, and its copies are made elsewhere. An open ledger that seems to have no writer
-    is closed after `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each bookie at the address it
-    advertises, and every `audit_seconds` it checks all records. Every `stock_seconds`, which is not a setting, each
-    bookie compares its index with the metadata.
+    `lost_bookie_seconds` counts as lost, and its entries are copied to other bookies. An open ledger that seems to have
+    no writer is closed after `open_ledger_grace_seconds`. Every `reach_seconds` the auditor calls each bookie at the
+    address it advertises, and every `audit_seconds` it checks all records. Every `stock_seconds`, which is not a
+    setting, each bookie compares its index with the metadata.
     """
 
     collection_seconds: float = set_by_option(600.0, "collect-every in [bookie.run]")
@@ -66,8 +66,8 @@ class UpkeepConfig:
     audit_seconds: float = tunable(HOUR, "How often the auditor checks all records.", 1, 10 * DAY)
     tombstone_seconds: float = tunable(
         HOUR,
-        "Least time that the tombstone of a deleted ledger stays: a Spark stream that was stopped for longer cannot "
-        "tell which ledgers it has missed.",
+        "Minimum time for which the tombstone of a deleted ledger is kept; a Spark stream that was stopped for longer "
+        "cannot determine which ledgers it has missed.",
         60,
         100 * DAY,
     )
@@ -79,7 +79,7 @@ class UpkeepConfig:
 
     def __post_init__(self) -> None:
         if not 0 <= self.minor_live_ratio <= self.major_live_ratio < 1:
-            raise ValueError("a live ratio is a share below 1, and the minor one is not above the major one")
+            raise ValueError("live ratios must be below 1, and the minor one must not be above the major one")
         if min(self.collection_seconds, self.minor_compaction_seconds, self.major_compaction_seconds) <= 0:
             raise ValueError("collections and compactions need an interval above 0")
         if (

@@ -1,4 +1,5 @@
-"""Verifies a stopped bookie's directory (fsck): reads everything, changes nothing, reports each problem and its place.
+"""Verifies a stopped bookie's directory (fsck): reads everything, changes nothing, reports each problem with its
+location.
 
 It checks the cookie; every segment, including the checksum of every record; that no segment is missing (`damage.py`);
 and the index against the log (`index_check.py`): the checkpoint, each frame that the index points to, its counts for
@@ -36,8 +37,8 @@ class CheckProblem:
 
 @dataclass(slots=True)
 class CheckResult:
-    """Results of a check. `notes` are harmless: the bookie deals with them when it starts, or has recorded them
-    already.
+    """Results of a check. `notes` are harmless findings, which the bookie handles when it starts, or has already
+    recorded.
 
     `lost`: entries that the bookie acknowledged and that cannot be read until `bookledger bookie repair` has fetched
     them.
@@ -58,7 +59,7 @@ class CheckResult:
 
 
 def check(path: Path, on_read: Callable[[int], object] = lambda _: None) -> CheckResult:
-    """Checks a stopped bookie's directory. `on_read` gets the number of log bytes at each read.
+    """Checks a stopped bookie's directory. `on_read` is called at each read, with the number of log bytes read.
 
     Raises DataDirectoryError if the path is not a bookie's directory, or the directory is in use.
     """
@@ -150,7 +151,7 @@ def _note_damage(damaged: Damaged, logged: Logged, findings: CheckResult) -> Non
 
 
 def _join(filled: list[tuple[int, int]], found: Found) -> None:
-    """Merges adjacent LOST records: a long lost range needs several."""
+    """Adds a LOST record's range, merged with an adjacent one, because a long lost range needs several records."""
     start, end = found.position, position_end(found)
     if filled and filled[-1][1] == start:
         start = filled.pop()[0]
@@ -161,7 +162,7 @@ def _note_filled(filled: Sequence[tuple[int, int]], logged: Logged, findings: Ch
     for start, end in filled:
         segment, offset = place_of(start)
         logged.lose(segment, offset, offset + end - start)
-        what = f"{end - start} bytes were lost here, and salvaged"
+        what = f"{end - start} bytes were lost here, and replaced by LOST records"
         findings.notes.append(CheckProblem(segment_files.name_of(segment), offset, what))
 
 

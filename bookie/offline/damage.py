@@ -1,9 +1,9 @@
-"""Finds the losses of a log: every place that was once on disk and can no longer be read. Changes nothing.
+"""Finds the losses of a log: every range that was once on disk and can no longer be read. Changes nothing.
 
 `replay` checks the log after the checkpoint and stops at the first damage. This module reads the entire log, compares
-it with the claims of the index, and determines what has to replace the lost bytes of each segment so that `replay`
+it with the claims of the index, and determines the replacement for the lost bytes of each segment with which `replay`
 accepts it again (`log_salvage.py`). Only the tail of the newest segment may be unreadable without being damage: startup
-cuts it, unless the index shows that it was on disk.
+truncates it, unless the index shows that it was on disk.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Damaged:
     """The damage to a segment; at least one of the fields is set.
 
     `stretches`: lost byte ranges, in order, the last one possibly at the segment's end; `header_why`: why its header
-    cannot be read; `resize_to`: where the file has to end, if it ends elsewhere; `is_missing`: there is no file;
-    `is_foreign`: the file is not a segment of this log, or belongs to another bookie.
+    cannot be read; `resize_to`: the offset at which the file has to end, if it ends elsewhere; `is_missing`: there is
+    no file; `is_foreign`: the file is not a segment of this log, or belongs to another bookie.
     """
 
     segment: int
@@ -67,7 +67,7 @@ class Damaged:
 
     @property
     def only_resized_at(self) -> int | None:
-        """Where the file has to end, if it ends elsewhere although nothing is lost there."""
+        """The offset at which the file has to end, if it ends elsewhere although nothing is lost there."""
         return None if self.resize_to in [stretch.end for stretch in self.stretches] else self.resize_to
 
 
@@ -92,7 +92,7 @@ class LogScan:
     Yields every record, every gap that is not damage, and every damaged segment. For each segment, it yields them in
     this order; missing segments come last. `there`: the segments that exist. `manifest`: the content of the newest
     SEGMENTS record. `checkpoint_fits`: whether replay can begin at the index's checkpoint; if not, the index is wrong.
-    `on_read` gets the number of bytes at each read.
+    `on_read` is called at each read, with the number of bytes read.
     """
 
     def __init__(
@@ -118,13 +118,14 @@ class LogScan:
             yield from self._judge(_Seen(number, header_why=MISSING), is_missing=True)
 
     def _missing(self) -> list[int]:
-        """Returns the segments that should exist but do not. Raises DataDirectoryError for more than MISSING_MAX."""
+        """Returns the segments that should exist but do not. Raises DataDirectoryError if there are more than
+        MISSING_MAX."""
         there = set(self.there)
         gone = (n for n in range(self._newest + 1) if n not in there)
         found = list(islice((n for n in gone if self._is_needed(n)), MISSING_MAX + 1))
         if len(found) > MISSING_MAX:
             raise DataDirectoryError(
-                f"more than {MISSING_MAX} segments of the log are missing, the first is "
+                f"more than {MISSING_MAX} segments of the log are missing, starting with "
                 f"{segment_files.name_of(found[0])}: put them back, "
                 "or abandon this bookie and format a new one on an empty "
                 "directory"
@@ -135,7 +136,7 @@ class LogScan:
         return not self.was_dropped(segment) or bool(self._claims.end_in(segment))
 
     def was_dropped(self, segment: int) -> bool:
-        """Returns whether the log's manifest has dropped this segment."""
+        """Returns whether the log's manifest shows that this segment was dropped."""
         return self.manifest is not None and self.manifest.dropped(segment)
 
     # --- one segment ------------------------------------------------------------------------
@@ -156,7 +157,9 @@ class LogScan:
         if seen.header_why and self._is_foreign(segment):
             yield Damaged(segment, header_why=seen.header_why, is_foreign=True)
         elif self._is_unbegun(seen):
-            yield UnreadableRecord(segment, 0, seen.size, GapKind.HEADER, "a crash prevented its write")
+            yield UnreadableRecord(
+                segment, 0, seen.size, GapKind.HEADER, "a crash prevented it from being written"
+            )
         else:
             yield from self._judge(seen)
 
@@ -171,7 +174,7 @@ class LogScan:
         return segment_files.header_of(self._disk, segment) is not None
 
     def _is_unbegun(self, seen: _Seen) -> bool:
-        """Returns whether this is the newest segment in a state that a crash may leave, which startup removes."""
+        """Returns whether this is the newest segment, in a state that a crash may leave and that startup removes."""
         is_newest = seen.segment == self._newest
         return bool(seen.header_why) and is_newest and seen.is_header_alone and not self._claimed(seen)
 
@@ -194,24 +197,24 @@ class LogScan:
             yield Damaged(seen.segment, tuple(stretches), seen.header_why, resize_to, is_missing)
 
     def _within(self, seen: _Seen) -> tuple[list[LostRange], Sequence[UnreadableRecord]]:
-        """Returns the damage that is followed by records, and all gaps that startup cuts: those from the newest
+        """Returns the damage that is followed by records, and all gaps that startup cuts off: those from the newest
         segment's first torn gap on."""
         lost: list[LostRange] = []
         for n, gap in enumerate(seen.gaps):
             if not self._is_damage(gap, seen):
                 return lost, seen.gaps[n:]
             if gap.end < seen.size:
-                lost.append(LostRange(gap.offset, gap.end, f"damage: it was once on disk ({gap.why})"))
+                lost.append(LostRange(gap.offset, gap.end, f"damage: the data was once on disk ({gap.why})"))
         return lost, ()
 
     def _is_damage(self, gap: UnreadableRecord, seen: _Seen) -> bool:
         if seen.segment != self._newest or gap.what is GapKind.DAMAGE or gap.offset < self._claimed(seen):
             return True
-        # Damage to the header may also have hit the record right after it.
+        # Damage to the header may extend to the record right after it.
         return bool(seen.header_why) and gap.offset == SEGMENT_HEADER.size
 
     def _tail(self, seen: _Seen) -> tuple[LostRange | None, int]:
-        """Returns the range lost at the segment's end, if any, and where the file has to end."""
+        """Returns the range lost at the segment's end, if any, and the offset at which the file has to end."""
         following = segment_files.header_of(self._disk, seen.segment + 1)
         if following is not None and following.previous_end:
             return self._tail_of_sealed(seen, following.previous_end)
@@ -222,25 +225,25 @@ class LogScan:
         if end <= seen.end:
             return None, self._padded(seen)
         if checkpoint is not None and checkpoint >= seen.end:
-            # Replay begins there: a LOST record at this place marks the rest of the log as unknown.
+            # Replay begins at the checkpoint: a LOST record there marks the rest of the log as unknown.
             end = max(end, checkpoint + RECORD_HEADER.size)
-        return _lost_tail(seen, end, "its further content is unknown")
+        return _lost_tail(seen, end, "the rest of its content is unknown")
 
     def _tail_of_sealed(self, seen: _Seen, end: int) -> tuple[LostRange | None, int]:
-        """Same as `_tail`, if the next segment's header records the end of this segment."""
+        """Does the same as `_tail`, for a segment whose end is recorded in the next segment's header."""
         checkpoint = self._claims.checkpoint_in(seen.segment)
         if checkpoint is not None and checkpoint > max(end, seen.end):
             self.checkpoint_fits = False
         if end <= seen.end:
             return None, min(seen.end, self._padded(seen))
-        return _lost_tail(seen, end, f"it was cut: the next segment says that it ended at {end}")
+        return _lost_tail(seen, end, f"it was cut: the next segment records that it ended at {end}")
 
     def _padded(self, seen: _Seen) -> int:
         """Returns the file's size, including the last record's padding if the index claims bytes beyond that record."""
         return max(seen.size, min(seen.end, self._claimed(seen)))
 
     def _ends_badly(self, seen: _Seen) -> bool:
-        """Returns whether the segment must have lost something at its end."""
+        """Returns whether the segment must have lost data at its end."""
         if seen.header_why and seen.end == SEGMENT_HEADER.size:
             return True
         return seen.segment != self._newest and seen.size > seen.end

@@ -1,6 +1,6 @@
 """Compares the index with the log, for `check`: reads the entire index, changes nothing.
 
-The log holds more than the index points to: records of deleted ledgers, and frames that were moved. If something is
+The log contains more than the index points to: records of deleted ledgers, and frames that were moved. If something is
 only in the index, either the log lost it or the index is wrong; `bookledger bookie rebuild-index` rebuilds a wrong
 index.
 """
@@ -26,7 +26,7 @@ Usage = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class LostEntries:
-    """Entries whose place in the log is unreadable: reads get I/O errors until a repair."""
+    """Entries whose location in the log is unreadable: reads get I/O errors until a repair."""
 
     file: str
     offset: int
@@ -38,10 +38,11 @@ class LostEntries:
 
 @dataclass(slots=True)
 class Logged:
-    """Contents of the entire log, for comparison with the index. Memory grows with the number of frames.
+    """Contents of the entire log, for comparison with the index. Memory use grows with the number of frames.
 
     `states`: the state of each ledger as of the checkpoint; `ledgers`, `fenced`: the ledgers that have records, or a
-    fence, anywhere in the log; `lost`: unreadable bytes by segment; `is_whole`: nothing was ever lost or dropped.
+    fence, anywhere in the log; `lost`: unreadable bytes by segment; `is_whole`: whether nothing was ever lost or
+    dropped.
     """
 
     checkpoint: int
@@ -53,7 +54,7 @@ class Logged:
     is_whole: bool = True
 
     def add(self, found: Found) -> None:
-        """Adds a record. Raises ValueError if its content makes no sense."""
+        """Adds a record. Raises ValueError if its content is invalid."""
         record, ledger_id = found.record, found.record.ledger_id
         if ledger_id == NO_LEDGER:
             return
@@ -97,7 +98,7 @@ def compare(index: Index, logged: Logged) -> Comparison:
     states = {state.ledger_id: state for state in index.states()}
     for ledger_id in sorted(states.keys() | {ledger_id for ledger_id, _ in stored}):
         if not index.is_whole(ledger_id):
-            found.problems.append(f"it does not hold every frame of ledger {ledger_id} that it should")
+            found.problems.append(f"it lacks frames of ledger {ledger_id} that it should hold")
     _compare_frames(stored, logged, found)
     _compare_usage(stored, {at: held.frame_bytes for at, held in counted.items()}, found)
     found.problems += _wrong_states(states, {n for _, n in counted}, logged)
@@ -118,15 +119,13 @@ def _compare_frames(stored: Collection[Frame], logged: Logged, found: Comparison
     found.lost += _lost_entries(lost)
     for ledger_id, place in astray:
         if not logged.has_lost(place):
-            found.problems.append(
-                f"it points to a frame of ledger {ledger_id} that {_at(place)} does not hold"
-            )
+            found.problems.append(f"it points to a frame of ledger {ledger_id} that is not in {_at(place)}")
     left = [f for f in logged.frames if f not in stored and f[1].position < logged.checkpoint]
     if left:
         nowhere = sum(not is_covered for is_covered in _covered(left, stored))
         found.notes.append(
-            f"the index does not point to {len(left)} frames of the log: garbage, or moved; the entries of {nowhere} "
-            "of them are nowhere else here"
+            f"the index does not point to {len(left)} frames of the log: they are garbage or were moved; the entries "
+            f"of {nowhere} of them are not stored anywhere else on this bookie"
         )
 
 
@@ -180,7 +179,7 @@ def _compare_usage(stored: Iterable[Frame], counted: Usage, found: Comparison) -
     for segment, ledger_id in sorted(pointed.keys() | counted.keys()):
         have, count = pointed[segment, ledger_id], counted.get((segment, ledger_id), 0)
         where = f"of ledger {ledger_id} in {segment_files.name_of(segment)}"
-        if count < have:  # collection may treat the segment as empty
+        if count < have:  # collection may mistake the segment for an empty one
             found.problems.append(f"it counts {count} bytes {where}, but points to {have}")
         elif count > have:
             found.notes.append(
@@ -223,7 +222,7 @@ def _less_than(logged: LocalLedgerState, state: LocalLedgerState) -> Iterator[st
 
 
 def _has_other_lac(logged: LocalLedgerState, state: LocalLedgerState) -> bool:
-    """Returns whether the logged last-add-confirmed differs, except where the index's is lower, which is already
+    """Returns whether the index's last-add-confirmed differs from the logged one, unless it is lower, which is already
     reported."""
     said, held = logged.last_add_confirmed, state.last_add_confirmed
     return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)

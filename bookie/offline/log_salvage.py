@@ -1,17 +1,17 @@
-"""Salvages a damaged log: marks the losses with LOST records, so that the bookie starts again.
+"""Salvages a damaged log: marks the losses with LOST records, so that the bookie can start again.
 
 Only damaged bytes are lost. Every range that can no longer be read (`damage.py`) is copied to `salvaged/` and
 overwritten with LOST records that cover it exactly. Reads of entries that the index places there get I/O errors. If
-replay meets a LOST record, the records that were there are unknown, and startup puts every ledger into limbo (rule R6).
+replay encounters a LOST record, the original records are unknown, and startup puts every ledger into limbo (rule R6).
 
-Crash states of one segment, each of which the next run finishes:
+Crash states of one segment, from each of which the next run completes the salvage:
 
 1. A copy is incomplete: the log is unchanged. The next run makes its own copy.
-2. Some LOST records are written, the last of the segment first: a record follows the rest of the range, which is
-still damage. If the log's end is unknown, the record that marks this is written before the preceding ones.
-3. All of them are written and the header is not. The header is written last, even that of a missing segment, so that
+2. Some LOST records are written, the last of the segment first: the rest of the range is followed by a record, so it
+still counts as damage. If the log's end is unknown, the record that marks this is written before the preceding ones.
+3. All of them are written but the header is not. The header is written last, even that of a missing segment, so that
 no segment looks complete before its loss is recorded.
-4. The file is longer than its records: the next run or startup cuts it.
+4. The file is longer than its records: the next run or startup truncates it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Mended:
 
 @dataclass(frozen=True, slots=True)
 class SalvageOutcome:
-    """Result of a salvage. `index_problem`: why the index must be rebuilt before the bookie can start, or ""."""
+    """Result of a salvage. `index_problem`: the reason why the index must be rebuilt before the bookie can start; "" if
+    there is none."""
 
     bookie_id: str
     index_problem: str
@@ -77,10 +78,11 @@ def salvage(
     path: Path, on_mended: OnMended, on_read: Callable[[int], object] = lambda _: None
 ) -> SalvageOutcome:
     """Replaces the losses of a stopped bookie's log with LOST records; reports each repair when it is on disk.
-    `on_read` gets the number of log bytes at each read.
+    `on_read` is called at each read, with the number of log bytes read.
 
     Raises DataDirectoryError if the path is not a bookie's directory, is in use, or holds files of another bookie; in
-    that case nothing was changed. Raises OSError if the disk fails: run it again, on a copy if the disk cannot be read.
+    that case nothing was changed. Raises OSError if the disk fails; in that case run it again, on a copy of the
+    directory if the disk cannot be read.
     """
     with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
@@ -105,7 +107,7 @@ def find(scan: LogScan) -> list[Damaged]:
             raise DataDirectoryError(
                 f"{segment_files.name_of(one.segment)} cannot be used here: {one.header_why}. "
                 "Put the right file in its "
-                "place, or move it out of the log directory and run this again, which treats it as lost"
+                "place, or move it out of the log directory and run this again, so that it is treated as lost"
             )
     return damaged
 
@@ -162,7 +164,7 @@ def _advised(error: OSError) -> Exception:
     if error.errno != errno.EIO:
         return error
     return DataDirectoryError(
-        f"the disk fails ({error}). Copy the directory to a good one, with zeros in place of unreadable bytes (as "
+        f"the disk fails ({error}). Copy the directory to a good disk, with zeros in place of unreadable bytes (as "
         "ddrescue does), and salvage the copy"
     )
 
@@ -221,8 +223,8 @@ def _copy(file: LogFile, aside: Disk, name: str, start: int, end: int) -> str:
 
 
 def _fill(file: LogFile, segment: int, stretch: LostRange, checkpoint: int | None) -> None:
-    """Covers the range with LOST records, written last to first. If the checkpoint lies inside, one of them begins
-    there."""
+    """Covers the range with LOST records, written last to first. If the checkpoint lies within the range, one of the
+    records begins at the checkpoint."""
     for start, end in reversed(pieces(stretch, checkpoint)):
         lost = BookieLogRecord(RecordKind.LOST, NO_LEDGER, content=bytes(end - start - RECORD_HEADER.size))
         position = position_of(segment, start)

@@ -20,7 +20,8 @@ from ..wire.messages import NO_IDENTITY, NO_NOTE, HeldNote
 
 
 def notes_in(path: Path) -> Iterator[HeldNote]:
-    """Yields what a running bookie sends over the network (`NotesReply`), by ledger and first entry.
+    """Yields the notes that a running bookie would send over the network (`NotesReply`), ordered by ledger and first
+    entry.
 
     Locks the directory while it runs. Raises DataDirectoryError if the path is not a bookie's directory or is in use,
     and IndexUnusable if the index must be rebuilt first. Omits notes that are hidden by damage in the log after the
@@ -44,7 +45,7 @@ def _all(index: Index, tail: dict[int, bytes]) -> Iterator[HeldNote]:
 def _is_of(note: bytes, identity: bytes) -> bool:
     try:
         return fragment_note.decode(note).identity == identity
-    except BadRecord:  # not a valid note, but the ledger's entries are here nevertheless
+    except BadRecord:  # the note is invalid, but the ledger's entries are still here
         return False
 
 
@@ -54,8 +55,8 @@ def _identity(index: Index, ledger_id: int) -> bytes:
 
 
 def _read_tail(disk: Disk, index: Index) -> dict[int, bytes]:
-    """Adds the log's notes after the checkpoint to the index's; returns the ledgers that have records there, with their
-    identities."""
+    """Adds the log's notes after the checkpoint to those in the index; returns the ledgers that have records after the
+    checkpoint, with their identities."""
     found: dict[int, bytes] = {}
     checkpoint = index.checkpoint_position
     for segment in (number for number in segment_files.numbers(disk) if number >= place_of(checkpoint)[0]):

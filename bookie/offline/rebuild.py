@@ -1,4 +1,4 @@
-"""Rebuilds a bookie's index from its log, which has everything.
+"""Rebuilds a bookie's index from its log, which contains all data.
 
 Crash states: (a) `index.new` is being written: the old index is untouched, and the next run removes `index.new`; (b)
 the old index has been renamed to `index.old`; (c) `index.new` has been renamed to `index`; (d) `index.old` has been
@@ -29,15 +29,16 @@ from ..storage.replaying import apply
 NEW, OLD = "index.new", "index.old"
 
 FRAMES_PER_COMMIT = 50_000
-"""Maximum frames in memory between two transactions."""
+"""Maximum number of frames in memory between two transactions."""
 
 
 def rebuild_index(path: Path, on_read: Callable[[int], object] = lambda _: None) -> int:
-    """Rebuilds the index of a stopped bookie; returns its number of frames. `on_read` gets the number of bytes read.
+    """Rebuilds the index of a stopped bookie; returns its number of frames. `on_read` is called with the number of
+    bytes read.
 
-    Cuts a torn tail as startup does. If the log has LOST records, the next start puts every ledger into limbo. Raises
-    DataDirectoryError. Raises DamagedLog if the log itself is damaged or lacks something that the old index still has
-    (rule R6); in that case the old index is unchanged, and `salvage` has to run first.
+    Truncates a torn tail as startup does. If the log has LOST records, the next start puts every ledger into limbo.
+    Raises DataDirectoryError. Raises DamagedLog if the log itself is damaged or lacks data that the old index still
+    points to (rule R6); in that case the old index is unchanged, and `salvage` has to be run first.
     """
     with closing(directory.lock(path)) as locked:
         cookie = directory.read_cookie(path)
@@ -57,7 +58,7 @@ def _ask_old_index(locked: LockedDirectory) -> bool:
     try:
         index = Index(locked.index)
     except IndexUnusable:
-        return False  # the reason for the rebuild
+        return False  # this is the reason for the rebuild
     try:
         check_before_rebuild(OsDisk(locked.log), index)
         return index.limbo_is_due

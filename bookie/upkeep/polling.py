@@ -1,4 +1,4 @@
-"""Repeats work periodically, and continues after errors: the loop of all background work that polls for tasks."""
+"""Repeats work periodically, and continues after errors: the loop used by all background work that polls for tasks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from metadata.errors import MetadataError
 from ..errors import BookieError, LogFailed
 
 LOOK_SECONDS = 5.0
-"""Seconds between a bookie's looks for work in the metadata: each is one listing, which is mostly empty."""
+"""Seconds between a bookie's polls of the metadata for work: each poll is one listing, which is usually empty."""
 
 
 async def poll(
@@ -27,7 +27,7 @@ async def poll(
     """Calls `look_once` until cancelled, or until the log has failed: first after `first_seconds`, then `seconds` after
     the start of the previous call, but no sooner than `pause_seconds` after its end.
 
-    Logs an error with the prefix `failed`, and tries again at the next look.
+    Logs an error with the prefix `failed`, and tries again at the next call.
     """
     loop = asyncio.get_running_loop()
     next_at = loop.time() + first_seconds

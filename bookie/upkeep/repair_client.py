@@ -25,10 +25,11 @@ class Peers(Protocol):
     ) -> AsyncIterator[Columns]:
         """Yields all entries of [first_entry, last_entry] of a closed ledger, in order, from the other replicas.
 
-        The pages are never empty, and as large as those of any read: at most 4 MiB from each bookie. `without` is never
-        asked for anything; another incarnation of its name is. Every CRC32C digest is verified. The key of an
-        HMAC_SHA256 ledger is not known here: its entries are returned unverified, as a replica's checksummed log and
-        sealed message contain them, and the ledger's readers have to reject forged ones.
+        The pages are never empty, and as large as those of any read: at most 4 MiB from each bookie. The bookie
+        `without` is never asked for anything, but another incarnation with the same name may be. Every CRC32C digest is
+        verified. The key of an HMAC_SHA256 ledger is not known here, so its entries are returned unverified, as
+        contained in a replica's checksummed log and sealed message, and the ledger's readers have to reject forged
+        ones.
 
         Raises PeersFailed for the first entry that no other replica can return, after yielding all entries before it,
         and ValueError for a ledger that is not closed or a range outside it.
@@ -38,14 +39,14 @@ class Peers(Protocol):
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
         """Fences, recovers and closes a ledger as opening it does; returns its closed record, None if it is deleted.
 
-        Does not change a closed ledger. Fences a writer that continues. Raises PeersFailed if the outcome is undecided,
-        and the ledger stays in recovery. Also raises it for a ledger with a password, whose bookies let no one else
-        fence it; in that case nothing is changed.
+        Does not change a closed ledger. Fences a writer that is still writing. Raises PeersFailed if the outcome is
+        undecided, in which case the ledger stays in recovery. Also raises it for a ledger with a password, because its
+        bookies do not let anyone else fence it; in that case nothing is changed.
         """
         ...
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Returns why the bookie does not answer at the address that it advertises; "" if it answers. Raises
+        """Returns the reason why the bookie does not answer at the address that it advertises; "" if it answers. Raises
         MetadataError."""
         ...
 
@@ -55,7 +56,7 @@ class Peers(Protocol):
 
 
 class NoPeers:
-    """Peers of a standalone bookie: every fetch and recovery fails. Implements `Peers`."""
+    """The peers of a standalone bookie: every fetch and recovery fails. Implements `Peers`."""
 
     async def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
@@ -68,7 +69,7 @@ class NoPeers:
         raise _alone(ledger_id)
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Returns "": without a call, no bookie counts as unreachable."""
+        """Returns "", because without a call no bookie counts as unreachable."""
         del bookie
         return ""
 

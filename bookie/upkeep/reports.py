@@ -9,19 +9,19 @@ from typing import Any
 from ..wire.messages import EntryRange
 
 LISTED_MAX = 1000
-"""Maximum number of ledgers that a report names; any more are only counted."""
+"""Maximum number of ledgers that a report lists; any more are only counted."""
 
 WHY_CHARS_MAX = 500
 """Maximum length of each reason, so that an entire report fits `wire.messages.REPORT_BYTES_MAX`."""
 
 SUMMED = ("entries", "bytes", "frames_removed", "fragments_moved")
-"""Numbers of ledgers that reports sum up."""
+"""The fields of a ledger's tally that reports sum up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unrepaired:
-    """A ledger that still lacks entries here, and why. Until it is repaired, none of its absent entries are denied
-    (rule R6)."""
+    """A ledger that still lacks entries here, and why. Until it is repaired, the bookie does not answer "no such entry"
+    for any of its absent entries (rule R6)."""
 
     ledger_id: int
     why: str
@@ -29,8 +29,8 @@ class Unrepaired:
 
 @dataclass(slots=True)
 class Tally:
-    """The work done for one ledger so far, and the entries that could not be fetched. `why_not` is empty if all entries
-    that the metadata places here are here.
+    """The work done for one ledger so far, and the entries that could not be fetched. `why_not` is empty if the bookie
+    has all entries that the metadata places on it.
 
     `frames_unreadable`: number of suspected frames that are unreadable.
     """
@@ -46,7 +46,7 @@ class Tally:
     lacking: list[EntryRange] = field(default_factory=list)
 
     def fail(self, why: str, *lacking: EntryRange) -> None:
-        """Records that work remains to be done; only the first reason is reported."""
+        """Records that work remains to be done, and why; only the first reason is reported."""
         self.why_not = self.why_not or why
         self.lacking += lacking
 
@@ -60,7 +60,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class RepairReport:
-    """Result of a repair. `unrepaired` names LISTED_MAX of the `ledgers_unrepaired`."""
+    """Result of a repair. `unrepaired` lists up to LISTED_MAX of the `ledgers_unrepaired`."""
 
     ledgers: int = 0
     ledgers_unrepaired: int = 0
@@ -71,7 +71,7 @@ class RepairReport:
     unrepaired: tuple[Unrepaired, ...] = ()
 
     def plus(self, other: RepairReport) -> RepairReport:
-        """Sums two reports; a ledger in both counts twice."""
+        """Sums two reports; a ledger in both is counted twice."""
         both = (mine + theirs for mine, theirs in zip(_values(self), _values(other), strict=True))
         added = RepairReport(*both)
         return replace(added, unrepaired=added.unrepaired[:LISTED_MAX])
@@ -85,11 +85,11 @@ def _values(report: RepairReport) -> list[Any]:
 class ScrubReport:
     """Result of a scrub pass over the log, or its findings so far.
 
-    `damaged`: stretches of the log that once held records and now hold none; they stay until their segments,
+    `damaged`: stretches of the log that once held records but no longer do; they remain until their segments,
     `segments_damaged`, are emptied and deleted. `frames_damaged`: frames that the index points to and that could not be
-    read; `entries_repaired`: entries fetched to replace theirs. `frames_restored`: frames that were in the log, but not
-    in the index. `states_rewritten`: ledgers that had a fence or state in a damaged segment. `unread`: segments that
-    could not be opened.
+    read; `entries_repaired`: entries fetched to replace the entries of such frames. `frames_restored`: frames that were
+    in the log, but not in the index. `states_rewritten`: ledgers that had a fence or state in a damaged segment.
+    `unread`: segments that could not be opened.
     """
 
     segments: int = 0
@@ -108,9 +108,10 @@ class ScrubReport:
 
 @dataclass(slots=True)
 class RoundTotals:
-    """Totals of all rounds of collection and compaction since the start; `unlisted` is from the last round.
+    """Totals of all rounds of collection and compaction since the start, except `unlisted`, which is from the last
+    round.
 
-    `rounds`: numbers of successful and of failed rounds.
+    `rounds`: number of successful rounds and of failed ones.
     """
 
     rounds: dict[str, int] = field(default_factory=lambda: {"done": 0, "failed": 0})
@@ -140,7 +141,7 @@ class RepairProgress:
 
 
 class Summary:
-    """Sums up repairs of ledgers. A ledger that appears more than once counts as unrepaired once."""
+    """Sums up repairs of ledgers. A ledger that appears more than once counts as only one unrepaired ledger."""
 
     def __init__(self) -> None:
         self._sum = RepairReport()

@@ -1,4 +1,4 @@
-"""Schedules rounds of collection and compaction. Pure: times come from the caller."""
+"""Schedules rounds of collection and compaction. Pure: the caller passes the time."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from enum import Enum
 from ..upkeep_config import UpkeepConfig
 
 LOW_SPACE_SECONDS = 60.0
-"""Seconds between compactions of a nearly full disk, whatever the configured periods are."""
+"""Seconds between compactions of a nearly full disk, regardless of the configured periods."""
 
 
 class Depth(Enum):
-    """How thorough a round is; each depth includes the one before it."""
+    """How thorough a round is; each depth includes the previous one."""
 
     COLLECT = "collect"
     MINOR = "minor"

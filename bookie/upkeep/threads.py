@@ -1,4 +1,4 @@
-"""Runs blocking work in a thread outside the event loop, uncancellably."""
+"""Runs blocking work in a thread outside the event loop, so that it cannot be cancelled."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ T = TypeVar("T")
 
 
 async def in_thread(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Returns the result of `work`. Even a cancelled caller waits for it, because the index may be closed right
+    """Returns the result of `work`. Waits for it even if the caller is cancelled, because the index may be closed right
     afterwards."""
     return await uncancellable(asyncio.ensure_future(asyncio.to_thread(work, *args, **kwargs)))

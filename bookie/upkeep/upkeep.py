@@ -1,7 +1,7 @@
 """Background maintenance of a bookie: collection, compaction, scrubbing, re-replication, operator requests.
 
-One lock serializes all work that moves or drops frames. A failed round is logged and repeated when it is due; partial
-work needs no undo (`compactor.py`, `collector.py`). Suspending upkeep interrupts the running round.
+One lock serializes all work that moves or drops frames. A failed round is logged, and retried when the next one is due;
+partial work need not be undone (`compactor.py`, `collector.py`). Suspending upkeep interrupts the running round.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ class Upkeep:
             schedule.done(depth, loop.time())
 
     async def round(self, depth: Depth, *, retired: bool = False) -> Report:
-        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; the round can then be
-        repeated."""
+        """Runs one round now; returns its report. Raises BookieError, MetadataError or OSError; in that case the round
+        can be repeated."""
         if self._suspended:
             raise BookieError("upkeep is suspended; run: bookledger bookie gc resume")
         working = asyncio.ensure_future(self._do_alone(depth, retired=retired))
@@ -211,7 +211,7 @@ class Upkeep:
         return _reply(await self._status())
 
     async def _repair_all(self, adopted: str) -> Report:
-        """Completes the ledgers in limbo, then takes over the positions of a lost bookie of this name."""
+        """Repairs the ledgers in limbo, then takes over the positions of the lost bookie named `adopted`."""
         async with self._lock:
             limbo = await self._repair.repair_limbo()
             registered = await find_bookie(self._store, adopted)
@@ -226,14 +226,14 @@ class Upkeep:
             return asdict(limbo.plus(report))
 
     async def _check_adoptable(self, bookie_id: str) -> None:
-        """Raises BookieError for a bookie that was never formatted or that is registered."""
+        """Raises BookieError if the bookie was never formatted or is registered."""
         if await cluster.read_cookie(self._store, bookie_id) is None:
             raise BookieError(f"no bookie was ever formatted as {bookie_id}")
         alive = await find_bookie(self._store, bookie_id)
         if alive is not None and bookie_id != self._cookie.bookie_id:
             raise BookieError(
-                f"bookie {bookie_id} is registered: it lives, or has just died and its lease has not expired; "
-                "stop it, or wait, and try again"
+                f"bookie {bookie_id} is registered: it is alive, or has just died and its lease has not expired; "
+                "stop it or wait, then try again"
             )
 
     def _suspend(self) -> None:

@@ -26,7 +26,7 @@ COLLECTED_LEDGERS = UPKEEP.counter(
     "collected_ledgers", "Deleted ledgers that were forgotten.", bookkeeper="bookie_DELETED_LEDGER_COUNT"
 )
 COLLECTED_FRAMES = UPKEEP.counter("collected_frames", "Frames dropped because they are placed elsewhere.")
-UNLISTED = UPKEEP.gauge("unlisted_ledgers", "Ledgers on this bookie that the metadata does not know.")
+UNLISTED = UPKEEP.gauge("unlisted_ledgers", "Ledgers on this bookie that are missing from the metadata.")
 MOVED_BYTES = UPKEEP.counter(
     "compaction_moved_bytes", "Bytes that compaction moved out of mostly dead segments of the log."
 )
@@ -53,11 +53,11 @@ SCRUB_DONE = UPKEEP.gauge("scrub_segments_done", "Segments of the log that the r
 SCRUB_SEGMENTS = UPKEEP.gauge("scrub_segments", "Segments of the log that the running scrub has to read.")
 MARKED = UPKEEP.gauge(
     "healing_marked_ledgers",
-    "Ledgers marked as under-replicated when this bookie last went through the marks.",
+    "Ledgers marked as under-replicated when this bookie last read the marks.",
 )
 HEALED = UPKEEP.counter(
     "healed_ledgers",
-    "Ledgers that this bookie made copies of.",
+    "Ledgers of which this bookie made copies.",
     bookkeeper="replication_worker_NUM_FULL_OR_PARTIAL_LEDGERS_REPLICATED",
 )
 FAILURES = UPKEEP.counter("healing_failures", "Failed attempts to heal a ledger.")
@@ -87,7 +87,7 @@ LEDGERS = AUDIT.gauge("ledgers", "Ledgers in the last audit, by state.", "state"
 LEFT_BEHIND = AUDIT.gauge("ledgers_left_behind", "Ledgers that are not closed and seem to have no writer.")
 UNDER_REPLICATED = AUDIT.gauge(
     "under_replicated_ledgers",
-    "Ledgers that it marked for healing, or found rightly marked.",
+    "Ledgers that the last audit marked for healing, or found correctly marked.",
     bookkeeper="auditor_NUM_UNDER_REPLICATED_LEDGERS",
 )
 FRAGMENTS = AUDIT.gauge(
@@ -146,7 +146,8 @@ def _of_healing(upkeep: Upkeep) -> Iterator[Metric]:
 
 
 def of_auditor(auditor: Auditor) -> Iterator[Metric]:
-    """Yields the metrics of the last audit; for a candidate that is not elected, of the last audit while it was."""
+    """Yields the metrics of the last audit; for a candidate that is not elected, those of the last audit that it
+    completed while it was elected."""
     last = auditor.last
     yield ELECTED.of(auditor.is_elected)
     yield AUDITS.of(auditor.audits)
@@ -170,7 +171,7 @@ class AuditorMetrics(Collector):
         self._counts = counts
 
     def describe(self) -> list[Metric]:
-        """Returns nothing: registration must not collect from an auditor that is not complete yet."""
+        """Returns nothing, because registration must not collect from an auditor that is not yet fully constructed."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -61,7 +61,7 @@ def test_options_of_a_command_come_from_its_table(tmp_path: Path, run: Run) -> N
         ("[upkeep]\nscrub_bytes_per_second = 5", "it is set as scrub-rate in [bookie.run]"),
         (
             "[upkeep]\nminor_live_ratio = 0.9",
-            "[upkeep]: a live ratio is a share below 1, and the minor one is not",
+            "[upkeep]: live ratios must be below 1, and the minor one must not be above",
         ),
         ("[bookie]\nread_threads = 0", "[bookie] read_threads is 0; it may be from 1 to 256"),
         ("[journal-nodes]\nx = 1", "journal-nodes: unknown name; did you mean journal-node?"),

@@ -51,7 +51,7 @@ def assert_it_ends(bookie: BookieProcess, lost: str) -> None:
     assert bookie.child.wait(NOTICED_SECONDS_MAX) == FAILED
     (line,) = [one for one in bookie.log.read_text().splitlines() if one.startswith("bookledger: ")]
     assert line.startswith(f"bookledger: {bookie.directory / lost}")
-    assert "was removed, moved or covered by another while the bookie served from it" in line
+    assert "was removed, moved or mounted over while the bookie served from it" in line
     assert "format --replace" in line
 
 

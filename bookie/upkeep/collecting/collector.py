@@ -1,20 +1,20 @@
-"""Garbage collection: forgets ledgers that the metadata has deleted, and drops frames that it places elsewhere (B3).
+"""Garbage collection: forgets deleted ledgers, and drops frames that the metadata places on other bookies (B3).
 
-A ledger is forgotten only if its own key in the metadata marks it as deleted, in two reads: one of the keys of all
-ledgers stored here, and one when it is the ledger's turn. An id without a key proves nothing: the store may be the
-wrong one, or restored from a backup. A forgotten ledger stays closed to late writers: an append to it makes the bookie
-ask the metadata, which has no such ledger (`verifiers.py`).
+A ledger is forgotten only if its own key in the metadata marks it as deleted, in two separate reads: the first covers
+the keys of all ledgers stored here, and the second is made just before the ledger is forgotten. An id without a key
+proves nothing: the store may be the wrong one, or restored from a backup. A forgotten ledger stays closed to late
+writers: on an append to it, the bookie consults the metadata, which does not contain the ledger (`verifiers.py`).
 
 After a complete round, the bookie records in the metadata the revision up to which it has dropped deleted ledgers;
-tombstones that all bookies have passed are retired (`metadata/healing/collection_progress.py`). A rebuilt index
-contains ledgers again, from the log, that were forgotten long ago. Only an operator can establish this, and order the
-bookie to forget them again.
+tombstones up to the lowest revision of all bookies are retired (`metadata/healing/collection_progress.py`). An index
+rebuilt from the log contains ledgers again that were forgotten long ago. Only an operator can confirm that they were,
+and order the bookie to forget them again.
 
 Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
 dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata places them here, and
-the lock of all upkeep separates repair from collection; the record is read again under that lock. If a ledger was
-closed before entries that this bookie proves to be confirmed, all of it is kept, because the bookie may have the last
-copies of them.
+the upkeep lock prevents repair and collection from running at the same time; the record is read again under that lock.
+If this bookie can prove that entries past the end of a closed ledger were confirmed, all of the ledger is kept, because
+the bookie may have the last copies of those entries.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ FRAMES_PER_BATCH = 10_000
 class CollectionResult:
     """Result of one collection. `unlisted` ledgers are on disk but not in the metadata; they are kept.
 
-    `held_back`: the metadata came from a backup, and nothing was collected.
+    `held_back`: whether nothing was collected because the metadata was restored from a backup.
     """
 
     ledgers_forgotten: int = 0
@@ -71,12 +71,12 @@ class _Listing:
 
 
 class Collector:
-    """Collects for one bookie. Callers hold the lock of all upkeep."""
+    """Runs garbage collection for one bookie. Callers must hold the upkeep lock."""
 
     def __init__(
         self, bookie: Bookie, store: MetadataStore, cookie: Cookie, pace: RateLimit, returned: int = 0
     ) -> None:
-        """`returned`: the acceptance of older metadata after which the bookie came back (`Accepted.number`)."""
+        """`returned`: the acceptance of older metadata (`Accepted.number`) after which the bookie returned."""
         self._returned = returned
         self._bookie = bookie
         self._store = store
@@ -86,7 +86,7 @@ class Collector:
         self._pace = pace
 
     async def collect(self, *, also_misplaced: bool, also_retired: bool = False) -> CollectionResult:
-        """Forgets deleted ledgers, and with `also_misplaced` drops frames that the metadata places elsewhere.
+        """Forgets deleted ledgers; with `also_misplaced`, also drops frames that the metadata places on other bookies.
 
         With `also_retired`, it also forgets ledgers without a key in the metadata if their ids are below the retired
         ones.
@@ -111,7 +111,7 @@ class Collector:
                 forgotten += await self._forget_retired(listing.unlisted)
         if listing.unlisted:
             log.warning(
-                "the metadata does not know %d ledgers that are stored here; they are kept",
+                "%d ledgers that are stored here are missing from the metadata; they are kept",
                 len(listing.unlisted),
             )
         also_misplaced = also_misplaced and not await self._was_away()
@@ -119,7 +119,8 @@ class Collector:
         return CollectionResult(forgotten, dropped, len(listing.unlisted))
 
     async def _was_away(self) -> bool:
-        """Whether records may be older than the entries here, because no check has run since this bookie came back."""
+        """Returns whether records may be older than the entries here, because no check has run since this bookie
+        returned."""
         one = await hold.accepted(self._store) if self._returned else None
         return one is not None and one.number == self._returned and one.is_without(self._me)
 
@@ -129,7 +130,7 @@ class Collector:
         listing = _Listing(unlisted=set(here))
         async for found in self._ledgers.look_up(sorted({*here, *in_memory})):
             if self._bookie.holds_another(found):
-                continue  # an id used twice: the metadata has the other ledger (rule W8)
+                continue  # the id was used twice, and the metadata contains the other ledger (rule W8)
             listing.unlisted.discard(found.ledger_id)
             if isinstance(found, Tombstone):
                 listing.deleted.append(found)
@@ -138,7 +139,7 @@ class Collector:
         return listing
 
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
-        """Whether part of a closed ledger is placed elsewhere, and that placement is final.
+        """Returns whether part of a closed ledger is placed on other bookies, and that placement is final.
 
         If a copy lacks entries, or the ledger was closed too early, this bookie may have the last copy (H1).
         """
@@ -159,7 +160,8 @@ class Collector:
         return forgotten
 
     async def _forget_retired(self, unlisted: set[int]) -> int:
-        """Forgets retired ledgers: only ids without a key, because the listing omits records that cannot be decoded."""
+        """Forgets retired ledgers. Each id is looked up again, because the listing omits records that cannot be
+        decoded."""
         end, retired = await ledger_ids.retired_end(self._store), list[int]()
         for one in sorted(unlisted):
             if one < end and await self._store.get(keys.ledger(one)) is None:
@@ -182,7 +184,7 @@ class Collector:
                 continue
             await keep_notes(
                 self._bookie, found.record, self._me
-            )  # first, because a note may name the place of the only copy
+            )  # first, because a note may record the location of the only copy
             misplaced = await in_thread(self._misplaced, found.record)
             for start in range(0, len(misplaced), FRAMES_PER_BATCH):
                 await self._bookie.drop(misplaced[start : start + FRAMES_PER_BATCH])

@@ -1,16 +1,17 @@
 """Compaction: copies live frames of mostly dead segments to the log's tail, and deletes the segments.
 
-A segment is deleted in this order, so that after a crash at any point the index, or a replay of the log after
-the checkpoint, finds every entry:
+A segment is deleted in this order, so that after a crash at any point the index, or a replay of the log after the
+checkpoint, finds every entry:
 
 1. Its live frames are copied to the tail, and synced.
 2. A checkpoint points to the copies, and no longer into the segment; ledgers that have fences or states in the segment
 get new state records, synced.
-3. A SEGMENTS record that no longer names the segment is synced (`log/manifest.py`).
+3. A SEGMENTS record that no longer lists the segment is synced (`log/manifest.py`).
 4. The file is deleted.
 
-Before 2, the originals count; replay finds the copies after the checkpoint, or the next run moves the frames
-again. Before 4, the index points to nothing in the file, and the next run deletes it.
+Before step 2, the original frames are still in use; after a crash, replay finds the copies after the checkpoint, or the
+next run copies the frames again. Between steps 2 and 4, the index no longer points into the file, and the next run
+deletes it.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ from ..threads import in_thread
 log = logging.getLogger(__name__)
 
 BATCH_BYTES = 256 * 1024
-"""Step of reading and appending; small, so that a client's append that arrives in the meantime waits only briefly."""
+"""Bytes read and appended per step; small, so that a client's append that arrives in the meantime waits only briefly.
+"""
 
 STATE_BYTES = 160
 """Approximate bytes of a ledger's state in the log, without its notes."""
@@ -44,12 +46,12 @@ STATES_PER_BATCH = 1000
 """States appended in one batch."""
 
 COPIES_LOOKED_AT_MAX = 64
-"""Maximum number of frames with the same first entry among which a copy is searched for."""
+"""Maximum number of frames with the same first entry that are searched for a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactionResult:
-    """Result of one run. `segments_kept` are mostly dead, but contain unreadable parts."""
+    """Result of one run. `segments_kept`: mostly dead segments that were kept because parts of them are unreadable."""
 
     segments_dropped: int = 0
     segments_kept: int = 0
@@ -76,7 +78,7 @@ class _Sealed:
 
 
 class Compactor:
-    """Compacts for one bookie. Callers hold the lock of all upkeep."""
+    """Compacts the log of one bookie. Callers must hold the upkeep lock."""
 
     def __init__(self, bookie: Bookie, pace: RateLimit) -> None:
         self._bookie = bookie
@@ -86,7 +88,7 @@ class Compactor:
     async def compact(self, live_ratio_max: float) -> CompactionResult:
         """Deletes segments without live bytes, then empties those whose live share is below `live_ratio_max`.
 
-        Raises DiskIsFull if the copies do not fit; the space of segments deleted before that is free.
+        Raises DiskIsFull if the copies do not fit; segments deleted before the error have already freed their space.
         """
         sealed = sorted(await in_thread(self._sealed), key=lambda one: one.live_ratio)
         done = await self._delete([one for one in sealed if one.usage == NOTHING])
@@ -96,7 +98,7 @@ class Compactor:
         return done
 
     async def _true_ratio(self, one: _Sealed) -> float:
-        """Returns the live share including the ledgers' notes, which are as long as their custom metadata."""
+        """Returns the live share including the ledgers' notes, whose length is that of the ledgers' custom metadata."""
         ledger_ids = await in_thread(_with_states, self._bookie, one.number)
         note_bytes = await in_thread(self._bookie.index.notes.bytes_of, ledger_ids)
         return one.live_ratio + note_bytes / max(1, one.size)
@@ -110,7 +112,7 @@ class Compactor:
         return done
 
     async def empty(self, segment: int) -> CompactionResult:
-        """Moves the segment's live frames and states, and deletes it unless some of it cannot be read."""
+        """Moves the segment's live frames and states, and deletes the segment unless parts of it cannot be read."""
         moved = await self._move_frames(segment)
         await self._bookie.checkpoint()
         if not await in_thread(self._index_is_whole):
@@ -135,7 +137,7 @@ class Compactor:
     # --- frames -----------------------------------------------------------------------------
 
     async def _move_frames(self, segment: int) -> int:
-        """Copies every readable live frame to the log's tail; returns the number of bytes."""
+        """Copies every readable live frame to the log's tail; returns the number of bytes copied."""
         moved = 0
         self._owners_of_dead.clear()
         batches = self._batches(segment)
@@ -168,7 +170,7 @@ class Compactor:
         return [one for one, is_alive in zip(batch, alive, strict=True) if is_alive]
 
     def _index_is_whole(self) -> bool:
-        """Whether the index has lost no frames of the ledgers, so that seemingly dead frames are really dead."""
+        """Returns whether the index has lost no frames of the ledgers, so that frames that seem dead really are."""
         index = self._bookie.index
         for ledger_id in sorted(self._owners_of_dead):
             if index.ledger(ledger_id) is not None and not index.is_whole(ledger_id):
@@ -195,7 +197,7 @@ class Compactor:
         ]
 
     def _has_copy(self, found: Found, place: FrameLocation) -> bool:
-        """Whether the index has an intact copy of the frame at a later position in the log."""
+        """Returns whether the index has an intact copy of the frame at a later position in the log."""
         bookie, first = self._bookie, place.first_entry
         others = bookie.index.holding(found.record.ledger_id, first, first, (), COPIES_LOOKED_AT_MAX)
         for other in others:
@@ -223,12 +225,12 @@ class Compactor:
         return CompactionResult(segments_dropped=len(empty), bytes_freed=freed)
 
     def _segments_that_should_be(self) -> set[int]:
-        """Returns the segments on disk, and those that the index points into: a lost one is not dropped (rule R6)."""
+        """Returns the segments on disk and those that the index points into: a lost one was not dropped (rule R6)."""
         return {*segment_files.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
 
 
 async def write_states_anew(bookie: Bookie, segment: int) -> int:
-    """Rewrites states and notes of all ledgers that have some in the segment, durably; returns how many ledgers."""
+    """Durably rewrites the states and notes of all ledgers that have any in the segment; returns their number."""
     ledger_ids = await in_thread(_with_states, bookie, segment)
     batch: list[BookieLogRecord] = []
     size = 0

@@ -1,6 +1,6 @@
-"""The auditor: one elected bookie, which watches all of the metadata and marks under-replicated ledgers.
+"""The auditor: an elected bookie that watches all of the metadata and marks under-replicated ledgers.
 
-It is elected by a lease, so another bookie takes over within seconds of its death. It counts the time for which each
+It is elected by means of a lease, so another bookie takes over within seconds of its death. It counts how long each
 bookie is absent. When a bookie is lost, new or to be drained, and periodically, it examines all records and marks those
 that need re-replication. It also truncates logs by their retention (`retention_rounds`), and retires tombstones
 (`retirement`). Two auditors at once would do no harm.
@@ -41,13 +41,13 @@ from .replication_tasks import is_left_behind, replication_tasks, takers, to_fen
 from .retirement import Retirement
 from .watched_ledgers import WatchedLedgers
 
-# Counts the time for which bookies are absent, by the auditor's own monotonic clock. Pure.
+# Counts how long bookies are absent, by the auditor's own monotonic clock. Pure.
 #
-# No two clocks are compared. An auditor adds the time between two of its looks to the counts in the absences' records,
-# which earlier auditors wrote. So an absence never counts longer than it lasted, whatever wall clocks do.
+# No two clocks are compared. An auditor adds the time between two of its looks to the recorded counts, which earlier
+# auditors wrote. So an absence is never counted as longer than it was, whatever wall clocks do.
 
 TELL_SHARE = 10
-"""Once a bookie is lost, its count is recorded again each time it has grown by one part in this number."""
+"""Once a bookie is lost, its count is recorded again whenever it has grown by 1/TELL_SHARE."""
 
 
 class AbsenceCounts:
@@ -56,17 +56,18 @@ class AbsenceCounts:
     def __init__(self) -> None:
         self._looked_at = 0.0
         self._unrecorded_ms: dict[str, float] = {}
-        """Unrecorded milliseconds of each bookie that was absent at the last look."""
+        """Unrecorded milliseconds of absence of each bookie that was absent at the last look."""
 
     def interrupted(self) -> None:
-        """Notes that the auditor could not look, or lost its lease: the time until its next look does not count."""
+        """Records that the auditor could not look, or lost its lease, so that the time until its next look does not
+        count."""
         self._unrecorded_ms = {}
 
     def look(self, recorded_ms: Mapping[str, int], now: float, wait_ms: int) -> dict[str, int]:
-        """Counts the absence of the absent bookies, given their recorded counts; returns the counts to record now, by
+        """Updates the counts of the absent bookies, given the recorded counts; returns the counts to record now, by
         name.
 
-        Every look is recorded until `wait_ms`, when a bookie counts as lost.
+        Until a count reaches `wait_ms`, when the bookie counts as lost, it is recorded at every look.
         """
         passed_ms, self._looked_at = (now - self._looked_at) * 1000, now
         before = self._unrecorded_ms
@@ -87,16 +88,16 @@ def _is_due(unrecorded_ms: float, recorded_ms: int, wait_ms: int) -> bool:
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 3 * LOOK_SECONDS
-"""Maximum seconds without an auditor after one has died; the auditor renews its lease at each look."""
+"""Maximum seconds without an auditor after the current one has died; the auditor renews its lease at each look."""
 
 CHANGED_SECONDS_MIN = 10.0
-"""Minimum seconds until the next audit if records have changed."""
+"""Minimum seconds from one audit to the next if records have changed."""
 
 CHANGED_SHARE = 20.0
-"""If records have changed, the next audit is due after this multiple of the last one's duration."""
+"""If records have changed, the next audit is due after this multiple of the previous audit's duration."""
 
 BRAKE_LOG_SECONDS = 30.0
-"""Many bookies are absent for this long before the auditor logs it: longer than a cluster takes to start."""
+"""Seconds for which many bookies must be absent before the auditor logs it: longer than a cluster takes to start."""
 
 NOT_CLOSED = "it is not closed, and seems to have no writer that would close it"
 NO_TAKER = "no other living, writable bookie with healing enabled may take its place: add one"
@@ -107,7 +108,8 @@ class NoLongerAuditor(MetadataError):
 
 
 class Auditor:
-    """Candidate for auditor on one bookie. Belongs to the event loop; `run` runs until cancelled."""
+    """Takes part in the election of the auditor for one bookie, and audits while elected. Belongs to the event loop;
+    `run` runs until cancelled."""
 
     def __init__(
         self,
@@ -137,7 +139,7 @@ class Auditor:
         self.audits = 0
         self.audit_seconds = 0.0
         self.last = LedgerCounts(ClusterView(config.lost_bookie_ms))
-        """Result of the last complete audit; `audits` and `audit_seconds`: their number and the last one's duration."""
+        """Result of the last complete audit; `audits`: number of audits; `audit_seconds`: duration of the last one."""
 
     @property
     def is_elected(self) -> bool:
@@ -201,8 +203,8 @@ class Auditor:
 
     @contextmanager
     def _interrupting(self) -> Iterator[None]:
-        """Stops counting absences until the next look if the auditor cannot see which bookies are alive. Other failures
-        do not interrupt the counts."""
+        """Interrupts the counting of absences until the next look if the auditor cannot determine which bookies are
+        alive. Other failures do not interrupt the counting."""
         try:
             yield
         except MetadataError:
@@ -218,7 +220,7 @@ class Auditor:
         for name in found.keys() - self._office.unreachable.keys():
             one = found[name]
             log.error(
-                "bookie %s lives, but cannot be reached at its address %s: %s", name, one.address, one.why
+                "bookie %s is alive, but cannot be reached at its address %s: %s", name, one.address, one.why
             )
         self._office = replace(self._office, unreachable=found, silent_cursors=silent)
         await self._held.publish()
@@ -227,7 +229,7 @@ class Auditor:
         return lease_lock.encode(self._office, nonce)
 
     def _log_brake(self, view: ClusterView) -> None:
-        """Logs that re-replication is held back while many bookies are absent, except while a cluster starts."""
+        """Logs that re-replication is suspended because many bookies are absent, except while a cluster starts."""
         now = asyncio.get_running_loop().time()
         if not view.is_braked:
             self._braked_at = None
@@ -236,20 +238,22 @@ class Auditor:
         elif now - self._braked_at >= BRAKE_LOG_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
             log.error("%s are absent: nothing is re-replicated while this many bookies are absent", names)
-            self._braked_at = math.inf  # logged once, until it ends
+            self._braked_at = math.inf  # logs it only once until it ends
 
     def _seconds_to_next(self) -> float:
-        """Returns the seconds from the last audit to the next, fewer if records have changed."""
+        """Returns the seconds from the last audit to the next one; if records have changed, the time is shorter."""
         if not self._ledgers.has_changed:
             return self._config.audit_seconds
         return min(self._config.audit_seconds, max(CHANGED_SECONDS_MIN, self.audit_seconds * CHANGED_SHARE))
 
     async def _note_absences(self, view: ClusterView) -> ClusterView:
-        """Records absences; returns the view with the recorded ones."""
+        """Records how long bookies have been absent; returns the view with the recorded counts."""
         alive = {bookie.bookie_id for bookie in view.living}
         for name, incarnation in view.formatted.items():
             if name not in alive and name not in view.absent_ms:
-                await absent_bookies.forget(self._store, name)  # an absence of an earlier incarnation
+                await absent_bookies.forget(
+                    self._store, name
+                )  # the absence was that of an earlier incarnation
                 await absent_bookies.note(self._store, Absence(name, incarnation, self._now_ms()))
         for name in view.absent_ms:
             if name in alive:
@@ -265,7 +269,7 @@ class Auditor:
     ) -> LedgerCounts:
         """Examines all records, sets missing marks and removes obsolete ones; deletes ledgers that no log needs.
 
-        `on_ledger` gets the number of ledgers examined so far.
+        `on_ledger` is called with the number of ledgers examined so far.
         """
         unneeded, counts = UnneededSegments(self._store), LedgerCounts(view)
         marks = {mark.ledger_id: mark async for mark in self._marks.list()}
@@ -288,7 +292,8 @@ class Auditor:
         return counts
 
     async def _keep_office(self) -> None:
-        """Renews the lease, because an audit of a million ledgers outlasts it. Raises NoLongerAuditor."""
+        """Renews the lease, because an audit of a million ledgers takes longer than the lease lasts. Raises
+        NoLongerAuditor."""
         if self.is_elected and self._held.age_seconds >= LOOK_SECONDS and not await self._held.renew():
             raise NoLongerAuditor("another bookie is the auditor, or will be soon")
 
@@ -316,7 +321,7 @@ class Auditor:
 
 
 def _state(view: ClusterView) -> object:
-    """Returns the part of the view whose change makes a new audit due."""
+    """Returns the part of the view that makes a new audit due if it changes."""
     formatted = [BookieRef(name, incarnation) for name, incarnation in view.formatted.items()]
     return (
         view.is_braked,

@@ -1,4 +1,5 @@
-"""Snapshot of the cluster: which bookies are living, draining, away or lost. Pure, except `look`, which reads it."""
+"""Snapshot of the cluster: which bookies are living, draining, away or lost. Pure, except `look`, which reads it from
+the metadata."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from metadata.store import MetadataStore
 
 
 class Fate(StrEnum):
-    """Decides what happens to the copies on a bookie.
+    """The status of a bookie, which decides what happens to the copies on it.
 
-    AWAY: they wait for its return. LOST: they are copied from other bookies. DRAINING: they are copied, from this
-    bookie too while it is alive.
+    AWAY: the copies wait for the bookie's return. LOST: they are copied from other bookies. DRAINING: they are copied,
+    including from this bookie while it is alive.
     """
 
     LIVING = "living"
@@ -29,11 +30,11 @@ class Fate(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """Snapshot. `formatted`: incarnation of every bookie ever formatted; `absent_ms`: time for which unregistered
-    bookies have been absent, as counted by auditors.
+    """A snapshot of the cluster. `formatted`: incarnation of every bookie ever formatted; `absent_ms`: how long
+    unregistered bookies have been absent, as counted by auditors.
 
     A bookie that is absent for `wait_ms` is lost, unless half of the cluster became absent at once: in that case,
-    nothing is copied until an operator decides which of the absent bookies are decommissioned.
+    nothing is copied until an operator decides which of the absent bookies are to be decommissioned.
     """
 
     wait_ms: int
@@ -43,13 +44,13 @@ class ClusterView:
     orders: Mapping[str, OrderKind] = field(default_factory=dict)
 
     def fate(self, bookie: BookieRef) -> Fate:
-        """Returns the fate of a bookie that some record names."""
+        """Returns the fate of a bookie that a ledger record names."""
         order = self.orders.get(bookie.bookie_id)
         if bookie in self.living:
             leaves = order in (OrderKind.DRAIN, OrderKind.GIVEN_UP)
             return Fate.DRAINING if leaves else Fate.LIVING
         if self.formatted.get(bookie.bookie_id) != bookie.incarnation:
-            return Fate.LOST  # its name now belongs to another bookie, or to none: it will never come back
+            return Fate.LOST  # its name now belongs to another bookie, or to none, so it will never come back
         if order is OrderKind.MAINTENANCE:
             return Fate.AWAY
         if order is OrderKind.GIVEN_UP:
@@ -61,7 +62,7 @@ class ClusterView:
         return absent_ms is not None and absent_ms >= self.wait_ms
 
     def is_missed(self, bookie: BookieRef) -> bool:
-        """Whether the bookie has been away for longer than a restart takes, and is not in maintenance."""
+        """Returns whether the bookie has been away for longer than a restart takes, and is not in maintenance."""
         absent_ms = self.absent_ms.get(bookie.bookie_id)
         is_expected = self.orders.get(bookie.bookie_id) is OrderKind.MAINTENANCE
         return absent_ms is not None and absent_ms >= RESTART_MS and not is_expected and not self.is_braked
@@ -88,14 +89,14 @@ class ClusterView:
         ]
 
     def copies_nothing(self, bookie: BookieRef) -> bool:
-        """Whether the bookie is alive with re-replication disabled, so that another bookie has to take entries that it
-        lacks."""
+        """Returns whether the bookie is alive but has re-replication disabled, so that another bookie has to take over
+        the entries that it lacks."""
         registration = self.living.get(bookie)
         return registration is not None and not registration.heals
 
 
 async def look(store: MetadataStore, wait_ms: int) -> ClusterView:
-    """Reads the current state. Raises MetadataError."""
+    """Reads the current state of the cluster. Raises MetadataError."""
     formatted = {cookie.bookie_id: cookie.incarnation for cookie in await list_cookies(store)}
     registered = await list_bookies(store)
     absences = await list_absences(store)

@@ -18,7 +18,7 @@ from .cluster_view import ClusterView
 from .replication_tasks import replication_tasks
 
 LEDGERS_A_TURN = 50
-"""Ledgers examined per iteration of the event loop, which takes some milliseconds."""
+"""Ledgers examined per iteration of the event loop, which takes a few milliseconds."""
 
 
 class Condition(StrEnum):
@@ -67,13 +67,13 @@ class FragmentCopy:
 
     @property
     def may_have_entries(self) -> bool:
-        """False if the ledger was closed without entries."""
+        """Whether the fragment may have entries: False only if the ledger was closed without any."""
         return self.last_entry is None or self.last_entry >= self.fragment.first_entry
 
 
 def worst(copies: Iterable[FragmentCopy]) -> Condition:
-    """Returns the condition of a fragment, or a ledger, with these copies; one that is only in an object store needs
-    none."""
+    """Returns the worst condition of these copies of a fragment or ledger; WHOLE if there are none, because data that
+    is only in an object store needs no copies."""
     return min((copy.condition for copy in copies), key=_FROM_BAD.index, default=Condition.WHOLE)
 
 
@@ -100,8 +100,8 @@ def _copies(
 
 @dataclass(slots=True)
 class BookieHolding:
-    """What the metadata places on one bookie. `bytes`: estimated payload, without open fragments. `behind`: unhealthy
-    copies."""
+    """Summary of the copies that the metadata places on one bookie. `bytes`: estimated payload, without open fragments.
+    `behind`: unhealthy copies."""
 
     ledgers: int = 0
     fragments: int = 0
@@ -113,9 +113,10 @@ class BookieHolding:
 class LedgerCounts:
     """Counts over all ledgers: ledgers by state, fragments by the condition of their worst copy, and unhealthy copies.
 
-    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the fewest
-    copies on living bookies that any of their entries has. `to_heal`: ledgers for which some bookie has work to do; of
-    these, `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated payload.
+    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the minimum
+    number of copies on living bookies that any of their entries has. `to_heal`: ledgers for which some bookie has work
+    to do; of these, `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated
+    payload.
     """
 
     view: ClusterView
@@ -134,13 +135,14 @@ class LedgerCounts:
 
     @property
     def to_copy_bytes(self) -> int:
-        """Payload bytes of the copies to be made: of all unhealthy copies, except those that wait for their bookies."""
+        """Payload bytes of the copies to be made: of all unhealthy copies, except those that are waiting for their
+        bookies."""
         return self.amiss_bytes.total() - self.amiss_bytes[Condition.AWAY]
 
     def add(
         self, record: LedgerRecord, tasks: Sequence[ReplicationTask], is_left: bool
     ) -> list[FragmentCopy]:
-        """Counts a ledger and the work for it; returns its unhealthy copies."""
+        """Counts a ledger and the work to be done for it; returns its unhealthy copies."""
         wanting, amiss = _wanting(tasks), list[FragmentCopy]()
         for (fragment, last), (_, size) in zip(record.spans(), record.copy_bytes(), strict=True):
             found = list(_copies(fragment, last, wanting, self.view))
@@ -169,7 +171,7 @@ class LedgerCounts:
                 self.amiss_bytes[copy.condition] += size
 
     def _left(self, found: Sequence[FragmentCopy], write_quorum: int) -> int:
-        """Returns the smallest number of copies on living bookies that any entry of the fragment has, not counting
+        """Returns the minimum number of copies on living bookies that any entry of the fragment has, not counting
         copies that may lack entries."""
         there = [copy.bookie in self.view.living and not copy.may_lack for copy in found]
         if all(there):
@@ -182,8 +184,8 @@ async def all_ledgers(
     on_ledger: Callable[[int], object],
     on_deleted: Callable[[Tombstone], object] = lambda _: None,
 ) -> AsyncGenerator[VersionedRecord, None]:
-    """Yields the record of every listed ledger, with pauses in which a daemon serves other tasks. Calls `on_ledger` for
-    each, and `on_deleted` for tombstones. Raises MetadataError."""
+    """Yields the record of every listed ledger, pausing regularly so that a daemon can serve other tasks. Calls
+    `on_ledger` for each ledger, and `on_deleted` for each tombstone. Raises MetadataError."""
     looked_at = 0
     async for found in listed:
         if isinstance(found, Tombstone):

@@ -1,8 +1,8 @@
 """Local consistency check: slowly compares a bookie's index, ledger by ledger, with the entries placed on the bookie.
 
 It only reports: missing entries are written to the ledger's record, along with an under-replication mark for the
-replication worker. In this way, one round finds losses that went unnoticed, from a writer that died or an index that
-lost rows.
+replication worker. One round thus finds losses that had gone unnoticed, whether because a writer died or because the
+index lost rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ..polling import poll
 log = logging.getLogger(__name__)
 
 FIRST_ROUND_SECONDS = 60.0
-"""Seconds from a start to the first local check and the first scrub, because serving comes first."""
+"""Seconds from the bookie's start to its first local check and first scrub, because serving has priority."""
 
 FOUND = "local check: bookie %s lacks entries %d to %d"
 
@@ -46,7 +46,7 @@ class Stock:
 
 
 class LocalCheck:
-    """Checks one bookie. Holding `upkeep` keeps frames in place during a check."""
+    """Checks one bookie. Each check holds the lock `upkeep`, so that no frames are moved during the check."""
 
     def __init__(
         self,
@@ -69,7 +69,8 @@ class LocalCheck:
         self._clock = clock
 
     async def run(self) -> None:
-        """Checks every `stock_seconds`, until cancelled or the log has failed. The first round begins soon."""
+        """Runs a round every `stock_seconds`, until cancelled or the log has failed. The first begins within
+        FIRST_ROUND_SECONDS."""
         await poll(
             self.take_once,
             log,
@@ -80,7 +81,7 @@ class LocalCheck:
         )
 
     async def take_once(self) -> Stock:
-        """Runs one round. Raises BookieError, MetadataError and OSError; earlier findings are reported by then."""
+        """Runs one round. Raises BookieError, MetadataError and OSError; by then, earlier findings are reported."""
         stock = Stock()
         async for found in self._ledgers.list():
             if self._may_lack(found.record):
@@ -100,13 +101,13 @@ class LocalCheck:
         await self._look_at(await self._ledgers.read(ledger_id))
 
     async def missing(self, record: LedgerRecord) -> list[EntryRange]:
-        """Returns the entries that the record places here, that are no longer being written, and that are not here.
-        Callers hold the lock of all upkeep."""
+        """Returns the entries that the record places here and that are missing, except those that are still being
+        written. Callers must hold the upkeep lock."""
         part = record.closed_part()
         return [] if part is None else await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
 
     async def _look_at(self, found: VersionedRecord | None) -> bool:
-        """Checks one ledger; returns whether entries are missing that were not reported yet."""
+        """Checks one ledger; returns whether it found missing entries that had not been reported yet."""
         if found is None:
             return False
         read = partial(
@@ -115,23 +116,23 @@ class LocalCheck:
         return await until_changed(f"ledger {found.ledger_id}", found, self._report_missing, read)
 
     async def _keep_notes(self, ledger_id: int) -> None:
-        """Updates the notes from the current record, but not if the metadata went back, because that would write older
-        notes."""
+        """Updates the notes from the current record, unless the metadata has reverted to an older copy, because the
+        notes would then become outdated."""
         async with self._upkeep:
             found = await self._ledgers.read(ledger_id)
             if found is not None and await hold.read(self._ledgers.store) is None:
                 await keep_notes(self._bookie, found.record, self._me)
 
     async def _report_missing(self, found: VersionedRecord | None) -> bool:
-        """Checks the ledger by this version of the record, as `_look_at` does; raises KeyConflict if there is a newer
-        one."""
+        """Checks the ledger against this version of its record, as `_look_at` does. Raises KeyConflict if there is a
+        newer version."""
         if found is None or not self._may_lack(found.record):
             return False
         part = found.record.closed_part()
         assert part is not None
         async with self._upkeep:
             if self._bookie.states.peek(part.ledger_id).limbo:
-                return False  # left to the worker
+                return False  # the replication worker repairs it
             gaps = await self._inventory.missing(part, self._me, EVERYTHING, verify=False)
         reported = _with_gaps(found.record, part, self._me, gaps)
         if reported == found.record:
@@ -153,7 +154,7 @@ class LocalCheck:
 def _with_gaps(
     record: LedgerRecord, part: LedgerRecord, me: BookieRef, gaps: list[EntryRange]
 ) -> LedgerRecord:
-    """Adds our gaps to the record."""
+    """Returns the record with this bookie's gaps added."""
     for fragment, last in part.spans():
         if me not in fragment.ensemble or last is None:
             continue

@@ -24,7 +24,7 @@ _NUMBERS = ("deleted", "amiss_ledgers", "to_heal", "left_behind")
 
 
 def encode(counts: LedgerCounts) -> str:
-    """Encodes the counts and the bookies that they apply to."""
+    """Encodes the counts, along with the bookies that they are based on."""
     numbers = {name: getattr(counts, name) for name in (*_COUNTERS, *_NUMBERS)}
     held = [[*_named(ref), *astuple(one)] for ref, one in sorted(counts.holdings.items())]
     sizes = sorted(counts.ensemble_sizes)
@@ -32,8 +32,8 @@ def encode(counts: LedgerCounts) -> str:
 
 
 def decode(text: str, view: ClusterView) -> LedgerCounts | None:
-    """Decodes counts. Returns None if they were made with other living, draining or lost bookies than in this view, or
-    by another version of the program; in that case the caller counts all ledgers again."""
+    """Decodes counts. Returns None if the living, draining or lost bookies were not those of this view when the counts
+    were made, or if another version of the program made them; in that case the caller counts all ledgers again."""
     try:
         known = json.loads(text)
         if known["of"] != _of(view):

@@ -1,7 +1,7 @@
 """Health probes: the auditor calls each living bookie at the address that it advertises.
 
-A registration only shows that a bookie reaches the metadata. With a wrong `--advertise`, or a firewall in front of its
-port, it is alive but no client can use it.
+A registration shows only that a bookie can reach the metadata. With a wrong `--advertise`, or a firewall in front of
+its port, the bookie is alive but no client can use it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from metadata.records.registration import Registration
 from ..repair_client import Peers
 
 CALLS_MAX = 16
-"""Concurrent calls."""
+"""Maximum number of concurrent calls."""
 
 UNREACHABLE_NAMED_MAX = 32
 """Maximum number of unreachable bookies reported."""
@@ -29,7 +29,8 @@ class Reachability:
     """Probes bookies every `seconds` (0: never) in a separate task, because a probe of a hung bookie takes seconds to
     fail.
 
-    Only two failures in a row at one address make a bookie unreachable: after one, it may just have been restarted.
+    A bookie counts as unreachable only after two failures in a row at the same address: after one, it may just have
+    been restarted.
     """
 
     def __init__(self, peers: Peers, seconds: float) -> None:
@@ -40,7 +41,8 @@ class Reachability:
         self.probes: asyncio.Task[dict[str, Unreachable]] | None = None
 
     def look(self, living: Mapping[BookieRef, Registration]) -> dict[str, Unreachable] | None:
-        """Starts probes that are due; returns the result of finished ones, once. Raises MetadataError."""
+        """Starts a round of probes if one is due. Returns the result of a finished round, once; otherwise None. Raises
+        MetadataError."""
         now = asyncio.get_running_loop().time()
         if self.probes is not None and self.probes.done():
             ended, self.probes = self.probes, None
@@ -51,13 +53,14 @@ class Reachability:
         return None
 
     async def stop(self) -> None:
-        """Ends running probes."""
+        """Cancels running probes."""
         if self.probes is not None:
             self.probes.cancel()
             await asyncio.gather(self.probes, return_exceptions=True)
 
     async def _unreachable(self, living: Mapping[BookieRef, Registration]) -> dict[str, Unreachable]:
-        """Calls each bookie; returns, by name, those that failed in this round and the last at the same address."""
+        """Calls each bookie; returns, by name, those that failed at the same address in both this round and the
+        previous one."""
         places = asyncio.Semaphore(CALLS_MAX)
         bookies = sorted(living)
         calls = [asyncio.create_task(self._call(one, places)) for one in bookies]

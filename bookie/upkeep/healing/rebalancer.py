@@ -1,7 +1,7 @@
 """Moves copies to this bookie from fuller ones, as an operator has planned (`metadata/healing/planned_moves`).
 
-It works like the healer: all entries are here before the record names this bookie (H1). A move that no longer fits is
-dropped.
+It works like the healer: all entries are stored on this bookie before the record names it (H1). A move that no longer
+fits the ledger's record is dropped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Rebalancer:
         self._config = config
 
     async def run(self) -> None:
-        """Polls planned moves until cancelled, or until the log has failed."""
+        """Polls for planned moves until cancelled, or until the log has failed."""
         await poll(self.look_once, log, "rebalancing was interrupted, and will be retried")
 
     async def look_once(self) -> None:
@@ -63,11 +63,11 @@ class Rebalancer:
             if view is None:
                 view = await look(self._store, self._config.lost_bookie_ms)
             if all(one.bookie != self._me for one in view.takers()):
-                return  # full, draining or no longer registered: later, or never
+                return  # full, draining or no longer registered: the moves remain planned
             await self._take(found.ledger_id, mine, view)
 
     async def _take(self, ledger_id: int, mine: Sequence[Move], view: ClusterView) -> None:
-        """Executes one ledger's moves, only once: after a failure, the next plan takes the new state into account."""
+        """Attempts one ledger's moves only once: after a failure, the next plan takes the new state into account."""
         tally = Tally(ledger_id)
         try:
             async with self._upkeep:
@@ -82,9 +82,9 @@ class Rebalancer:
 
 
 def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> list[ReplicationTask]:
-    """Returns the moves that still fit: of whole copies, in fragments that need no re-replication.
+    """Returns the moves that are still valid: those of complete copies, in fragments that need no re-replication.
 
-    A ledger in recovery has no such moves, because its recoverer would find another record and start over.
+    No move is valid while the ledger is in recovery, because its recoverer would find a changed record and start over.
     """
     part = None if record.state is LedgerState.IN_RECOVERY else record.closed_part()
     if part is None:
@@ -107,7 +107,8 @@ def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> lis
 
 
 def stands_no_worse(task: ReplicationTask, new: BookieRef, view: ClusterView) -> bool:
-    """Whether the new bookie shares its fault domain with at most as many of the other copies as the old one does."""
+    """Returns whether the new bookie shares its fault domain with at most as many of the other copies as the old one
+    does."""
     old, living = view.living.get(task.bookie), view.living
     beside = [living[one] for one in task.beside if one in living]
     if new not in living:

@@ -11,7 +11,7 @@ from .cluster_view import ClusterView, Fate
 
 
 def replication_tasks(record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
-    """Returns a task for every copy of closed parts of a ledger that must be made, completed or moved.
+    """Returns a task for each copy that must be made, completed or moved in the closed parts of a ledger.
 
     A ledger in recovery has no tasks, because its record is about to change.
     """
@@ -50,7 +50,7 @@ def _reason(fragment: Fragment, position: int, fate: Fate) -> Reason | None:
 
 
 def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool:
-    """Whether some write set lacks two copies, so that it is too dangerous to wait longer."""
+    """Returns whether any write set lacks two copies, which makes it too dangerous to wait longer."""
     size = len(fates)
     gone = [f in (Fate.AWAY, Fate.LOST) or fragment.lacking_at(n) is not None for n, f in enumerate(fates)]
     worst = max(sum(gone[(first + step) % size] for step in range(write_quorum)) for first in range(size))
@@ -60,7 +60,7 @@ def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool
 def _misplaced(
     fragment: Fragment, last_entry: int, fates: list[Fate], view: ClusterView, write_quorum: int
 ) -> list[ReplicationTask]:
-    """Returns a task to move at most one copy of a fully replicated fragment to a bookie in a better fault domain."""
+    """Returns at most one task: to move a copy of a fully replicated fragment to a bookie in a better fault domain."""
     if any(fate is not Fate.LIVING for fate in fates) or not _share_a_domain(fragment, view):
         return []
     for n, bookie in enumerate(fragment.ensemble):
@@ -83,9 +83,10 @@ def _share_a_domain(fragment: Fragment, view: ClusterView) -> bool:
 
 
 def takers(task: ReplicationTask, view: ClusterView, *, second_best: bool = False) -> list[Registration]:
-    """Returns the bookies that may take over the copy: of all candidates, those best placed beside the other copies.
+    """Returns the bookies that may take over the copy: of all candidates, those with the best placement relative to the
+    other copies.
 
-    With `second_best`, returns all candidates, unless the copy is only to be moved to a better place.
+    With `second_best`, returns all candidates, unless the task only moves the copy to a better place.
     """
     candidates = _candidates(task, view)
     if second_best and task.reason is not Reason.MISPLACED:
@@ -105,8 +106,8 @@ def _beside(task: ReplicationTask, view: ClusterView) -> list[Registration]:
 
 
 def to_fence(record: LedgerRecord, view: ClusterView) -> list[BookieRef]:
-    """Returns the bookies that did not answer when the loss of their entries was accepted, and may still come back.
-    They have to fence the ledger then, or its old writer could get entries confirmed by them."""
+    """Returns the bookies that did not answer when the loss of their entries was accepted, and may still return. If
+    they do, they must fence the ledger; otherwise its old writer could get entries confirmed by them."""
     loss = record.accepted_loss
     return [
         one
@@ -119,10 +120,10 @@ def to_fence(record: LedgerRecord, view: ClusterView) -> list[BookieRef]:
 
 
 def is_left_behind(record: LedgerRecord, view: ClusterView) -> bool:
-    """Whether the ledger is not closed, and seems to have no writer or recoverer that would close it.
+    """Returns whether the ledger is not closed, and seems to have no writer or recoverer that would close it.
 
-    In recovery: the recoverer may be gone. Open: a live writer would have replaced a lost bookie if another one were
-    available.
+    If the ledger is in recovery, its recoverer may be gone. If it is open, a live writer would have replaced a lost
+    bookie had another one been available.
     """
     if record.state is LedgerState.IN_RECOVERY:
         return True

@@ -1,8 +1,8 @@
 """The replication worker in every bookie: re-replicates those marked ledgers that the bookie can take.
 
-Entries that a bookie lacks are fetched only by that bookie. A lost position goes to one of the bookies that are placed
-best beside the other copies: the first one to claim the ledger, for as long as its lease lasts. Failures are retried
-with exponential back-off, and the mark contains the reason.
+Entries that a bookie lacks are fetched only by that bookie. A lost position is taken over by one of the bookies with
+the best placement relative to the other copies: the first one to claim the ledger, for as long as its lease lasts.
+Failures are retried with exponential back-off, and the mark contains the reason.
 """
 
 from __future__ import annotations
@@ -42,21 +42,22 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 3600.0
 hour."""
 
 OTHERS_SECONDS = 20.0
-"""Seconds until the next look at a ledger that other bookies have to heal: they need several looks for it."""
+"""Seconds until the next look at a ledger that other bookies have to heal, which takes them several looks."""
 
 OVERDUE_SECONDS = 600.0
-"""If a ledger has been marked for this long, any bookie that can heals it, because those that should have do not."""
+"""If a ledger has been marked for this many seconds, any bookie that can heal it does so, because the best placed ones
+have not."""
 
 CLAIM_LEASE_SECONDS = 15.0
-"""Seconds for which a ledger stays claimed by a bookie that died while healing it. Each renewal records the progress.
-"""
+"""Seconds for which a ledger stays claimed by a bookie that died while healing it. Each renewal of the claim records
+the progress."""
 
 BACKOFFS_MAX = 100_000
 """Maximum number of ledgers with a back-off; any others are retried without one."""
 
 MARKS_TIMED_MAX = 100_000
-"""Maximum number of marks whose age is tracked; ledgers beyond it are left to the best placed bookies until other marks
-are gone."""
+"""Maximum number of marks whose age is tracked; any further ledgers are left to the best placed bookies until other
+marks are gone."""
 
 
 @dataclass(slots=True)
@@ -70,7 +71,7 @@ class _Backoff:
 
 
 class ReplicationWorker:
-    """Re-replicates on one bookie, one ledger at a time. Belongs to the event loop; `run` runs until cancelled."""
+    """Re-replicates to one bookie, one ledger at a time. Belongs to the event loop; `run` runs until cancelled."""
 
     def __init__(
         self,
@@ -95,27 +96,25 @@ class ReplicationWorker:
         self._config = config
         self._clock = clock
         self._backoffs: dict[int, _Backoff] = {}
-        self._limbo: _Backoff | None = (
-            _Backoff()
-        )  # ledgers enter limbo before the bookie serves, and never later
+        self._limbo: _Backoff | None = _Backoff()  # ledgers enter limbo only before the bookie serves
         self._left_behind: dict[int, float] = {}
         self._marked_at: dict[int, float] = {}
-        """When this bookie first saw each mark, by its own clock, because a mark's time is by another's."""
+        """Times at which this bookie first saw each mark, by its own clock; the marks' times are from other clocks."""
         self.ledgers_healed = self.ledgers_closed = self.failures = 0
         self.marked = 0
-        """Ledgers with a mark when this bookie last went through all marks."""
+        """Number of ledgers with a mark when this bookie last read all marks."""
 
     @property
     def waiting(self) -> int:
-        """Ledgers in back-off."""
+        """Number of ledgers in back-off."""
         return len(self._backoffs)
 
     async def run(self) -> None:
-        """Polls the marks until cancelled, or until the log has failed."""
+        """Polls for marks until cancelled, or until the log has failed."""
         await poll(self.look_once, log, "healing was interrupted, and will be retried")
 
     async def look_once(self) -> None:
-        """Re-replicates as far as possible now. Raises BookieError, MetadataError and OSError.
+        """Re-replicates as much as is possible now. Raises BookieError, MetadataError and OSError.
 
         Does nothing on restored metadata until it is accepted, because its records may be outdated.
         """
@@ -132,12 +131,10 @@ class ReplicationWorker:
             if view is None:
                 view = await look(self._store, self._config.lost_bookie_ms)
             if self._me not in view.living:
-                return  # another bookie has our name, or the lease was lost: we must not judge copies
+                return  # another bookie has our name, or the lease was lost, so we must not judge copies
             try:
                 await self._see_to(mark, view)
-            except (
-                BadRecord
-            ) as error:  # concerns only this ledger's record: heal the other ledgers nevertheless
+            except BadRecord as error:  # affects only this ledger's record, so still heal the other ledgers
                 tally = Tally(mark.ledger_id)
                 tally.fail(str(error))
                 await self._record_result(tally)
@@ -145,7 +142,7 @@ class ReplicationWorker:
         self._forget_all_but(marked)
 
     def _forget_all_but(self, marked: Set[int]) -> None:
-        """Forgets unmarked ledgers: other bookies have healed them, or they were deleted, so no work remains."""
+        """Forgets ledgers that are no longer marked: they were healed by other bookies, or deleted."""
         self._marked_at = {one: at for one, at in self._marked_at.items() if one in marked}
         self._backoffs = {one: backoff for one, backoff in self._backoffs.items() if one in marked}
         self._left_behind = {one: since for one, since in self._left_behind.items() if one in marked}
@@ -214,7 +211,7 @@ class ReplicationWorker:
             backoff.not_before = asyncio.get_running_loop().time() + seconds
 
     def _is_given_up(self, ledger_id: int) -> bool:
-        """Whether the ledger has been left open for the grace period, so that this bookie closes it."""
+        """Returns whether the ledger has been left open for the entire grace period, so that this bookie closes it."""
         now = asyncio.get_running_loop().time()
         since = self._left_behind.setdefault(ledger_id, now)
         return now - since >= self._config.open_ledger_grace_seconds
@@ -222,7 +219,7 @@ class ReplicationWorker:
     def _mine(
         self, record: LedgerRecord, view: ClusterView, *, overdue: bool = False
     ) -> list[ReplicationTask]:
-        """Returns the tasks for entries that this bookie lacks, and for at most one position of each fragment that it
+        """Returns the tasks for entries that this bookie lacks and, in each fragment, for at most one position that it
         may take over.
 
         With `overdue`, includes positions for which other bookies would be better placed.
@@ -239,13 +236,13 @@ class ReplicationWorker:
         if task.reason is Reason.LACKING:
             return (
                 task.bookie == self._me
-            )  # only the bookie itself fetches entries that it lacks: it has all others
+            )  # a bookie's missing entries are fetched only by that bookie, which has all others
         return any(one.bookie == self._me for one in takers(task, view, second_best=overdue))
 
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
         """Returns the tasks for positions of bookies that lack entries, if all of these entries are here.
 
-        This recovers entries that were moved here after the backup from which the metadata came was made.
+        Covers entries that were moved here after the backup was made from which the metadata was restored.
         """
         part, held = record.closed_part(), list[ReplicationTask]()
         for task in replication_tasks(record, view):
@@ -287,8 +284,8 @@ class ReplicationWorker:
             await self._remove_mark(record, view)
 
     async def _remove_mark(self, record: LedgerRecord, view: ClusterView) -> None:
-        """Removes the mark, because all copies are complete. The mark stays while an absent bookie has to fence the
-        ledger, so that this bookie finds it."""
+        """Removes the mark, because all copies are complete. While an absent bookie still has to fence the ledger, the
+        mark is kept, so that the absent bookie finds it on its return."""
         if to_fence(record, view):
             self._not_before(record.ledger_id, OTHERS_SECONDS)
         else:
@@ -297,7 +294,7 @@ class ReplicationWorker:
     async def _fence(self, found: VersionedRecord) -> LedgerRecord | None:
         """Fences a ledger that was closed while this bookie was away, so that its writer is refused here from now on.
 
-        Returns None if the fence or its record failed; it is tried again.
+        Returns None if fencing the ledger or recording the fence failed; another attempt is made later.
         """
         tally = Tally(found.ledger_id)
         try:
@@ -309,7 +306,7 @@ class ReplicationWorker:
             return None
         ends = found.record.last_entry
         log.warning(
-            "fenced ledger %d, which was closed without entries stored here; it ends at entry %s",
+            "fenced ledger %d, which was closed without the entries stored here; it ends at entry %s",
             found.ledger_id,
             ends,
             extra={"ledger": found.ledger_id},
@@ -355,7 +352,8 @@ class ReplicationWorker:
     async def _claimed(
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
-        """Does the work under a claim on the ledger, unless another bookie has one. Losing it only duplicates work."""
+        """Does the work under a claim on the ledger, unless another bookie has one. Losing the claim only duplicates
+        work."""
         async with self._claim(ledger_id).kept() as is_ours:
             if is_ours:
                 await work(ledger_id, view)

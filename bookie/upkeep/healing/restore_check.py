@@ -1,9 +1,9 @@
-"""Checks a bookie's entries against metadata that is an older copy of itself.
+"""Checks a bookie's entries against metadata that was restored from an older copy.
 
-It reports mismatches; the cluster holds back until an operator has seen them (`metadata/backup/hold.py`). The record of
-a ledger that is not closed may be older than the ledger in two cases: a note here describes a later state, or there is
-no note, and this bookie holds entries of the last fragment that the record does not place here. In these cases the
-bookie adds itself to the record, and no client closes the ledger by that record (rule W8).
+It reports mismatches; the metadata stays on hold until an operator has reviewed them (`metadata/backup/hold.py`). The
+record of a ledger that is not closed may be older than the ledger in two cases: a note here describes a later state, or
+there is no note, and this bookie holds entries of the last fragment that the record does not place here. In these cases
+the bookie adds itself to the record, and no client closes the ledger by that record (rule W8).
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ log = logging.getLogger(__name__)
 
 
 class RestoreCheck:
-    """Compares one bookie's entries, once for each restore. Holding `upkeep` keeps frames in place in the meantime."""
+    """Compares one bookie's entries with the metadata, once for each restore. The comparison holds the lock `upkeep`,
+    so that no frames are moved in the meantime."""
 
     def __init__(
         self,
@@ -68,8 +69,8 @@ class RestoreCheck:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look_once(self) -> None:
-        """Reports mismatches, unless this was done for this restore already. Raises BookieError, MetadataError and
-        OSError."""
+        """Reports mismatches, unless they have already been reported for this restore. Raises BookieError,
+        MetadataError and OSError."""
         if await cluster_id(self._store) is None:
             return  # the store is empty, or a restore is running: there is nothing to compare with yet
         restored = await hold.read(self._store)
@@ -78,7 +79,7 @@ class RestoreCheck:
         await self._stock_taker.take_once()  # writes the missing entries to the records
         async with self._upkeep:
             misfits = await self._compare(restored)
-        # A bookie that hung while the store went back has not seen its revision fall.
+        # A bookie that hung while the store was restored has not seen its revision decrease.
         await self._bookie.checkpoint()
         await give_no_id_twice(
             self._store, self._me.bookie_id, await in_thread(self._bookie.index.ledger_ids)
@@ -86,9 +87,9 @@ class RestoreCheck:
         await hold.publish_misfits(self._store, misfits)
         log.log(
             logging.INFO if misfits.fits else logging.ERROR,
-            "the metadata was restored: it does not know %d of the ledgers here, and places entries of %d open "
-            "and %d closed ones elsewhere; entries of %d ledgers that it places here are missing; %d ledgers were "
-            "closed before entries that are proven here to be confirmed",
+            "the metadata was restored: it lacks %d of the ledgers on this bookie, and places entries of %d open "
+            "and %d closed ledgers elsewhere; %d ledgers lack entries that it places here; %d ledgers were closed "
+            "before entries that this bookie can prove were confirmed",
             misfits.unknown.ledgers,
             misfits.open_elsewhere.ledgers,
             misfits.closed_elsewhere.ledgers,
@@ -128,20 +129,20 @@ class RestoreCheck:
         )
 
     async def _lacks(self, record: LedgerRecord) -> bool:
-        """Whether this bookie lacks entries that the record marks as possibly lacking: a reconstructed record marks all
-        copies."""
+        """Returns whether this bookie lacks entries that the record marks as possibly missing; a reconstructed record
+        marks all copies."""
         mine = (one for one in record.fragments if self._me in one.ensemble)
         may_lack = any(one.lacking_at(one.ensemble.index(self._me)) is not None for one in mine)
         return may_lack and bool(await self._stock_taker.missing(record))
 
     def _has_nothing_of(self, record: LedgerRecord, held: Collection[int]) -> bool:
-        """Whether the bookie has no entries of an open ledger: it may be empty, or was deleted since and collected
-        here."""
+        """Returns whether the bookie has no entries of an open ledger: the ledger may be empty, or may since have been
+        deleted and then collected here."""
         is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
         return is_open_here and record.ledger_id not in held
 
     async def _be_named(self, found: VersionedRecord) -> None:
-        """Adds this bookie to the record if the bookie has a later state of the ledger."""
+        """Adds this bookie to the record if the bookie knows a later state of the ledger."""
 
         async def attempt(now: VersionedRecord | None) -> None:
             if now is not None and await in_thread(self._holds_more, now.record):
@@ -167,6 +168,6 @@ class RestoreCheck:
         return await in_thread(self._holds_elsewhere, record)
 
     def _holds_elsewhere(self, record: LedgerRecord) -> bool:
-        """Whether the bookie has entries, up to the ledger's end, that no fragment places here."""
+        """Returns whether the bookie has entries, up to the ledger's end, that no fragment places here."""
         end = ENTRY_MAX if record.last_entry is None else record.last_entry
         return any(place.first_entry <= end for place in frames_elsewhere(self._bookie, record, self._me))

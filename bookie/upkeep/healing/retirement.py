@@ -11,20 +11,20 @@ from metadata.records.ledger_record import Tombstone
 from metadata.store import MetadataStore
 
 LOOK_AGAIN_SECONDS = 10.0
-"""Seconds between two looks at the bookies while tombstones wait for them."""
+"""Seconds between two checks of the bookies' progress while tombstones wait for them."""
 
 RETIRED_AT_ONCE_MAX = 2000
-"""Maximum number of tombstones that one look deletes: some tenths of a second of the store's time."""
+"""Maximum number of tombstones deleted per look, which takes the metadata store a few tenths of a second."""
 
 WAITING_MAX = 50_000
-"""Maximum number of known tombstones, of 250 bytes each; another audit finds further ones."""
+"""Maximum number of tombstones in memory, of 250 bytes each; another audit finds any others."""
 
 
 class Retirement:
     """The tombstones that an auditor's audits have seen. Belongs to the event loop.
 
-    Each is kept for `tombstone_seconds` after it was seen: a client repeats a creation whose answer was lost, for 30 s,
-    and the creation must not succeed again after the deletion.
+    Each is kept for `tombstone_seconds` after it was first seen: a client whose request to create a ledger gets no
+    answer repeats it for 30 s, and the request must not succeed again after the ledger's deletion.
     """
 
     def __init__(self, store: MetadataStore, tombstone_seconds: float) -> None:
@@ -39,7 +39,7 @@ class Retirement:
         return asyncio.get_running_loop().time()
 
     def see(self, tombstone: Tombstone) -> None:
-        """Records an existing tombstone."""
+        """Remembers an existing tombstone."""
         if len(self._waiting) >= WAITING_MAX:
             self._has_more = True
         else:
@@ -47,8 +47,8 @@ class Retirement:
             self._waiting.setdefault(tombstone.ledger_id, seen)
 
     async def look(self) -> bool:
-        """Retires tombstones that all bookies have passed; returns whether another audit would find more. Raises
-        MetadataError."""
+        """Deletes tombstones of ledgers that all bookies have dropped; returns whether another audit would find more.
+        Raises MetadataError."""
         now = self._seconds()
         if now < self._due_at or not self._waiting:
             return False

@@ -1,7 +1,7 @@
 """The records of all ledgers, kept current by one listing and a watch, so that the auditor reads everything only once.
 
-The records may be slightly outdated. A caller that changes something based on a record changes it at this version, or
-reads the record again.
+The records may be slightly outdated. A caller that changes something based on a record must make the change conditional
+on the record's version, or read the record again.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 
 class WatchedLedgers:
-    """Uses about 350 bytes for each ledger while started. Belongs to the event loop."""
+    """The records of all ledgers, in about 350 bytes each while started. Belongs to the event loop."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._task: asyncio.Task[None] | None = None
         self._found: dict[int, tuple[bytes, int]] = {}
         self.is_whole = False
-        """Whether all ledgers that existed at a moment since the start are here, except those that changed just now."""
+        """Whether all ledgers that existed at some time since the start are here, except for the latest changes."""
         self.has_changed = False
         """Whether anything has changed since this was set to False."""
 
@@ -43,24 +43,24 @@ class WatchedLedgers:
         return self._task is not None
 
     def start(self) -> None:
-        """Lists all ledgers, and watches them. May be repeated; raises the error that has ended the watch, if any."""
+        """Lists all ledgers, and watches them. May be called again; raises the error that ended the watch, if any."""
         if self._task is None:
             self._task = asyncio.create_task(self._run())
         elif self._task.done():
             self._task.result()
 
     async def stop(self) -> None:
-        """Forgets everything."""
+        """Stops the watch, and forgets all records."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         self._task, self._found, self.is_whole = None, {}, False
 
     async def list_with_deleted(self) -> AsyncGenerator[VersionedRecord | Tombstone, None]:
-        """Yields every ledger and tombstone, by id, like `LedgerStore.list_with_deleted`."""
+        """Yields every ledger and tombstone, in order of id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
             value, version = self._found.get(ledger_id, (b"", 0))
-            if version:  # not retired in the meantime
+            if version:  # it was not retired in the meantime
                 found = decode_or_skip(partial(decoded, version=version), keys.ledger(ledger_id), value)
                 if found is not None:
                     yield found
@@ -91,7 +91,7 @@ class WatchedLedgers:
         except BadRecord as error:
             return skip(error)
         if version <= self._found.get(ledger_id, (b"", 0))[1]:
-            return None  # the listing had it
+            return None  # the listing included this change
         self.has_changed = True
         if value:
             self._found[ledger_id] = value, version

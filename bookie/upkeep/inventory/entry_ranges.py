@@ -1,7 +1,7 @@
 """Finds gaps: arithmetic on ranges of entry ids. Pure.
 
-In a striped ledger, a *gap* also spans entries of other bookies: all entries in it that are placed here are missing,
-including the first and the last entry of the gap.
+In a striped ledger, a *gap* also spans entries of other bookies. The first and the last entry of a gap are placed here,
+and all entries in the gap that are placed here are missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Ids = Sequence[int]
 
 
 def missing(share: PlacedEntries, first_entry: int, last_entry: int, held: Iterable[Ids]) -> list[EntryRange]:
-    """Returns the gaps of [first_entry, last_entry], a part of the share's range, that none of `held` fills.
+    """Returns the gaps in [first_entry, last_entry], a part of the share's range, that are not filled by any of `held`.
 
     Works by range, or entry by entry if the ledger is striped.
     """
@@ -42,7 +42,7 @@ def uncovered(first_entry: int, last_entry: int, covered: Iterable[EntryRange]) 
 
 
 def runs(ids: Ids) -> Iterator[EntryRange]:
-    """Splits ids into runs without holes."""
+    """Splits ids into runs of consecutive ids."""
     if not len(ids):
         return
     if ids[-1] - ids[0] == len(ids) - 1:
@@ -58,7 +58,7 @@ def runs(ids: Ids) -> Iterator[EntryRange]:
 
 
 def merged(ranges: Iterable[EntryRange]) -> list[EntryRange]:
-    """Merges ranges into as few as possible, ascending."""
+    """Merges ranges into as few as possible, in ascending order."""
     found: list[EntryRange] = []
     for one in sorted(ranges, key=lambda one: one.first_entry):
         if found and one.first_entry <= found[-1].last_entry + 1:
@@ -69,12 +69,12 @@ def merged(ranges: Iterable[EntryRange]) -> list[EntryRange]:
 
 
 def overlap(one: EntryRange, other: EntryRange) -> bool:
-    """Whether the ranges share an entry."""
+    """Returns whether the ranges share an entry."""
     return one.first_entry <= other.last_entry and other.first_entry <= one.last_entry
 
 
 def contains(whole: EntryRange, part: EntryRange) -> bool:
-    """Whether every entry of `part` lies in `whole`."""
+    """Returns whether every entry of `part` lies in `whole`."""
     return whole.first_entry <= part.first_entry and part.last_entry <= whole.last_entry
 
 

@@ -28,19 +28,19 @@ BATCH_BYTES = 1024 * 1024
 """Approximate bytes read at once."""
 
 FRAMES_PER_WINDOW = 4096
-"""Frames checked at once; more only if more of them hold one and the same entry."""
+"""Maximum number of frames checked at once, unless more of them contain the same entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class InventoryWindow:
-    """Findings for some entries: gaps (missing entries that are placed here), and unreadable frames."""
+    """Findings for a range of entries: gaps (missing entries that are placed here), and unreadable frames."""
 
     gaps: tuple[EntryRange, ...]
     unreadable: tuple[FrameLocation, ...]
 
 
 class Inventory:
-    """Checks one bookie's entries, rate-limited."""
+    """Checks one bookie's entries at a limited rate."""
 
     def __init__(self, bookie: Bookie, pace: RateLimit) -> None:
         self._bookie = bookie
@@ -52,7 +52,7 @@ class Inventory:
         """Yields findings for the entries of `asked`, a part of the share's range, from the first to the last.
 
         With `verify`, each frame is read. Otherwise the index is trusted for frames without holes; frames with holes
-        are read for their ids, and frames that the last read could not read are tried once more.
+        are read for their ids, and frames that could not be read the last time are tried once more.
         """
         at = asked.first_entry
         while at <= asked.last_entry:
@@ -63,7 +63,7 @@ class Inventory:
             at = through + 1
 
     async def missing_of(self, part: LedgerRecord, bookie: BookieRef, fragment: Fragment) -> list[EntryRange]:
-        """Returns the gaps here in the entries that one fragment of a closed ledger places at `bookie`."""
+        """Returns the gaps, on this bookie, in the entries that one fragment of a closed ledger places at `bookie`."""
         first = fragment.first_entry
         last = next(end for one, end in part.spans() if one.first_entry == first)
         assert last is not None
@@ -72,8 +72,8 @@ class Inventory:
     async def missing(
         self, record: LedgerRecord, bookie: BookieRef, within: EntryRange, *, verify: bool
     ) -> list[EntryRange]:
-        """Returns the gaps here in the entries that the metadata places at `bookie`. Entries of another ledger fill no
-        gap (W8)."""
+        """Returns the gaps, on this bookie, in the entries that the metadata places at `bookie`. Entries of another
+        ledger do not fill gaps (W8)."""
         assert record.is_closed or within.last_entry < ENTRY_MAX, "an open ledger has no end"
         placed = parts(record, bookie, [within])
         if self._bookie.holds_another(record):
@@ -87,7 +87,7 @@ class Inventory:
         return found
 
     async def unreadable(self, ledger_id: int, places: Iterable[FrameLocation]) -> list[FrameLocation]:
-        """Returns those of these frames that cannot be read, or differ from the index; logs each with the reason."""
+        """Returns those of these frames that cannot be read or differ from the index; logs each one with the reason."""
         bad: list[FrameLocation] = []
         for batch in _batches(places):
             await self._pace.keep(sum(place.size for place in batch))
@@ -105,7 +105,7 @@ class Inventory:
         return bad
 
     async def _places(self, ledger_id: int, first: int, last: int) -> tuple[list[FrameLocation], int]:
-        """Returns all frames that may hold entries of [first, n], and n, which is at most `last`."""
+        """Returns all frames that may hold entries of [first, n], together with n, which is at most `last`."""
         limit = FRAMES_PER_WINDOW
         while True:
             index = self._bookie.index
@@ -140,7 +140,7 @@ class Inventory:
 
 
 def is_solid(place: FrameLocation) -> bool:
-    """Whether the frame holds every entry from its first to its last one."""
+    """Returns whether the frame holds every entry from its first to its last one."""
     return place.last_entry - place.first_entry == place.entries - 1
 
 
@@ -150,7 +150,7 @@ def span_of(place: FrameLocation) -> EntryRange:
 
 
 def frames_elsewhere(bookie: Bookie, record: LedgerRecord, me: BookieRef) -> Iterator[FrameLocation]:
-    """Yields the frames of the ledger on this bookie that contain no entry that the metadata places here."""
+    """Yields this bookie's frames of the ledger that contain no entries placed here by the metadata."""
     ours = [EntryRange(share.first_entry, share.last_entry) for share in shares(record, me)]
     for _, place in bookie.index.places(record.ledger_id):
         if not any(overlap(span_of(place), one) for one in ours):

@@ -26,13 +26,13 @@ from ..threads import in_thread
 from .unknown_ids import COUNTED_MAX
 
 AT_ONCE = 64
-"""Concurrent changes."""
+"""Maximum number of concurrent changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A ledger for which bookies have a later state than the metadata. `found` is the metadata's record, if there is
-    one; `record` is the record that it should have."""
+    """A ledger for which bookies have a later state than the metadata. `found`: the record in the metadata, if there is
+    one; `record`: the record that the metadata should have."""
 
     ledger_id: int
     found: VersionedRecord | None
@@ -41,16 +41,16 @@ class Difference:
 
     @property
     def is_of_chain(self) -> bool:
-        """Whether the ledger is a segment of a log or a journal, which may need an update, too."""
+        """Whether the ledger is a segment of a log or a journal, whose record may need an update, too."""
         return bool({SEGMENT, JOURNAL} & self.record.custom_metadata.keys())
 
 
 @dataclass(slots=True)
 class Compared:
     """Findings of a comparison so far. `silent`: bookies that did not send all of their notes, and why. `unnoted`:
-    ledgers that bookies hold, but of which neither they nor the metadata have more than the id. `unsure`: open ledgers
-    without notes, whose records may therefore be older. `of_chains`: segments of which bookies have a later state.
-    `highest`: the highest counted id that the metadata does not have."""
+    ledgers held by bookies of which only the id is known, to the bookies and the metadata. `unsure`: open ledgers
+    without notes, whose records may therefore be outdated. `of_chains`: segments of which bookies have a later state.
+    `highest`: the highest id assigned by the counter that is missing from the metadata."""
 
     silent: dict[str, str] = field(default_factory=dict)
     unnoted: int = 0
@@ -60,7 +60,7 @@ class Compared:
 
 
 Notes = Mapping[BookieRef, AsyncGenerator[HeldNote, None]]
-"""The notes of each bookie, by ledger and first entry."""
+"""The notes of each bookie, ordered by ledger and first entry."""
 
 
 async def kept_in(notes: NotesTable) -> AsyncGenerator[HeldNote, None]:
@@ -74,7 +74,7 @@ async def kept_in(notes: NotesTable) -> AsyncGenerator[HeldNote, None]:
 
 
 class _Stream:
-    """The notes of one bookie, with look-ahead to the next one."""
+    """The notes of one bookie, read one note ahead."""
 
     def __init__(self, bookie: BookieRef, notes: AsyncGenerator[HeldNote, None]) -> None:
         self._bookie = bookie
@@ -85,7 +85,8 @@ class _Stream:
         self.head = await anext(self._notes, None)
 
     async def take(self, ledger_id: int) -> list[NotedBy]:
-        """Takes all of the bookie's notes of this ledger; its notes of earlier ledgers must have been taken."""
+        """Takes all of the bookie's notes of this ledger; its notes of ledgers with lower ids must have been taken
+        already."""
         taken = []
         while self.head is not None and self.head.ledger_id == ledger_id:
             try:
@@ -100,7 +101,8 @@ class _Stream:
 async def differences(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> AsyncIterator[Difference]:
-    """Yields the ledgers of which the bookies have a later state, by id. Raises MetadataError."""
+    """Yields the ledgers of which the bookies have a later state than the metadata, in order of id. Raises
+    MetadataError."""
     ledgers = LedgerStore(store)
     streams = [_Stream(bookie, stream) for bookie, stream in notes.items()]
     await asyncio.gather(*(stream.advance() for stream in streams))
@@ -127,7 +129,9 @@ async def _difference(
 ) -> Difference | None:
     if _better(found, noted) is None:
         return None
-    now = await _now(ledgers, ledger_id)  # the bookies may have got newer notes since the record was listed
+    now = await _now(
+        ledgers, ledger_id
+    )  # the bookies may have received newer notes since the record was listed
     record = _better(now, noted)
     if record is None or isinstance(now, Tombstone):
         return None
@@ -135,17 +139,14 @@ async def _difference(
 
 
 def _better(found: VersionedRecord | Tombstone | None, noted: list[NotedBy]) -> LedgerRecord | None:
-    """Returns the later record; None also if the ledger is known to be deleted, or its notes fit no record."""
+    """Returns the record according to the notes if it is later than the one found. Returns None otherwise, and also if
+    the ledger is known to be deleted or the notes are inconsistent."""
     if isinstance(found, Tombstone):
         return None
     try:
         return reconcile(None if found is None else found.record, noted)
     except ValueError as error:  # the notes come from the ledger's writer, so they can be wrong
-        skip(
-            BadRecord(
-                keys.ledger(noted[0].note.ledger_id), f"the bookies' notes do not fit together: {error}"
-            )
-        )
+        skip(BadRecord(keys.ledger(noted[0].note.ledger_id), f"the bookies' notes are inconsistent: {error}"))
         return None
 
 
@@ -156,10 +157,10 @@ async def _now(ledgers: LedgerStore, ledger_id: int) -> VersionedRecord | Tombst
 async def bring_up(
     store: MetadataStore, notes: Notes, seen: Compared, on_ledger: Callable[[int], object] = lambda _: None
 ) -> int:
-    """Writes the records that `differences` yields, by compare-and-swap; returns the number of records. Afterwards, no
-    id is used twice.
+    """Writes the records that `differences` yields, by compare-and-swap; returns the number of records. Also ensures
+    that no id is used twice.
 
-    Raises MetadataError: the records written so far remain, and another run can write the rest.
+    Raises MetadataError; in that case the records already written remain, and another run can write the rest.
     """
     ledgers, batch, made = LedgerStore(store), list[Difference](), 0
     async for one in differences(store, notes, seen, on_ledger):

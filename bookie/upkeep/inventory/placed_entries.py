@@ -35,27 +35,27 @@ class PlacedEntries:
         return self.shape.ensemble_size > self.shape.write_quorum
 
     def holds(self, entry_id: int) -> bool:
-        """Whether this entry of the range is placed here."""
+        """Returns whether this entry of the range is placed here."""
         return self._turn(entry_id) < self.shape.write_quorum
 
     def first_from(self, entry_id: int) -> int:
-        """Returns the first entry placed here from `entry_id` on; it may lie after the range."""
+        """Returns the first entry at or after `entry_id` that is placed here; it may lie after the range."""
         return entry_id + max(0, self._turn(entry_id) - self.shape.write_quorum + 1)
 
     def last_until(self, entry_id: int) -> int:
-        """Returns the last entry placed here up to `entry_id`; it may lie before the range."""
+        """Returns the last entry at or before `entry_id` that is placed here; it may lie before the range."""
         turn = self._turn(entry_id)
         return entry_id if turn < self.shape.write_quorum else entry_id - self.shape.ensemble_size + turn
 
     def between(self, first_entry: int, last_entry: int) -> EntryRange | None:
-        """Returns the range from the first to the last entry of [first_entry, last_entry] placed here; None if there is
-        none."""
+        """Returns the range from the first to the last entry of [first_entry, last_entry] that are placed here; None if
+        there are none."""
         first = self.first_from(max(first_entry, self.first_entry))
         last = self.last_until(min(last_entry, self.last_entry))
         return EntryRange(first, last) if first <= last else None
 
     def ids(self, first_entry: int, last_entry: int) -> set[int]:
-        """Returns every entry of this part of the range that is placed here, one by one; the part must be of bounded
+        """Returns the ids of all entries of this part of the range that are placed here; the part must be of bounded
         size."""
         found: set[int] = set()
         for first in range(first_entry, min(last_entry + 1, first_entry + self.shape.ensemble_size)):
@@ -72,7 +72,7 @@ EVERY_ENTRY = PlacedEntries(0, ENTRY_MAX, 0, Shape(1, 1, 1))
 
 
 def shares(record: LedgerRecord, bookie: BookieRef) -> list[PlacedEntries]:
-    """Returns the shares of this incarnation of the bookie in each fragment that names it, by ascending entries."""
+    """Returns the shares of this incarnation of the bookie in each fragment that names it, in ascending order."""
     return [
         share
         for share in _named(record, bookie)
@@ -85,7 +85,7 @@ Part = tuple[PlacedEntries, EntryRange]
 
 
 def parts(record: LedgerRecord, bookie: BookieRef, spans: Sequence[EntryRange]) -> list[Part]:
-    """Returns the parts of these ascending, disjoint spans that are placed at this bookie, by ascending entries."""
+    """Returns the parts of these ascending, disjoint spans that are placed at this bookie, in ascending order."""
     found: list[Part] = []
     begin = 0
     for share in shares(record, bookie):

@@ -1,4 +1,4 @@
-"""Finds ledgers that were closed too early: before entries that a last-add-confirmed on a bookie proves to be
+"""Finds ledgers that were closed too early: a last-add-confirmed on a bookie proves that entries past their end were
 confirmed."""
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from ...storage.bookie import Bookie
 
 
 def is_closed_early(bookie: Bookie, record: LedgerRecord) -> bool:
-    """Whether this bookie can prove that an entry past the end of a closed ledger was confirmed.
+    """Returns whether this bookie can prove that an entry past the end of a closed ledger was confirmed.
 
-    A recovery on metadata that had gone back to an older copy can cause this (rule W8). Entries whose loss an operator
+    A recovery that used metadata restored from an older copy can cause this (rule W8). Entries whose loss an operator
     accepted explicitly (`LedgerRecord.accepted_loss`) do not count.
     """
     if record.last_entry is None or record.accepted_loss is not None or bookie.holds_another(record):

@@ -1,8 +1,8 @@
-"""Ids of ledgers that a bookie holds and that the metadata does not have: none of them may be used again.
+"""Prevents the reuse of ids of ledgers that a bookie holds and that are missing from the metadata.
 
-The counter of ledger ids has gone back with the metadata. If an id were used again, bookies would already hold entries
-under the new ledger's id: those of the old ledger. The records of older ledgers in the copy may be outdated, too. So
-the cluster holds back until an operator has checked (`metadata/backup/hold.py`).
+Such ids exist if the metadata was restored from an older copy, and with it the counter of ledger ids. If an id were
+used again, bookies would already hold entries of the old ledger under the new ledger's id. The records of older ledgers
+in the copy may be outdated, too. So the metadata is on hold until an operator has checked (`metadata/backup/hold.py`).
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from metadata.store import MetadataStore, list_all
 log = logging.getLogger(__name__)
 
 ASKED_MAX = 100
-"""Ids that are looked up one by one, the highest first; lower ids are checked by a listing."""
+"""Maximum number of ids that are looked up one by one, the highest first; lower ids are checked by a listing."""
 
 COUNTED_MAX = 2**62
-"""Counted ids stay below this number; callers choose the ids from there on."""
+"""The counter assigns only ids below this number; callers choose ids from this number on."""
 
 
 async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[int]) -> None:
@@ -39,9 +39,9 @@ async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[
     if ledger_id is None:
         return
     log.warning(
-        "this bookie holds ledger %d, which the metadata does not know: an older copy of it was "
-        "restored; new ledgers get ids from %d on, so that none is used twice, and nothing is recovered or "
-        "collected until it is accepted: bookledger metadata check",
+        "this bookie holds ledger %d, which is missing from the metadata, because an older copy was "
+        "restored; new ledgers get ids from %d on, so that no id is used twice, and nothing is recovered or "
+        "collected until the metadata is accepted; run: bookledger metadata check",
         ledger_id,
         ledger_id + 1,
         extra={"ledger": ledger_id},
@@ -52,7 +52,8 @@ async def give_no_id_twice(store: MetadataStore, bookie_id: str, held: Sequence[
 
 
 async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int | None:
-    """Returns the highest of these ledgers, given in ascending order, that has no key in the metadata."""
+    """Returns the highest of these ledgers, given in ascending order, without a key in the metadata; None if all have
+    one."""
     for ledger_id in reversed(held[-ASKED_MAX:]):
         if await store.get(keys.ledger(ledger_id)) is None:
             return ledger_id
@@ -60,7 +61,7 @@ async def _highest_unheard_of(store: MetadataStore, held: Sequence[int]) -> int 
 
 
 async def _highest_not_listed(store: MetadataStore, held: Sequence[int]) -> int | None:
-    """Returns the highest of these ledgers without a key, by one listing, because looking up a million ids that
+    """Returns the highest of these ledgers without a key. Uses one listing, because looking up a million ids that
     applications chose would take minutes."""
     highest, at = None, 0
     before = keys.ledger(held[0] - 1) if held[0] else None

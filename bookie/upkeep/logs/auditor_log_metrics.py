@@ -28,20 +28,20 @@ LAG_RECORDS = LOGS.gauge(
 )
 LAG_SECONDS = LOGS.gauge(
     "cursor_lag_seconds",
-    "Age of the oldest of these records; 0 if there is none.",
+    "Age of the oldest record that the cursor's reader has not used yet; 0 if there is none.",
     "log",
     "cursor",
 )
 SILENT = LOGS.gauge("silent_cursors", "Cursors that retention ignores because they do not move.")
 ROUNDS = LOGS.counter("retention_rounds", "Completed rounds over all logs.")
 GONE_RECORDS = LOGS.counter("retention_records", "Records that retention truncated.")
-GONE_BYTES = LOGS.counter("retention_bytes", "Bytes of one copy of these records.")
-GONE_LEDGERS = LOGS.counter("retention_ledgers", "Ledgers of these records that were deleted.")
+GONE_BYTES = LOGS.counter("retention_bytes", "Bytes of one copy of the records that retention truncated.")
+GONE_LEDGERS = LOGS.counter("retention_ledgers", "Deleted ledgers of records that retention truncated.")
 
 
 def of_logs(rounds: RetentionRounds) -> Iterator[Metric]:
-    """Yields the metrics of the last complete round; for a candidate that is not elected, of the last one while it
-    was."""
+    """Yields the metrics of the last complete round; for a candidate that is not elected, those of the last round that
+    it completed while it was elected."""
     yield from _of_positions(rounds)
     totals = rounds.totals
     yield SILENT.of(len(rounds.silent_cursors))

@@ -17,17 +17,17 @@ from metadata.store import MetadataStore, list_all
 
 LOGS_REPORTED_MAX = 1000
 CURSORS_REPORTED_MAX = 1000
-"""Maximum number of logs, and of all their cursors, that one auditor reports: each is several time series in
+"""Maximum number of logs, and of cursors of all logs, that one auditor reports: each adds several time series to
 Prometheus."""
 
 LAG_SECONDS_MAX = 2.0
-"""Maximum seconds to wait for bookies that are asked for the lags of one page of logs."""
+"""Maximum seconds to wait for bookies to report the lags of one page of logs."""
 
 Lag = tuple[int, float]
 """The number of records that a cursor's reader has not used yet, and the age of the oldest of them in seconds."""
 
 AskLag = Callable[[LogRecord, int], Awaitable[Lag | None]]
-"""The lag of a log's reader at a position; None if it is unknown."""
+"""Returns the lag of a log's reader at a position; None if it is unknown."""
 
 
 async def lag_unknown(_: LogRecord, __: int) -> None:
@@ -56,8 +56,8 @@ class LogSight:
 async def look_at(
     store: MetadataStore, records: Sequence[LogRecord], ask: AskLag, cursors_max: int
 ) -> list[LogSight]:
-    """Reads the state of these logs, ordered by their keys, with at most `cursors_max` cursors in total. Raises
-    MetadataError."""
+    """Reads the state of these logs, which are in order of their keys, with at most `cursors_max` cursors in total.
+    Raises MetadataError."""
     found: dict[bytes, list[CursorSight]] = {one.identity: [] for one in records}
     wanted: list[tuple[LogRecord, str, CursorRecord]] = []
     by_key = {one.identity.hex(): one for one in records}
@@ -79,8 +79,8 @@ async def look_at(
 async def _cursors(
     store: MetadataStore, records: Sequence[LogRecord]
 ) -> AsyncGenerator[tuple[str, str, CursorRecord], None]:
-    """Yields the cursors of these logs, and of logs whose keys lie between them: the log's identity, the cursor's name,
-    the record."""
+    """Yields the cursors of these logs, and of logs whose keys lie between theirs. Each item contains the log's
+    identity, the cursor's name and its record."""
     if not records:
         return
     last = keys.cursors(records[-1].identity)
@@ -95,7 +95,7 @@ async def _cursors(
 
 
 async def _lag(ask: AskLag, record: LogRecord, position: int) -> Lag | None:
-    """Returns the lag at a position. Asks no bookie if the reader has used everything that the log will ever have."""
+    """Returns the lag at a position. Asks no bookie if the reader has used all records that the log will ever have."""
     if record.end_position is not None and position >= record.end_position:
         return 0, 0.0
     try:

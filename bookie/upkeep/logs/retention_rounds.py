@@ -1,7 +1,7 @@
 """The auditor's rounds of retention: truncates each log that has a retention, a few segments at a time.
 
-A log is truncated by one compare-and-swap of its record, and its ledgers are deleted as after any truncation. A
-repeated or interrupted round does no harm.
+A log is truncated by one compare-and-swap of its record; then ledgers that it no longer needs are deleted, as after any
+truncation. A repeated or interrupted round does no harm.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ ROUND_SECONDS = 60.0
 """Minimum seconds from the start of one round to the start of the next."""
 
 LOGS_PER_PAGE = 100
-"""Logs read at once."""
+"""Number of logs read at once."""
 
 LOGS_AT_ONCE = 20
-"""Logs of a page that are examined and truncated concurrently."""
+"""Maximum number of logs of a page that are examined and truncated concurrently."""
 
 LOOK_SECONDS_MAX = 2.0
-"""After spending this time on logs, an auditor turns to other work. About 10,000 logs take three such looks, so a round
+"""Seconds after which an auditor turns from logs to other work. About 10,000 logs take three such looks, so a round
 ends within ROUND_SECONDS; a round of many more logs takes longer."""
 
 SILENT_NAMED_MAX = 32
@@ -60,8 +60,8 @@ class Totals:
 
 @dataclass(slots=True)
 class _Known:
-    """What an auditor remembers of a log between rounds. `clean_through`: the ledgers of truncated records before this
-    position are gone."""
+    """The data that an auditor keeps about a log between rounds. `clean_through`: the ledgers of truncated records
+    before this position have been deleted."""
 
     counts: SilenceCounts = field(default_factory=SilenceCounts)
     logged_silent: set[str] = field(default_factory=set)
@@ -78,12 +78,12 @@ class _Round:
 
 
 class RetentionRounds:
-    """Truncates logs by their retention. Belongs to the auditor. `seconds`: a monotonic clock."""
+    """Truncates logs by their retention. Belongs to the auditor. `seconds` is a monotonic clock."""
 
     def __init__(self, store: MetadataStore, seconds: Callable[[], float] | None = None) -> None:
         self._store = store
         self.ask_lag: AskLag = lag_unknown
-        """For metrics; set by a process that has a client for bookies."""
+        """Used for metrics; set by a process that has a client for bookies."""
         self._logs = LogStore(store)
         self._seconds = seconds or (lambda: asyncio.get_running_loop().time())
         self._is_under_way = False
@@ -94,15 +94,16 @@ class RetentionRounds:
         self.totals = Totals()
         self.logs: tuple[LogSight, ...] = ()
         self.silent_cursors: tuple[str, ...] = ()
-        """As of the last complete round; at most SILENT_NAMED_MAX silent cursors, as LOG/CURSOR."""
+        """Silent cursors as of the last complete round, in the form LOG/CURSOR; at most SILENT_NAMED_MAX."""
 
     async def look(self) -> None:
-        """Continues the round, or begins one if it is due. Raises MetadataError; the next look continues then."""
+        """Continues the round, or begins one if it is due. Raises MetadataError; in that case the next call continues
+        the round."""
         if not self._is_under_way:
             if self._seconds() < self._next_at:
                 return
             if await hold.read(self._store) is not None:
-                return  # the logs' records may be outdated
+                return  # the logs' records may be outdated, so nothing is truncated
             self._next_at = self._seconds() + ROUND_SECONDS
             self._is_under_way, self._after, self._round = True, None, _Round()
         until = self._seconds() + LOOK_SECONDS_MAX
@@ -141,11 +142,11 @@ class RetentionRounds:
         self._round.logs += await look_at(self._store, records[:logs_left], self.ask_lag, cursors_left)
 
     async def _retain(self, found: VersionedLog, now_us: int) -> None:
-        """Truncates one log, if its record is readable and no other process is changing it."""
+        """Truncates one log, unless its record is unreadable or another process is changing it."""
         try:
             await self._give_up(found, now_us)
         except BadRecord as error:
-            skip(error)  # this log is not truncated
+            skip(error)  # and leave this log as it is
         except (_NotNow, KeepsChanging) as error:
             log.info("retention of log %r waits for the next round: %s", found.record.name, error)
 
@@ -163,8 +164,7 @@ class RetentionRounds:
         await self._clean(chain)
 
     async def _counted(self, retained: RetentionView) -> list[CountedCursor]:
-        """Returns the named cursors with their silences, as far as this auditor has counted them; records those
-        silences."""
+        """Returns the named cursors with their silences as counted by this auditor, and records those silences."""
         identity = retained.record.identity
         counts = self._of(identity).counts
         silent_ms = counts.look(retained.silences, retained.behind, self._seconds())
@@ -181,7 +181,7 @@ class RetentionRounds:
         return cursors
 
     def _log_silence(self, record: LogRecord, cursor: CountedCursor) -> None:
-        """Logs, once, that retention ignores a cursor, or counts it again."""
+        """Logs, once, that retention ignores a cursor, or that it respects the cursor again."""
         logged = self._of(record.identity).logged_silent
         if cursor.counts:
             if cursor.name in logged:
@@ -197,8 +197,8 @@ class RetentionRounds:
         if cursor.name not in logged:
             logged.add(cursor.name)
             line = (
-                "retention ignores cursor %r of log %r, and may delete records that it has not read: "
-                "it has not moved for %.0f s"
+                "retention ignores cursor %r of log %r, which has not moved for %.0f s, and may delete records "
+                "that the cursor's reader has not read"
             )
             log.warning(line, cursor.name, record.name, cursor.silent_seconds)
 
@@ -224,7 +224,7 @@ class RetentionRounds:
         )
 
     async def _clean(self, chain: _Chain) -> None:
-        """Deletes the ledgers of truncated records. Looks nothing up if they were deleted already."""
+        """Deletes the ledgers of truncated records. Skips the lookup if they have already been deleted."""
         record, known = chain.record, self._of(chain.record.identity)
         if known.clean_through == record.first_position and not record.obsolete:
             return
@@ -242,7 +242,7 @@ class _NotNow(Exception):
 
 
 class _Chain(HeldRecord[LogRecord]):
-    """A log's record as last read or changed. Changes nothing if the log is deleted, or being deleted."""
+    """A log's record as last read or changed. Changes nothing if the log is deleted or being deleted."""
 
     def __init__(self, logs: LogStore, found: VersionedLog) -> None:
         super().__init__(found)
@@ -255,7 +255,7 @@ class _Chain(HeldRecord[LogRecord]):
     async def _read(self) -> VersionedLog:
         found = await self.logs.read(self.record.identity)
         if found is None or found.record.deleted:
-            raise _NotNow("it is deleted")
+            raise _NotNow("the log is deleted")
         return found
 
     async def _replaced(self, wanted: LogRecord, version: int) -> VersionedLog:

@@ -1,4 +1,4 @@
-"""Counts the time for which the cursors of one log have not moved, by the auditor's own monotonic clock. Pure.
+"""Counts how long the cursors of one log have not moved, by the auditor's own monotonic clock. Pure.
 
 Consumers' clocks are not used. An auditor adds the time between two of its looks to the times that earlier auditors
 have recorded, as long as neither the cursor nor the record changes; so two simultaneous auditors do not count the same
@@ -12,11 +12,12 @@ from collections.abc import Mapping
 from metadata.records.logs.silences import Silence, Silences
 
 LOOK_SECONDS_MAX = 600.0
-"""At most this much of the time between two looks is counted: the auditor, or the metadata, may have been away."""
+"""Maximum seconds counted between two looks, because the auditor or the metadata may have been unavailable in between.
+"""
 
 TELL_MS = 60_000
 TELL_SHARE = 100
-"""A silence is recorded when it has grown by TELL_MS and by one part in TELL_SHARE."""
+"""A silence is recorded again when it has grown by both TELL_MS and 1/TELL_SHARE of itself."""
 
 
 class SilenceCounts:
@@ -29,8 +30,8 @@ class SilenceCounts:
         self._unrecorded_ms: dict[str, float] = {}
 
     def look(self, recorded: Silences, behind: Mapping[str, int], now: float) -> dict[str, int]:
-        """Returns the silence in milliseconds of each cursor in `behind`, which maps names to versions of cursor
-        records."""
+        """Returns the silence in milliseconds of each cursor in `behind`, which maps cursor names to the versions of
+        their records."""
         passed_ms = min(now - self._looked_at, LOOK_SECONDS_MAX) * 1000
         is_ours = recorded.version == self._recorded_at
         self._unrecorded_ms = {
@@ -46,7 +47,7 @@ class SilenceCounts:
         }
 
     def to_record(self, silent_ms: Mapping[str, int]) -> dict[str, Silence] | None:
-        """Returns the silences to record, after a look that returned `silent_ms`; None if they grew too little."""
+        """Returns the silences to record after a look that returned `silent_ms`; None if they have not grown enough."""
         if not any(self._has_grown(name, ms) for name, ms in silent_ms.items()):
             return None
         return {name: Silence(self._seen[name], ms) for name, ms in silent_ms.items() if ms}
@@ -56,6 +57,6 @@ class SilenceCounts:
         return unrecorded >= max(TELL_MS, (silent_ms - unrecorded) / TELL_SHARE)
 
     def recorded(self, version: int) -> None:
-        """Notes that all counted silences are recorded, at this version."""
+        """Marks all counted silences as recorded at this version."""
         self._recorded_at = version
         self._unrecorded_ms = dict.fromkeys(self._unrecorded_ms, 0.0)

@@ -1,1 +1,1 @@
-"""Repair from other replicas: of fragments, whole ledgers and the index; takeover of lost copies."""
+"""Repair from other replicas: of fragments, entire ledgers and the index; takeover of lost copies."""

@@ -1,10 +1,11 @@
 """Fills gaps of one ledger from the other replicas, and removes unreadable frames from the index.
 
-This happens in the following order, so that a crash at any point leaves the entries that were here, or more:
+This happens in the following order, so that after a crash at any point the bookie has at least the entries that it had
+before:
 
 1. Missing entries are fetched and stored, synced.
-2. An unreadable frame is removed from the index when every entry of its span that is placed here has been looked for
-and is elsewhere in the log. Until then, its span is an I/O error, never "no such entry" (rule R6).
+2. An unreadable frame is removed from the index once every entry of its span that is placed here has been looked for
+and is stored elsewhere in the log. Until then, reads in its span get an I/O error, never "no such entry" (rule R6).
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ STORE_BYTES = 4 * 1024 * 1024
 """Approximate number of bytes stored at once."""
 
 FAILURES_MAX = 16
-"""After this number of entries that no replica returns, the ledger is postponed, because its bookies may be down."""
+"""Number of entries not returned by any replica after which the ledger is postponed, because its bookies may be down.
+"""
 
 HOLDS_ANOTHER = (
-    "another ledger is here under this id, and stays: the metadata went back to an older copy; give the position to "
-    "another bookie"
+    "another ledger is stored here under this id and is kept, because the metadata was restored from an older copy; "
+    "give the position to another bookie"
 )
 
 NOT_CLOSED = (
-    "the ledger is not closed, so no other bookie returns its entries: repair it again when it is closed; if its "
+    "the ledger is not closed, so no other bookie returns its entries: repair it again once it is closed; if its "
     "writer is gone, close it with `bookledger ledger recover`"
 )
 
@@ -51,7 +53,7 @@ class _GivenUp(Exception):
 
 
 class Mender:
-    """Repairs the ledgers of one bookie. Callers hold the lock of all upkeep."""
+    """Repairs the ledgers of one bookie. Callers must hold the upkeep lock."""
 
     def __init__(self, bookie: Bookie, peers: Peers, inventory: Inventory, pace: RateLimit) -> None:
         self._bookie = bookie
@@ -75,11 +77,12 @@ class Mender:
 
         Without `verify`, the index is trusted for frames without holes.
 
-        Entries that could not be fetched are in the tally. `parts` are in ascending order. Within `examined`, they
-        include everything that is placed here: unreadable frames within it, and those in `unreadable`, are removed from
-        the index, which has committed this when the call returns. Raises DiskIsFull; entries stored before that remain.
+        Entries that could not be fetched are recorded in the tally. `parts` are in ascending order, and contain
+        everything within `examined` that is placed here. Unreadable frames within `examined`, and those in
+        `unreadable`, are removed from the index, which has committed this when the call returns. Raises DiskIsFull;
+        entries stored before the error remain.
         """
-        # Frames of another ledger with this id fill none of its gaps, and no entries may be stored beside them.
+        # Frames of another ledger with this id do not fill gaps, and no entries may be stored alongside them.
         if self._bookie.holds_another(record):
             tally.fail(HOLDS_ANOTHER)
             return
@@ -134,12 +137,12 @@ class Mender:
         assert at == gap.last_entry + 1
 
     def _next_after(self, failed: PeersFailed, share: PlacedEntries, at: int, tally: Tally) -> int:
-        """Returns the entry to continue with after one that no replica returned."""
+        """Returns the entry at which to continue after an entry that no replica returned."""
         tally.failures += 1
         entry_id = failed.entry_id
         if entry_id is None or tally.failures == FAILURES_MAX:
             self._give_up(tally, at if entry_id is None else entry_id, str(failed))
-        if share.holds(entry_id):  # otherwise the gap includes entries of other bookies between ours
+        if share.holds(entry_id):  # otherwise the entry belongs to another bookie, and lies between ours
             tally.fail(str(failed), EntryRange(entry_id, entry_id))
         return share.first_from(entry_id + 1)
 

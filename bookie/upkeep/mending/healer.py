@@ -1,14 +1,14 @@
 """Re-replicates one ledger to one bookie: fetches entries that it lacks, and takes over positions from other bookies.
 
 Each change happens in this order, so that a crash at any point leaves either the old record, under which the copied
-entries are garbage (`collector.py` drops it, under the lock that is held here), or the new record with every entry
-here:
+entries are garbage (`collector.py` drops them, under the lock that the healer's callers hold), or the new record with
+every entry here:
 
 1. All entries of the positions are fetched and stored here, synced, except those that are here already.
-2. One compare-and-swap records that this bookie holds them. On a conflict it starts over.
+2. One compare-and-swap records that this bookie holds them. On a conflict, the process starts over.
 3. The record's notes are stored here.
 
-A copy that counts is never dropped before another one counts.
+A copy that counts is never dropped before its replacement counts.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from .gap_filling import Mender
 from .replication_task import Reason, ReplicationTask
 
 COPIED_FROM_ITSELF = (Reason.DRAINING, Reason.MOVED, Reason.MISPLACED)
-"""Reasons to make a copy although the old copy can be read."""
+"""Reasons for making a copy even though the old copy can be read."""
 
 Chosen = Callable[[LedgerRecord], Sequence[ReplicationTask]]
-"""Chooses the replication tasks of a record that this bookie is to serve."""
+"""Chooses those of a record's replication tasks that this bookie is to execute."""
 
 
 class Healer:
-    """Re-replicates to `me`. Callers hold the lock of all upkeep."""
+    """Re-replicates to `me`. Callers must hold the upkeep lock."""
 
     def __init__(self, ledgers: LedgerStore, me: BookieRef, mender: Mender) -> None:
         self._ledgers = ledgers
@@ -44,8 +44,8 @@ class Healer:
     async def heal(self, tally: Tally, chosen: Chosen) -> LedgerRecord | None:
         """Executes the `chosen` tasks; returns the resulting record, None if the ledger is deleted.
 
-        Tasks that fail are in the tally. Raises PeersFailed, MetadataError and DiskIsFull; in that case entries may
-        have been copied, and the record is unchanged.
+        Failed tasks are recorded in the tally. Raises PeersFailed, MetadataError and DiskIsFull; in that case entries
+        may have been copied, but the record is unchanged.
         """
         read = partial(self._ledgers.read, tally.ledger_id)
         attempt = partial(self._attempt, tally, chosen)
@@ -77,7 +77,8 @@ class Healer:
     async def _healed(
         self, record: LedgerRecord, healed: LedgerRecord, task: ReplicationTask, tally: Tally
     ) -> LedgerRecord:
-        """Returns the record after this task; unchanged if entries could not be fetched."""
+        """Fetches the entries of a task; returns the record after it, which is unchanged if entries could not be
+        fetched."""
         mine = Tally(tally.ledger_id)
         part, first = record.closed_part(), task.fragment.first_entry
         assert part is not None
@@ -93,7 +94,7 @@ class Healer:
 
 
 def _parts(part: LedgerRecord, task: ReplicationTask, *, only_lacking: bool) -> list[Part]:
-    """Returns the parts to fetch: those that the fragment places at the task's bookie; with `only_lacking`, only those
+    """Returns the parts to fetch: all that the fragment places at the task's bookie or, with `only_lacking`, only those
     that the bookie may lack."""
     held = [share for share in shares(part, task.bookie) if share.first_entry == task.fragment.first_entry]
     lack = task.fragment.lacking_at(task.position) if only_lacking else None

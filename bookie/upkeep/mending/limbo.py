@@ -1,9 +1,9 @@
-"""Puts ledgers into limbo on a bookie that lost an unknown part of its log: it vouches for none of them (rule R6).
+"""Puts ledgers into limbo on a bookie that lost an unknown part of its log and can vouch for none of them (rule R6).
 
 Before the bookie serves, it puts every ledger that the metadata places on it into limbo, on disk: absent entries are
 then UNKNOWN, never "no such entry". It also fences each of these ledgers, because the lost part may have contained
 their fences. This includes closed ledgers; otherwise their old writers could still find an ack quorum past the end.
-`repair.py` takes ledgers out of limbo again; fences stay.
+`repair.py` takes ledgers out of limbo again, but the fences remain.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LEDGERS_PER_BATCH = 1000
 
 
 async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> int:
-    """Puts every ledger that the metadata places here into limbo; returns the number of ledgers. Durable when it
-    returns.
+    """Puts every ledger that the metadata places here into limbo; returns the number of ledgers. The change is durable
+    when it returns.
 
     Includes ledgers whose records cannot be decoded, because they may be placed here. Raises MetadataError if the
     listing fails; in that case the bookie must not serve.
@@ -47,7 +47,9 @@ async def enter_limbo(bookie: Bookie, ledgers: LedgerStore, me: BookieRef) -> in
     await bookie.store(_doubtful(bookie, unknown))
     await bookie.leave_loss_behind()
     log.warning(
-        "part of the log was lost: %d ledgers are in limbo until `bookledger bookie repair %s`", count, me
+        "part of the log was lost: %d ledgers are in limbo until they are repaired; run: bookledger bookie repair %s",
+        count,
+        me,
     )
     return count
 
@@ -57,11 +59,12 @@ def _names(record: LedgerRecord, me: BookieRef) -> bool:
 
 
 def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[BookieLogRecord]:
-    """States of ledgers with an unreadable record: verifier and identity stay unknown, and are looked up on demand."""
+    """Returns states for ledgers with an unreadable record; their verifiers and identities remain unknown, and are
+    looked up on demand."""
     records = []
     for error in unknown:
         skip(error)
-        with suppress(BadRecord):  # a stray key belongs to no ledger
+        with suppress(BadRecord):  # a stray key does not belong to any ledger
             state = bookie.states.hold(ledger_id_of(error.key))
             state.fence, state.limbo = Fence.DURABLE, True
             records.append(state_record(state))
@@ -70,7 +73,7 @@ def _doubtful(bookie: Bookie, unknown: list[BadRecord]) -> list[BookieLogRecord]
 
 def _in_limbo(bookie: Bookie, record: LedgerRecord) -> BookieLogRecord:
     state = bookie.states.hold(record.ledger_id)
-    state.fence = Fence.DURABLE  # the bookie serves no requests until it is durable
+    state.fence = Fence.DURABLE  # the bookie serves no requests until the fence is durable
     state.limbo = True
     state.learn(record.verifier, record.identity)
     return state_record(state)

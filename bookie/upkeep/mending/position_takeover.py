@@ -1,7 +1,7 @@
-"""Takes over a lost bookie's positions at an operator's request, including those of its own former incarnations.
+"""Takes over the positions of a lost bookie, which may be a former incarnation of this one, at an operator's request.
 
 `healer.py` describes how a position changes hands. A ledger whose last ensemble names the lost bookie is closed first;
-of other open ledgers, only closed fragments are taken.
+of other open ledgers, only the closed fragments are taken over.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .healer import Healer
 from .replication_task import Reason, ReplicationTask
 
 STANDS_THERE = (
-    "another bookie has to take the position from entry %s on: this one is in that ensemble already"
+    "another bookie has to take over the position from entry %s on: this one is already in that ensemble"
 )
 STANDS_WORSE = (
-    "another bookie suits the position from entry %s on better: leave it to the cluster, or adopt there"
+    "another bookie is better placed from entry %s on: leave the position to the cluster, or adopt it there"
 )
 FRAGMENTS_NAMED_MAX = 10
 
 MayTake = Callable[[ReplicationTask], bool]
-"""Whether no other bookie would be placed better beside the remaining copies."""
+"""Decides whether no other bookie would be better placed relative to the remaining copies."""
 
 
 class PositionTakeover:
-    """Replaces every incarnation of `bookie_id` that is not in `alive` by `me`. Callers hold the lock of all upkeep."""
+    """Replaces every incarnation of `bookie_id` that is not in `alive` by `me`. Callers must hold the upkeep lock."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class PositionTakeover:
     async def adopt(self, tally: Tally) -> None:
         """Takes over one ledger's positions; records failed tasks in the tally.
 
-        Raises PeersFailed, MetadataError and DiskIsFull; in that case entries may have been copied, and the record is
+        Raises PeersFailed, MetadataError and DiskIsFull; in that case entries may have been copied, but the record is
         unchanged.
         """
         found = await self._ledgers.read(tally.ledger_id)
@@ -72,7 +72,7 @@ class PositionTakeover:
             self._record_remaining(record, tally)
 
     def _must_be_closed(self, record: LedgerRecord) -> bool:
-        """Whether to recover the ledger first: a live writer would have replaced the lost bookie."""
+        """Returns whether to recover the ledger first, because a live writer would have replaced the lost bookie."""
         in_use = record.fragments[-1].ensemble
         is_named = any(one in in_use for one in self._lost(record))
         return record.state is LedgerState.IN_RECOVERY or (not record.is_closed and is_named)
@@ -109,6 +109,6 @@ class PositionTakeover:
                 )
 
     def _lost(self, record: LedgerRecord) -> list[BookieRef]:
-        """Returns the incarnations of the lost name in the record that are not alive."""
+        """Returns those incarnations of the lost bookie in the record that are not alive."""
         named = {bookie for fragment in record.fragments for bookie in fragment.ensemble}
         return sorted(one for one in named if one.bookie_id == self._bookie_id and one not in self._alive)

@@ -1,5 +1,5 @@
-"""Repair: copies from other replicas the entries that the metadata places on this bookie and that its disk lacks (rule
-R6).
+"""Repair: copies from other replicas the entries that the metadata places on this bookie and that are missing from its
+disk (rule R6).
 
 A ledger leaves limbo in this order, so that a crash at any point leaves the ledger either in limbo or complete here:
 
@@ -7,7 +7,7 @@ A ledger leaves limbo in this order, so that a crash at any point leaves the led
 2. Every frame of the ledger here is read; missing entries are fetched and stored, synced.
 3. A STATE record without limbo is synced; only then does the bookie answer "no such entry" again.
 
-If not all entries of a ledger could be fetched, it stays in limbo and is reported; the next repair reuses the entries
+If some entries of a ledger could not be fetched, it stays in limbo and is reported; the next repair reuses the entries
 that were copied.
 """
 
@@ -45,11 +45,12 @@ from .position_takeover import MayTake, PositionTakeover
 log = logging.getLogger(__name__)
 
 RECORDS_KEPT_MAX = 1000
-"""Ledger records cached during a pass, because the log also has many frames that were rightly dropped."""
+"""Maximum number of ledger records cached during a pass; a cache is needed because the log also contains many frames
+that were rightly dropped."""
 
 
 class Restorer:
-    """Restores frames that the metadata places at `me`. Callers of `put_back` hold the lock of all upkeep."""
+    """Restores frames that the metadata places at `me`. Callers of `put_back` must hold the upkeep lock."""
 
     def __init__(self, bookie: Bookie, ledgers: LedgerStore, me: BookieRef, inventory: Inventory) -> None:
         self._bookie = bookie
@@ -63,7 +64,7 @@ class Restorer:
         self._records.clear()
 
     async def put_back(self, ledger_id: int, places: Sequence[FrameLocation]) -> int:
-        """Adds those of these frames whose entries are missing here to the index; returns the number of frames.
+        """Adds to the index those of these frames whose entries are missing here; returns the number of frames added.
 
         The index has committed them when this returns. Raises MetadataError.
         """
@@ -93,7 +94,7 @@ class Restorer:
         frame = await in_thread(read_frame, self._bookie.files, ledger_id, place, record.identity)
         if not isinstance(
             frame, Columns
-        ):  # its segment was deleted before we had the lock, or the frame is another ledger's
+        ):  # its segment was deleted before we had the lock, or the frame belongs to another ledger
             return False
         self._bookie.index.add(ledger_id, place)
         segment, offset = place_of(place.position)
@@ -109,16 +110,16 @@ class Restorer:
         return True
 
 
-NEVER_HEARD_OF = "the metadata does not know this ledger: is it the right store?"
+NEVER_HEARD_OF = "the metadata does not contain this ledger: is it the right store?"
 
 COULD_NOT = (PeersFailed, MetadataError, DiskIsFull)
-"""Errors that prevent the repair of one ledger only."""
+"""Errors that prevent the repair of a single ledger, but not of other ledgers."""
 
 
 class Repair:
-    """Repairs one bookie. Callers hold the lock of all upkeep; `progress` may be read in the meantime.
+    """Repairs one bookie. Callers must hold the upkeep lock, but `progress` may be read at any time.
 
-    `me` is the bookie as named in the metadata. The rate limit applies to reads and fetches in total.
+    `me` is the bookie as named in the metadata. The rate limit applies to the total of reads and fetches.
     """
 
     def __init__(
@@ -151,8 +152,8 @@ class Repair:
     async def repair_ledger(self, ledger_id: int) -> Tally:
         """Completes one ledger here, and then takes it out of limbo. Closes it if it is open.
 
-        Does not change the limbo of a deleted ledger. A ledger with a password that is not closed stays in limbo, and
-        the report contains what its owner must do. Raises LogFailed and IndexUnusable; other errors are in the report.
+        A deleted ledger's limbo is left unchanged. A ledger with a password stays in limbo if it is not closed, and the
+        report states what its owner must do. Raises LogFailed and IndexUnusable; other errors are in the report.
         """
         tally = Tally(ledger_id)
         try:
@@ -167,7 +168,7 @@ class Repair:
         return _log_failure(tally)
 
     async def fence(self, record: LedgerRecord) -> None:
-        """Fences the ledger, durably, so that its writer is refused here. Raises DiskIsFull and BookieError."""
+        """Durably fences the ledger, so that its writer is refused here. Raises DiskIsFull and BookieError."""
         if self._bookie.holds_another(record):
             return
         status, detail = await self._bookie.fence(record.ledger_id, record.verifier, record.identity)
@@ -188,11 +189,11 @@ class Repair:
         return summary.report()
 
     async def mend(self, ledger_id: int, suspected: Sequence[FrameLocation]) -> Tally:
-        """Replaces those of the suspected frames that are unreadable: fetches their entries placed here, and removes
-        the frames.
+        """Replaces those of the suspected frames that are unreadable: fetches those of their entries that belong on
+        this bookie, and removes the frames.
 
-        Recovers nothing. A frame of a ledger that is not closed stays, an I/O error for its readers, unless another
-        frame here has its entries. Raises the same errors as `repair_ledger`.
+        Recovers no ledgers. A frame of a ledger that is not closed is left in place, and its readers get an I/O error,
+        unless another frame here contains its entries. Raises the same errors as `repair_ledger`.
         """
         bad = await self._inventory.unreadable(ledger_id, suspected)
         tally = Tally(ledger_id, frames_unreadable=len(bad))
@@ -211,13 +212,13 @@ class Repair:
     async def adopt(
         self, bookie_id: str, *, living: str | None, may_take: MayTake = lambda _: True
     ) -> RepairReport:
-        """Takes over the positions of a lost bookie of this name, including those of its own former incarnations.
+        """Takes over the positions of a lost bookie of this name, which may be a former incarnation of this bookie.
 
         `living` is the incarnation that is registered under the name, or None; positions of that incarnation, and of
-        this bookie itself, stay. Every entry is on disk here before the metadata names this bookie. Fragments that
-        already name this bookie are left unchanged and reported; so are those that `may_take` rejects. Raises
-        MetadataError if the ledgers cannot be listed, in which case nothing was done; otherwise the same errors as
-        `repair_ledger`.
+        this bookie itself, are not taken over. Every entry is on disk here before the metadata names this bookie.
+        Fragments that already name this bookie, and those that `may_take` rejects, are left unchanged and reported.
+        Raises MetadataError if the ledgers cannot be listed, in which case nothing was done; otherwise the same errors
+        as `repair_ledger`.
         """
         alive = {self._me} | ({BookieRef(bookie_id, living)} if living else set())
         healer = Healer(self._ledgers, self._me, self.mender)
@@ -254,8 +255,8 @@ class Repair:
     async def _ended(self, ledger_id: int, tally: Tally) -> LedgerRecord | None:
         """Returns the ledger's part that is placed here, as a closed ledger; None if it is deleted.
 
-        Does not close a ledger whose writer may continue without this bookie, because nothing is written to this
-        bookie's part any longer.
+        Does not close a ledger whose writer may continue without this bookie, because no more entries are written to
+        this bookie's part.
         """
         found = await self._ledgers.read(ledger_id)
         if found is not None and (found.record.is_closed or not self._may_be_fenced(found.record)):
@@ -270,7 +271,8 @@ class Repair:
         return record.state is LedgerState.IN_RECOVERY or self._me in record.fragments[-1].ensemble
 
     async def _leave_limbo(self, ledger_id: int) -> None:
-        """Clears limbo; this is on disk when it returns. The state in memory follows the record."""
+        """Takes the ledger out of limbo; this is on disk when it returns. The state in memory is updated from the
+        record."""
         state = self._bookie.states.peek(ledger_id)
         if state.limbo:
             await self._bookie.store([state_record(replace(state, limbo=False))])

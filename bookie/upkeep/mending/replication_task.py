@@ -1,4 +1,4 @@
-"""A re-replication task: one copy of one fragment that must be made, completed or moved."""
+"""A re-replication task, for one copy of one fragment that must be made, completed or moved."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from metadata.records.ledger_record import BookieRef, Fragment
 
 
 class Reason(StrEnum):
-    """Why a copy needs work."""
+    """The reason why a copy needs work."""
 
     LACKING = "lacks entries"
     LOST = "is lost"
     DRAINING = "is drained or decommissioned"
-    MOVED = "has to hold less"
+    MOVED = "has to hold less data"
     MISPLACED = "shares its fault domain with another copy"
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationTask:
-    """The copy of one fragment at this position, and its ledger's write quorum."""
+    """A task for the copy of one fragment at this position. `write_quorum` is that of the ledger."""
 
     fragment: Fragment
     last_entry: int
@@ -35,7 +35,7 @@ class ReplicationTask:
 
     @property
     def beside(self) -> list[BookieRef]:
-        """The bookies that hold copies of the same entries."""
+        """The other bookies that hold copies of the same entries."""
         ensemble = self.fragment.ensemble
         return [ensemble[n] for n in neighbours(self.position, len(ensemble), self.write_quorum)]
 

@@ -1,15 +1,15 @@
 """Scrubbing: reads the entire disk slowly in the background, finds bit rot before a reader does, and repairs it.
 
-It checks one segment after the other, without any lock, while the bookie writes and compacts. It checks suspicious
-places once more under the lock of all upkeep, and repairs them:
+It checks one segment after another, without any lock, while the bookie writes and compacts. It checks suspicious places
+once more under the upkeep lock, and repairs them:
 
 - an unreadable frame that the index points to: its entries are fetched from other replicas;
 - a damaged stretch of the log: every ledger with a fence or state in that segment gets a new state record, because the
 lost records are unknown;
 - a frame that is missing from the index: it is restored;
-- a wrong place in the index: it is removed.
+- a row of the index with a wrong place: it is removed.
 
-Entries that still cannot be read then go into the ledgers' records (`LocalCheck`).
+Entries that still cannot be read are then recorded in the ledgers' records (`LocalCheck`).
 
 A pass covers everything before the last checkpoint, and nothing that is not synced.
 """
@@ -47,21 +47,21 @@ from .segment_check import DamagedRange, check_segment
 #
 # The audit takes the index's byte counts of a segment before the check, and subtracts the live frames that the check
 # finds. If a ledger's count reaches zero, every frame that the index points to is there and intact. If not, frames
-# may be damaged, elsewhere, or moved in the meantime; they are checked one by one.
+# may be damaged, stored elsewhere, or moved in the meantime; they are checked one by one.
 
 COPIES_LOOKED_AT_MAX = 4096
 """Maximum number of index entries that are compared with a frame that the index does not point to."""
 
 
 class Audit:
-    """Cross-check of one segment. Reads the index as of the last checkpoint; for one thread at a time."""
+    """Cross-check of one segment. Reads the index as of the last checkpoint. Must be used by one thread at a time."""
 
     def __init__(self, index: Index, segment: int) -> None:
         self._index = index
         self._left = Counter({n: held.frame_bytes for n, held in index.usage.of(segment).items()})
 
     def hidden(self, frames: Sequence[Frame]) -> list[Frame]:
-        """Counts frames of the log; returns those that the index has neither at this place nor elsewhere.
+        """Accounts for these frames of the log; returns those that the index has neither at this place nor elsewhere.
 
         Returns only frames of ledgers that the index contains. The metadata decides whether the index should have them.
         """
@@ -74,12 +74,12 @@ class Audit:
         return hidden
 
     def suspects(self) -> list[int]:
-        """Returns, after the check, the ledgers with frames in the segment that are not accounted for."""
+        """Returns the ledgers with frames in the segment that are still unaccounted for after the check."""
         return [ledger_id for ledger_id, left in self._left.items() if left]
 
     def _is_nowhere(self, ledger_id: int, place: FrameLocation) -> bool:
         if self._index.ledger(ledger_id) is None:
-            return False  # the ledger is forgotten, with its frames
+            return False  # the ledger and its frames were forgotten
         first, last = place.first_entry, place.last_entry
         others = self._index.holding(ledger_id, first, last, (), COPIES_LOOKED_AT_MAX)
         if any(other[2:] == place[2:] and other.first_entry == first for other in others):
@@ -91,25 +91,25 @@ class Audit:
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS_MIN = 1.0
-"""Minimum pause between two passes."""
+"""Minimum pause in seconds between two passes."""
 
 STRETCHES_NAMED_MAX = 1000
-"""Damaged stretches of one segment that are listed; any more are only counted."""
+"""Maximum number of damaged stretches listed for one segment; any more are only counted."""
 
 STRETCHES_REMEMBERED_MAX = 100_000
-"""Maximum number of damaged stretches still in the log that this process remembers as handled."""
+"""Maximum number of damaged stretches still in the log that this process remembers as already handled."""
 
 LEDGERS_PER_STEP = 100
 """Ledgers whose index rows are summed in one step."""
 
 NOT_WHOLE = (
-    "the index has rotted: lost frames of this ledger that were found are restored, but only a rebuild finds all; "
+    "the index has bit rot: the lost frames of this ledger that were found are restored, but only a rebuild finds all; "
     "stop the bookie and run `bookledger bookie rebuild-index`"
 )
 
 
 class Scrubber:
-    """Scrubs one bookie. Callers of `scrub_once` do not hold `upkeep`, the lock of all upkeep; it is not held during
+    """Scrubs one bookie. Callers of `scrub_once` must not hold the upkeep lock, `upkeep`, which is not held during
     `report_unread` either."""
 
     def __init__(
@@ -131,14 +131,14 @@ class Scrubber:
         self.last: ScrubReport | None = None
         """Report of the last complete pass."""
         self.ended_at = 0.0
-        """When that pass ended, by the monotonic clock."""
+        """Time when the last complete pass ended, by the monotonic clock."""
         self.passes = {"done": 0, "failed": 0}
-        """Passes that have ended since the start."""
+        """Number of passes that have ended since the start, by outcome."""
         self.under_way: tuple[int, int] | None = None
         """Progress of the running pass: segments read, and segments that existed when it began."""
 
     async def scrub_for_ever(self, pass_seconds: float, first_seconds: float) -> None:
-        """Scrubs every `pass_seconds`, until cancelled or the log has failed; first after `first_seconds`."""
+        """Scrubs every `pass_seconds`, beginning after `first_seconds`, until cancelled or the log has failed."""
         await poll(
             self.scrub_once,
             log,
@@ -152,7 +152,8 @@ class Scrubber:
         """Runs one pass over everything that is synced when the pass begins. Repairs damage, or reports why it could
         not.
 
-        Raises LogFailed and IndexUnusable. Raises MetadataError if unread entries could not be written to the records.
+        Raises LogFailed and IndexUnusable. Raises MetadataError if unreadable entries could not be recorded in the
+        ledgers' records.
         """
         async with self._one_at_a_time:
             try:
@@ -230,13 +231,13 @@ class Scrubber:
                 try:
                     this.found.frames_restored += await self._repair.restorer.put_back(ledger_id, places)
                 except MetadataError as error:
-                    why = f"cannot determine whether the index lacks frames of it: {error}"
+                    why = f"cannot determine whether the index lacks frames of this ledger: {error}"
                     this.repaired.add(Tally(ledger_id, why_not=why))
 
     # --- mending, with the lock held ----------------------------------------------------------
 
     async def _mend(self, found: _Damage, suspects: Sequence[int], this: _Pass) -> bool:
-        """Repairs a segment's damage; returns whether its states are rewritten."""
+        """Repairs a segment's damage; returns whether its states have been rewritten."""
         this.found.damaged += found.count
         if found.count:
             this.found.segments_damaged += (found.segment,)
@@ -258,7 +259,7 @@ class Scrubber:
         return True
 
     async def _mend_ledger(self, ledger_id: int, segment: int | None, this: _Pass) -> None:
-        """Replaces the ledger's unreadable frames, in this segment or in all."""
+        """Replaces the ledger's unreadable frames, either in this segment or, if it is None, in all segments."""
         done = await self._repair.mend(ledger_id, await in_thread(self._pointed_to, ledger_id, segment))
         if done.why_not:
             self._unread.add(ledger_id)
@@ -270,14 +271,15 @@ class Scrubber:
         return [place for _, place in places if segment in (None, place.position >> 32)]
 
     async def _name_segments(self, given_up: Collection[int] = ()) -> None:
-        """Writes a manifest of the segments to the log. Keeps a missing segment that the index still points into: it
-        was not dropped."""
+        """Writes a manifest of the segments to the log. It includes a missing segment that the index still points into,
+        because that segment was not dropped."""
         used = await in_thread(self._bookie.index.usage.totals)
         there = await in_thread(segment_files.numbers, self._bookie.disk)
         await self._bookie.store([manifest.to_record((used.keys() | set(there)) - set(given_up))])
 
     async def _mend_missing_segments(self, end: int, this: _Pass) -> None:
-        """Repairs the losses of missing segments that the index points into, except the one that the log writes to."""
+        """Repairs the losses caused by missing segments that the index points into, except the segment that is being
+        written."""
         used = await in_thread(self._bookie.index.usage.totals)
         # Read after the index: segments may only be added in the meantime.
         there = await in_thread(segment_files.numbers, self._bookie.disk)
@@ -316,7 +318,7 @@ class Scrubber:
 
 @dataclass(slots=True)
 class _Damage:
-    """Damaged stretches of one segment: all counted, the first ones named."""
+    """Damaged stretches of one segment: all are counted, but only the first ones are listed."""
 
     segment: int
     count: int = 0

@@ -23,15 +23,15 @@ from ...log.format import (
 from ...log.record_reader import Found, read_record
 
 STEP_BYTES = 1024 * 1024
-"""Bytes read at once; a step ends with the first record that exceeds it, or at the first damage."""
+"""Bytes read at once; a step ends with the first record beyond this size, or at the first damage."""
 
 SEARCH_BYTES = 4096
-"""Step of the search for the next record, because disks fail to read in blocks."""
+"""Step of the search for the next record, because read errors of a disk affect entire blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class DamagedRange:
-    """Damaged bytes [offset, end) of a segment: they once held records, and now hold none."""
+    """Damaged bytes [offset, end) of a segment: they once held records, but no longer do."""
 
     segment: int
     offset: int
@@ -44,7 +44,7 @@ class DamagedRange:
 
 @dataclass(slots=True)
 class CheckStep:
-    """Findings of one step: damage, and every frame in the form that the index should have."""
+    """Findings of one step: damage, and every frame's location as the index should contain it."""
 
     bytes: int = 0
     records: int = 0
@@ -65,8 +65,8 @@ def check_segment(
 ) -> Iterator[CheckStep]:
     """Checks a segment to its end if it is sealed, otherwise to the offset up to which it is `synced`.
 
-    A sealed segment contains only records, and so does the synced part of the newest one. For one thread at a time.
-    Raises FileNotFoundError if the segment does not exist, and OSError if it cannot be opened.
+    A sealed segment contains only records, and so does the synced part of the newest one. Must be used by one thread at
+    a time. Raises FileNotFoundError if the segment does not exist, and OSError if it cannot be opened.
     """
     with closing(disk.open(segment_files.name_of(segment))) as file:
         yield _header(file, segment, incarnation)
@@ -78,14 +78,14 @@ def check_segment(
             yield step
             offset += step.bytes
         if size < end:
-            yield CheckStep(damaged=[DamagedRange(segment, size, end, "the file was cut here")])
+            yield CheckStep(damaged=[DamagedRange(segment, size, end, "the file was truncated here")])
 
 
 def _end_of(disk: Disk, segment: int, size: int) -> int:
-    """Returns the end of a sealed segment, from the header of the next one, or from its own size."""
+    """Returns the end of a sealed segment: its size, or the end in the next segment's header if that is higher."""
     try:
         following = segment_files.header_of(disk, segment + 1)
-    except OSError:  # deleted just now, or unreadable, which its own check finds
+    except OSError:  # the next segment was just deleted, or is unreadable, which its own check finds
         return size
     return size if following is None else max(size, following.previous_end)
 
@@ -103,11 +103,11 @@ def _header(file: LogFile, segment: int, incarnation: str) -> CheckStep:
 
 
 def _step(file: LogFile, segment: int, offset: int, end: int) -> CheckStep:
-    """Returns the records from `offset` on; if no record begins there, the stretch up to the next record."""
+    """Returns the records from `offset` on; if no record begins there, the damaged stretch up to the next record."""
     step = CheckStep()
     for found in _records_in(_chunk(file, offset, end), position_of(segment, offset)):
         step.take(found)
-    if not step.bytes:  # a record larger than the step, or none at all
+    if not step.bytes:  # the record is larger than the step, or there is none
         only = _record_at(file, position_of(segment, offset))
         if isinstance(only, Found):
             step.take(only)
@@ -121,7 +121,7 @@ def _step(file: LogFile, segment: int, offset: int, end: int) -> CheckStep:
 def _chunk(file: LogFile, offset: int, end: int) -> bytes:
     try:
         return file.read(min(STEP_BYTES, end - offset), offset)
-    except OSError:  # part of it may be readable: go record by record
+    except OSError:  # part of the step may be readable, so read record by record
         return b""
 
 

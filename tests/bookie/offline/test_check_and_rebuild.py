@@ -190,13 +190,13 @@ async def test_a_frame_that_the_index_does_not_point_to_is_garbage_as_far_as_any
     assert findings.is_whole
     (note,) = findings.notes
     assert note.what.startswith(
-        "the index does not point to 5 frames of the log: garbage, or moved; the entries of 5 "
+        "the index does not point to 5 frames of the log: they are garbage or were moved; the entries of 5 "
     )
 
 
 def test_an_index_that_points_to_a_frame_too_many_is_noticed_and_made_anew(stopped: Path) -> None:
     told = noticed_and_made_anew(stopped, lambda index: add_a_place(index, further=8))
-    assert "points to a frame of ledger 1 that 00000000.log at offset 72 does not hold" in told
+    assert "points to a frame of ledger 1 that is not in 00000000.log at offset 72" in told
 
 
 def test_an_index_that_counts_less_of_a_segment_than_it_points_to_is_noticed_and_made_anew(
@@ -234,7 +234,7 @@ def test_an_index_in_which_rot_hides_a_frame_is_noticed_and_made_anew(stopped: P
             assert cursor.first()
             assert cursor.delete()
 
-    assert "does not hold every frame of ledger 1" in noticed_and_made_anew(stopped, hide_a_place)
+    assert "lacks frames of ledger 1 that it should hold" in noticed_and_made_anew(stopped, hide_a_place)
 
 
 @pytest.mark.parametrize("what", ["fence", "limbo", "mark of stored entries", "last-add-confirmed"])

@@ -245,7 +245,7 @@ async def test_a_deleted_ledger_leaves_limbo_and_one_the_metadata_never_knew_doe
     async with mended(tmp_path, ledgers) as world:
         await world.limbo()
         stranger = tools(world.bookie, LedgerStore(MemoryStore()), world.peers)
-        assert "does not know this ledger" in (await stranger.repair.repair_ledger(7)).why_not
+        assert "does not contain this ledger" in (await stranger.repair.repair_ledger(7)).why_not
         assert world.is_in_limbo(7)
         await delete(ledgers, 7)
         assert await world.repair.repair_ledger(7) == Tally(7)

@@ -192,7 +192,7 @@ def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
 def test_a_limit_lets_somebody_in_and_a_whole_message_too() -> None:
     with pytest.raises(ValueError, match="every limit must be above 0"):
         Limits(polls_max=0)
-    with pytest.raises(ValueError, match="share of one address at most 1"):
+    with pytest.raises(ValueError, match="share of one address must be at most 1"):
         Limits(peer_share=1.5)
-    with pytest.raises(ValueError, match="messages need room"):
+    with pytest.raises(ValueError, match="messages must have room"):
         Limits(received_bytes_max=1024)
