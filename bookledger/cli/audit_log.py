@@ -1,4 +1,4 @@
-"""The audit log of a process, `--audit-log FILE`: a rotated file of security-relevant acts."""
+"""The audit log of a process, `--audit-log FILE`: a rotated file of security-relevant actions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LogsConfig:
 
 
 class AuditLog(RotatingFileHandler):
-    """A rotated log file with mode 600: FILE.1 is the latest rotated one, FILE.9 the oldest."""
+    """A rotated log file with mode 600: FILE.1 is the most recently rotated file, FILE.9 the oldest."""
 
     _is_stuck = False
 
@@ -44,7 +44,7 @@ class AuditLog(RotatingFileHandler):
         return cast("TextIOWrapper", cast("IO[str]", os.fdopen(fd, "a", encoding="utf-8")))
 
     def doRollover(self) -> None:  # noqa: N802 — logging's name
-        """Rotates the files. If they cannot be renamed, the current one keeps growing."""
+        """Rotates the files. If they cannot be renamed, the current file keeps growing."""
         try:
             super().doRollover()
         except OSError as error:
@@ -56,7 +56,7 @@ class AuditLog(RotatingFileHandler):
             self._is_stuck = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — logging's name
-        """Logs the lost line elsewhere, because a full disk must not stop the process."""
+        """Reports the lost line in the process's ordinary log, because a full disk must not stop the process."""
         why = sys.exc_info()[1]
         log.error("the audit log cannot be written (%s); what it lacks: %s", why, record.getMessage())
 

@@ -1,7 +1,7 @@
 """Guards standard input, output and error: opens them at the start, and flushes them at the end.
 
 A shell can start a program with any of them closed. The next file that the program opens, perhaps the metadata, would
-then receive the messages meant for them.
+then receive the messages meant for the closed stream.
 """
 
 from __future__ import annotations

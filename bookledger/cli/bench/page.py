@@ -1,4 +1,5 @@
-"""Draws a benchmark as one HTML file without scripts or external resources; light or dark as the reader prefers."""
+"""Draws a benchmark as one HTML file without scripts or external resources; light or dark depending on the reader's
+preference."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from .workloads import WorkloadResult
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """Results of one run. `sweep`: the same entries with increasing numbers of them in flight; `single`: a block of an
-    entry's size on plain sockets, one in flight. Both exist only if requested."""
+    """Results of one run. `sweep`: the same entries with increasing numbers in flight; `single`: entry-sized blocks on
+    plain sockets, one in flight. Both are present only if requested."""
 
     results: list[WorkloadResult]
     sweep: list[WorkloadResult]

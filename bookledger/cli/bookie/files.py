@@ -97,7 +97,7 @@ def dump(path: Path, as_json: bool) -> None:
 def restore_cookie(metadata_uri: str, data: Path, as_json: bool) -> None:
     """Write a bookie's cookie to metadata that has lost it, so that the bookie can start.
 
-    The command refuses a bookie that was decommissioned or given up, and a name that another directory has.
+    The command refuses a bookie that was decommissioned or given up, and a name that belongs to another directory.
 
     Examples:
         bookledger bookie restore-cookie --data /srv/bookie
@@ -146,7 +146,8 @@ def rebuild_index(data: Path, as_json: bool) -> None:
 
 
 def _log_bytes(data: Path) -> int | None:
-    """Returns approximately how many bytes have to be read; None if that fails for a reason that is reported later."""
+    """Returns the approximate number of bytes to read; None if it cannot be determined, for a reason that is reported
+    later."""
     try:
         return sum(file.stat().st_size for file in (data / "log").iterdir())
     except OSError:
@@ -159,9 +160,9 @@ def _log_bytes(data: Path) -> int | None:
 def salvage(data: Path, as_json: bool) -> None:
     """Repair a damaged log so that its bookie can start, and lose only the damaged parts.
 
-    Each unreadable stretch is kept under salvaged/ and marked in the log as lost. The bookie never denies the entries
-    of such a stretch: it answers with an error, or as unknown, until `bookie repair` has fetched them from the other
-    bookies.
+    Each unreadable stretch is kept under salvaged/ and marked in the log as lost. The bookie never denies having the
+    entries of such a stretch: it answers with an error, or that they are unknown, until `bookie repair` has fetched
+    them from the other bookies.
 
     Examples:
         bookledger bookie salvage --data /srv/bookie

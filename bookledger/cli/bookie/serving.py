@@ -1,4 +1,5 @@
-"""Runs one bookie as a process: builds its configuration from options and file, serves its HTTP pages, announces it."""
+"""Runs one bookie as a process: builds its configuration from options and the settings file, serves its HTTP pages, and
+prints its addresses."""
 
 from __future__ import annotations
 
@@ -45,12 +46,12 @@ _OF_MIB = {
     "compaction_mib": "compaction_bytes_per_second",
     "scrub_mib": "scrub_bytes_per_second",
 }
-"""Settings in bytes, by the options in MiB."""
+"""Settings in bytes, keyed by the corresponding options in MiB."""
 
 
 def config_of(**options: Any) -> BookieConfig:
-    """Returns the configuration from the options of `bookie run`, which have the names of its fields, and the settings
-    file.
+    """Returns the configuration built from the settings file and the options of `bookie run`, which have the same names
+    as its fields.
 
     Raises SettingsUsageError.
     """

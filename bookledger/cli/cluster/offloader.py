@@ -29,7 +29,7 @@ from ..output import print_json, print_record
 from ..terminal import say
 
 ONCE_WAIT_SECONDS_MAX = 15.0
-"""How long `--once` waits to be elected: an offloader that was killed stays elected until its lease has run out."""
+"""How long `--once` waits to be elected: an offloader that was killed stays elected until its lease expires."""
 
 
 def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
@@ -183,7 +183,8 @@ def offloader(
 
 
 async def _one_round(client: LedgerClient, made: Offloader, *, as_json: bool) -> bool:
-    """Does one round; returns whether anything failed or is missing. Raises LedgerError if another offloader leads."""
+    """Runs one round, and returns whether anything failed or is missing. Raises LedgerError if another offloader is the
+    leader."""
     election = client.election(ELECTION)
     try:
         async with election.lead(timeout=ONCE_WAIT_SECONDS_MAX) as term:

@@ -55,8 +55,7 @@ def rebalance(
 ) -> None:
     """Move copies of closed ledgers from fuller disks to emptier ones.
 
-    A bookie drops a copy only after the new one exists. Bookies do the work; if the command is repeated, it makes a
-    new plan.
+    A bookie drops a copy only after the new one exists. Bookies do the work; repeating the command makes a new plan.
 
     Examples:
         bookledger cluster rebalance --dry-run
@@ -136,7 +135,8 @@ def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
 
 
 def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
-    """Waits for all moves. Raises LedgerError if some could not be made, or a target bookie is gone."""
+    """Waits until all moves are made. Raises LedgerError if some could not be made, or if a target bookie is absent or
+    read-only."""
     while left := with_store(metadata_uri, _left):
         ledgers, absent = left
         if absent:
@@ -156,7 +156,8 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
 
 
 async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
-    """Returns the number of ledgers still to be moved, and the target bookies that cannot take copies."""
+    """Returns the number of ledgers still to be moved, and the target bookies that cannot take copies; None if no moves
+    are left."""
     left = [one async for one in planned_moves.list_moves(store)]
     living = {one.bookie for one in await list_bookies(store) if one.writable}
     absent = {move.new.bookie_id for one in left for move in one.moves if move.new not in living}

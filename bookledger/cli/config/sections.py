@@ -14,7 +14,7 @@ class Section(NamedTuple):
     description: str
 
     def kind(self) -> type:
-        """Imports the dataclass, only on demand because most commands need none."""
+        """Imports and returns the dataclass: only on demand, because most commands need none of them."""
         kind = getattr(importlib.import_module(self.module), self.name)
         assert isinstance(kind, type)
         return kind

@@ -49,7 +49,7 @@ def fsck(
     orphan_age_seconds: float,
     as_json: bool,
 ) -> None:
-    """Read all of JOURNAL at every acceptor, and print a line for each problem; if there is any, the exit code is 1.
+    """Read all of JOURNAL at every acceptor, and print a line for each problem. The exit code is 1 if there are any.
 
     Writers and readers are not disturbed.
 

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 PIPE_BYTES_MAX = 1 << 30
 
 NOTICED_SECONDS_MAX = 60.0
-"""Within this time a live bookie notices that the metadata went back, because it renews its registration more often."""
+"""A live bookie notices within this time that the metadata was rolled back, because it renews its registration more
+often."""
 
 
 @command()
@@ -71,7 +72,8 @@ def tail(
 @click.option("--check", is_flag=True, help="Only print which edits the file holds, and where it is damaged.")
 @json_option
 def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
-    """Print the edits of one segment FILE as JSON lines. The edits before any damage are printed, then the damage.
+    """Print the edits of one segment FILE as JSON lines. The edits before any damage are printed, followed by a
+    description of the damage.
 
     Examples:
         bookledger journal dump edits_0000000000000000001-0000000000000000042
@@ -145,7 +147,7 @@ async def _tail(
 async def _follow_until_set_back(
     uris: Sequence[str], manager: QuorumJournalManager, printed: _Printed, outages: Outages
 ) -> None:
-    """Prints edits as they become durable. Raises LedgerError if no edits arrive and the metadata went back."""
+    """Prints edits as they become durable. Raises LedgerError if no edits arrive and the metadata was rolled back."""
     following = asyncio.create_task(_follow(manager, printed, outages, is_alone=len(uris) == 1))
     try:
         while not following.done():
@@ -194,7 +196,7 @@ def _is_outage(error: JournalError) -> bool:
 
 
 async def _print_following(manager: QuorumJournalManager, printed: _Printed, outages: Outages) -> None:
-    """Prints existing edits and then new ones, forever. Raises JournalError, also for an outage."""
+    """Prints existing edits and then new ones, forever. Raises JournalError, including for an outage."""
     await _print_durable(manager, printed, waits=True)
     outages.is_over()
     while printed.next_txid is None:  # the first txid is not known yet
@@ -236,8 +238,8 @@ async def _durable(
 
 
 async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: bool) -> None:
-    """Raises EditsMissing for a journal without edits from `txid` on, unless the caller waits for `txid` or it is the
-    next one."""
+    """Raises EditsMissing if the journal has no edits from `txid` on, unless the caller waits for `txid`, or `txid` is
+    the next one to be written."""
     from qjm_compat.errors import EditsMissing
 
     streams = await manager.select_input_streams(0, in_progress_ok=True)

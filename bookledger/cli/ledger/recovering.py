@@ -30,8 +30,9 @@ from ..terminal import confirm, say
 def recover(place: LedgerPlace, accept_loss: bool, yes: bool, as_json: bool) -> None:
     """Fence a ledger whose writer is gone, find its end, and close it. A closed ledger is not changed.
 
-    With --accept-loss, entries that only missing bookies hold are lost. The command asks first, and the ledger's record
-    keeps the loss. It refuses if the end can be proven. It needs an admin's certificate if there are any.
+    With --accept-loss, entries that only missing bookies hold are lost. The command asks for confirmation first, and
+    the loss is noted in the ledger's record. The command refuses if the end can be proven. If certificates are in use,
+    it requires an admin's.
 
     Examples:
         bookledger ledger recover 7
@@ -89,7 +90,7 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
 
 
 def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
-    """Yields the entries that would be lost, and the alternatives."""
+    """Yields lines that describe the entries that would be lost, and the alternatives."""
     ledger_id, proven, last = assessment.ledger_id, assessment.proven_through, assessment.last_entry
     proof = f"confirmed up to entry {proven}" if proven >= 0 else "not proven to have a confirmed entry"
     end = f"at entry {last}" if last >= 0 else "before its first entry"

@@ -41,7 +41,8 @@ def _fields(record: Record) -> dict[str, Any]:
 
 
 def new_record_in(fields: object) -> NewRecord:
-    """Returns the record to append that a line describes. Its position and time are ignored. Raises ValueError."""
+    """Returns the record to append, as described by a decoded line. Its position and time are ignored. Raises
+    ValueError."""
     payload = payload_of(fields)
     assert isinstance(fields, Mapping)
     producer, sequence = fields.get("producer"), fields.get("sequence")

@@ -122,7 +122,7 @@ def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
 
 def retention_fields(found: RetentionView) -> dict[str, Any]:
     """Returns the fields of a log's retention. The next round deletes records before position `goes_before`; `next`
-    describes the following deletion."""
+    describes the deletion after that."""
     settled = found.record.retention
     if not settled.is_set:
         return {"retention": None}

@@ -1,6 +1,7 @@
 """Remedies for a ledger that cannot be read or recovered: which bookies to bring back, and how to proceed without them.
 
-They never ask to bring back a bookie that is lost: one that was given up or decommissioned, or whose disk was replaced.
+They never suggest bringing back a lost bookie, which is one that was given up or decommissioned, or whose disk was
+replaced.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ OF_A_LEDGER = (EntryUnreadable, LedgerRecoveryFailed, NotEnoughAnswers)
 
 @contextmanager
 def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
-    """Adds remedies to the error of a ledger inside the block."""
+    """Adds remedies to an error that a ledger raises inside the block."""
     try:
         yield
     except OF_A_LEDGER as error:

@@ -29,7 +29,7 @@ MEANINGS: dict[type[JournalError], str] = {
     errors.JournalUnavailable: "the ledgers or the metadata under the journal did not answer",
     errors.MetadataAway: "the metadata under the journal did not answer",
 }
-"""Meanings by class, also for subclasses without an entry. Other errors explain themselves."""
+"""Meanings by class; a subclass without an entry has the meaning of its base class. Other errors explain themselves."""
 
 
 def describe_journal_error(error: JournalError) -> str:

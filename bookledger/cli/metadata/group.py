@@ -117,10 +117,10 @@ async def _save(store: MetadataStore, file: Path, name: str, bar: ProgressBar) -
 @click.option("--check", "only_check", is_flag=True, help="Only verify the file; change nothing.")
 @json_option
 def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: bool) -> None:
-    """Restore the metadata of FILE to an empty prefix of etcd or a new SQLite file.
+    """Restore the metadata in FILE to an empty prefix of etcd or a new SQLite file.
 
     Nothing is created, recovered or collected until the metadata is accepted: see `bookledger metadata check`. If the
-    metadata was emptied under running bookies, their registrations since then are deleted.
+    metadata was emptied while bookies were running, their registrations since then are deleted.
 
     Examples:
         bookledger metadata restore --check monday.backup

@@ -28,7 +28,7 @@ LISTED_MAX = 1000
 
 @dataclass(slots=True)
 class NoteComparison:
-    """Ledgers of which bookies have newer notes than the metadata: it has lost them, or its records are older.
+    """Ledgers of which bookies have newer notes than the metadata, which has lost these ledgers or has older records.
 
     `waiting`: bookies that came back after older metadata was accepted without them.
     """
@@ -78,7 +78,7 @@ class NoteComparison:
 
     @property
     def what_will_be(self) -> str:
-        """The effects of accepting the metadata, and the unknowns."""
+        """The effects of accepting the metadata, and what is not known about them."""
         lines = []
         if self.lost or self.older:
             lines.append(
@@ -107,7 +107,7 @@ class NoteComparison:
 
 
 def compare_notes(metadata_uri: str) -> NoteComparison:
-    """Asks every live bookie. Raises MetadataError."""
+    """Compares the notes of every live bookie with the metadata. Raises MetadataError."""
     compared = NoteComparison()
 
     async def work(store: MetadataStore) -> None:
@@ -137,8 +137,8 @@ class RebuiltRecords:
 
 def rebuild_records(metadata_uri: str) -> RebuiltRecords:
     """Brings the metadata up to date with the notes of live bookies: first ledgers, then the logs and journals on them.
-    The caller ensures that the metadata is held back. Raises MetadataError; in that case finished records stay, and a
-    retry completes the rest."""
+    The caller ensures that the metadata is held back. Raises MetadataError; in that case finished records are kept, and
+    a retry completes the rest."""
 
     async def work(store: MetadataStore) -> RebuiltRecords:
         seen = Compared()

@@ -19,7 +19,7 @@ from ..messages.sizes import format_bytes
 T = TypeVar("T")
 
 JSON_LINE_BYTES_MAX = 6 * ENTRY_BYTES_MAX + 4096
-"""The largest entry, encoded with an escape for each of its bytes."""
+"""Size of a line with the largest entry, if each of its bytes is escaped."""
 
 DELIMITER_BYTES_MAX = 1024
 CHUNK_BYTES = 64 * 1024

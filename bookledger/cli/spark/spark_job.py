@@ -218,10 +218,10 @@ def _end(java: subprocess.Popen[bytes]) -> None:
 
 
 _WITHOUT_PAGES = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-"""Disables Spark's web UI and progress bar, not needed on one machine."""
+"""Disables Spark's web UI and progress bar, which are not needed on one machine."""
 
 _LOG_LEVELS = ("OFF", "WARN", "INFO")
-"""Spark's log level, by how many times -v was given."""
+"""Spark's log level, by the number of times -v was given."""
 
 
 def _verbosity() -> int:
