@@ -244,7 +244,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _hints(error: click.ClickException) -> list[str]:
-    """Returns the source of an invalid value that was not typed on the command line, and advice for first-time users."""
+    """Returns the source of an invalid value that was not typed on the command line, or advice for new users."""
     if isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None:
         origin = origin_of(error.ctx, error.param)
         if origin.is_set_elsewhere:

@@ -23,7 +23,8 @@ FILE_BYTES_MAX = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Throughput of one sender in megabytes (10⁶) per second, and the time until a block was on disk at all receivers."""
+    """Throughput of one sender in megabytes (10⁶) per second, and the time until all receivers had written a block to
+    disk."""
 
     mb_per_s: float
     p50_ms: float

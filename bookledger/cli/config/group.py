@@ -208,7 +208,7 @@ def _of_words(context: click.Context, words: tuple[str, ...], typed: list[str]) 
 
 
 def _origin_at_the_top(root: click.Context, name: str) -> Origin:
-    """Returns the origin of a setting in COMMON. At this point the file's values have been copied to the environment."""
+    """Returns the origin of a setting in COMMON. The file's values are already in the environment."""
     variable, settings = COMMON[name], settings_now()
     for param in root.command.params:
         if param.envvar == variable and origin_of(root, param).source is SettingSource.FLAG:

@@ -41,7 +41,7 @@ def settings_fields(record: LogRecord) -> dict[str, Any]:
 
 
 def sharing_fields(sharing: Sharing) -> dict[str, Any]:
-    """Returns the logs with which a log shares ledgers. `own_bytes`: bytes per copy that deleting the log would free."""
+    """Returns the logs with which a log shares ledgers. `own_bytes`: bytes per copy that deleting it would free."""
     return {
         "shared_with": [f"{one.log}: {one.start} to {one.stop - 1}" for one in sharing.logs],
         "own_bytes": sharing.own_bytes,

@@ -34,7 +34,7 @@ def rollback_check(metadata_uri: str) -> Callable[[str], None]:
 
 @contextmanager
 def explain_missing_cluster(metadata_uri: str) -> Iterator[None]:
-    """Replaces an error about a missing ledger, log or bookie, raised inside the block, if there is no cluster at all."""
+    """Replaces an error in the block about a missing ledger, log or bookie if there is no cluster at all."""
     try:
         yield
     except (NoSuchLedger, NoSuchLog, NotEnoughBookies) as error:

@@ -59,7 +59,7 @@ class Command(_WithExamples):
 
 
 class CommandGroup(_WithExamples, click.Group):
-    """A group; `headings` group its commands. Its commands are instances of Command, and its subgroups of CommandGroup."""
+    """A group; `headings` group its commands. Its commands are of class Command, its subgroups of CommandGroup."""
 
     command_class = Command
     group_class = type
