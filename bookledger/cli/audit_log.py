@@ -24,11 +24,14 @@ class LogsConfig:
     """Retention of a process's audit log."""
 
     audit_log_bytes_max: int = tunable(
-        64 * MIB, "How large one file of the audit log may be before the next one begins.", 64 * 1024, 2**36
+        64 * MIB,
+        "Maximum size of one file of the audit log before the next file is started.",
+        64 * 1024,
+        2**36,
     )
     audit_log_files_max: int = tunable(
         10,
-        "How many files the audit log may have; the oldest is deleted when there would be more.",
+        "Maximum number of audit log files; the oldest is deleted when this would be exceeded.",
         2,
         10_000,
     )
@@ -49,7 +52,7 @@ class AuditLog(RotatingFileHandler):
             super().doRollover()
         except OSError as error:
             if not self._is_stuck:
-                log.error("the audit log cannot be rotated, and grows: %s", error)
+                log.error("the audit log cannot be rotated, and keeps growing: %s", error)
             self._is_stuck = True
             self.stream = self._open()
         else:
@@ -58,7 +61,7 @@ class AuditLog(RotatingFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — logging's name
         """Reports the lost line in the process's ordinary log, because a full disk must not stop the process."""
         why = sys.exc_info()[1]
-        log.error("the audit log cannot be written (%s); what it lacks: %s", why, record.getMessage())
+        log.error("the audit log cannot be written (%s); the missing line: %s", why, record.getMessage())
 
 
 def keep(path: Path, config: LogsConfig | None = None) -> None:

@@ -122,7 +122,7 @@ class Child:
             )
         for file in (self._process.stdin, self._process.stdout, self._stderr):
             if file is not None:
-                with suppress(BrokenPipeError):  # a line that the child did not read before it ended
+                with suppress(BrokenPipeError):  # the child ended without reading a line that was sent to it
                     file.close()
 
     def __enter__(self) -> Self:

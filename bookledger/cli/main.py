@@ -100,7 +100,8 @@ HEADINGS: Headings = {
 
 METADATA_HINT = (
     "It is the cluster's metadata store: etcd://HOST:2379/PREFIX, or for one machine sqlite:///PATH/metadata.db. "
-    "BOOKLEDGER_METADATA, or `metadata` in a settings file, sets it for all. `bookledger standalone` needs none."
+    "BOOKLEDGER_METADATA, or `metadata` in a settings file, sets it for all commands. "
+    "`bookledger standalone` needs none."
 )
 DATA_HINT = (
     "It is the directory in which a bookie stores its entries; "

@@ -58,7 +58,7 @@ def chart(title: str, x_title: str, y_title: str, lines: Sequence[Line], rules: 
     """Returns the chart as one SVG element. Raises ValueError if there are no points."""
     points = [point for line in lines for point in line.points]
     if not points:
-        raise ValueError(f"there is nothing to draw of {title}")
+        raise ValueError(f"there is nothing to draw for {title}")
     x = Scale.over([one for one, _ in points], LEFT, WIDTH - RIGHT)
     y = Scale.over([*(one for _, one in points), *(rule.value for rule in rules)], HEIGHT - BOTTOM, TOP)
     return "\n".join(

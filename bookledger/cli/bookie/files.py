@@ -115,13 +115,13 @@ def restore_cookie(metadata_uri: str, data: Path, as_json: bool) -> None:
 
 def _after_restoring(found: RestoredCookie, data: Path) -> str:
     if not found.was_missing:
-        return "the metadata has this very cookie: nothing was changed"
+        return "the metadata already has this cookie: nothing was changed"
     if not found.must_accept_loss:
         return f"next: bookledger bookie run --data {data}"
     return (
         "the metadata has also lost how far this bookie's log had got, so it is unknown whether this is its newest "
-        f"directory. If it is: bookledger bookie run --data {data} --accept-loss. It denies nothing that it may have "
-        f"had; then: bookledger bookie repair {found.cookie.bookie_id}"
+        f"directory. If it is: bookledger bookie run --data {data} --accept-loss. It will not deny having any entry "
+        f"that it may have had. Afterwards, run: bookledger bookie repair {found.cookie.bookie_id}"
     )
 
 
@@ -204,6 +204,7 @@ def _next_steps(data: Path, mended: list[Mended], outcome: SalvageOutcome) -> li
     if mended:
         steps.append("start the bookie")
         steps.append(
-            f"fetch what is missing from the other bookies: bookledger bookie repair {outcome.bookie_id} --metadata URI"
+            "fetch the missing entries from the other bookies: bookledger bookie repair "
+            f"{outcome.bookie_id} --metadata URI"
         )
     return steps

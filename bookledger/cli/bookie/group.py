@@ -97,7 +97,7 @@ def format_(
         bookledger bookie format --data /srv/new-disk --id b1 --replace --wait
     """
     if wait and not replace:
-        raise click.UsageError("--wait goes with --replace")
+        raise click.UsageError("--wait is only valid with --replace")
     from bookie.serving.directory import format_directory
     from bookie.serving.preflight import check_keeps_writes
     from metadata import opened_store
@@ -119,7 +119,7 @@ async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id:
     cannot take its name by mistake."""
     holds_something = data.is_dir() and any(
         data.iterdir()
-    )  # a format that was interrupted, or will be refused
+    )  # an interrupted format, or one that will be refused
     if holds_something or await store.get(keys.cookie(bookie_id)) is not None:
         return
     if await store.get(keys.life(bookie_id)) is not None:

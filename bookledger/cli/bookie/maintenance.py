@@ -58,7 +58,7 @@ def gc() -> None:
 @click.option(
     "--retired",
     is_flag=True,
-    help="After `bookie rebuild-index`: drop ledgers without a record again, which were deleted long ago.",
+    help="After `bookie rebuild-index`: again drop ledgers without a record, which were deleted long ago.",
 )
 @on_bookies
 def run(*, retired: bool, **asked: Any) -> None:
@@ -129,7 +129,7 @@ def repair(adopt: str, **asked: Any) -> None:
         bookledger bookie repair b4 --adopt b1
     """
     if adopt and len(asked["names"]) != 1:
-        raise click.UsageError("--adopt gives the places of one bookie to one other: name exactly one bookie")
+        raise click.UsageError("--adopt gives the places of one bookie to one other bookie: name exactly one")
     maintain("repair", adopt, **asked)
 
 
@@ -159,7 +159,7 @@ def maintain(
 
     def how() -> str:
         names = f"{', '.join(done)} finished" if done else "no bookie has finished"
-        return f"{names}, and the work of the others stays; {again()}"
+        return f"{names}, and the work of the others is kept; {again()}"
 
     with advise_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
         for n, bookie in enumerate(_live(client, names)):

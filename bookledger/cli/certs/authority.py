@@ -115,7 +115,7 @@ class Authority:
         )
         certificate = unsigned.sign(self._key, hashes.SHA256())
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A process that reloads between key and certificate sees a mismatched key, and keeps its old pair.
+        # A process that reloads after only the key has been written sees a mismatch, and keeps its old pair.
         _put(directory / CA, self._beside_others(directory / CA))
         _put(directory / KEY, _pem_of(key), private=True)
         _put(directory / CERTIFICATE, certificate.public_bytes(Encoding.PEM))
@@ -185,10 +185,10 @@ def general_name(host: str) -> x509.GeneralName:
         address = ipaddress.ip_address(host[1:-1] if host[:1] + host[-1:] == "[]" else host)
     except ValueError:
         if not _HOST.fullmatch(host):
-            raise ValueError(f"{host!r} is neither an address nor the name of a host, in ASCII") from None
+            raise ValueError(f"{host!r} is neither an IP address nor a host name in ASCII") from None
         return x509.DNSName(host)
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
-        raise ValueError(f"{host} is an address of one link only: no certificate can name it")
+        raise ValueError(f"{host} is valid on one link only, so no certificate can contain it")
     return x509.IPAddress(address)
 
 

@@ -41,8 +41,8 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
             found[name] = math.inf if seconds == "never" else float(seconds)
         except ValueError:
             found[name] = -1.0
-        if not name or not found[name] >= 0:  # NaN is neither
-            raise click.BadParameter(f"{value!r} is not NAME=SECONDS, or NAME=never")
+        if not name or not found[name] >= 0:  # not `< 0`: NaN is refused, too
+            raise click.BadParameter(f"{value!r} is neither NAME=SECONDS nor NAME=never")
     return found
 
 
@@ -99,7 +99,7 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     "--rate",
     "bytes_per_second",
     type=Finite(1),
-    help="Upload at most this many bytes a second  [default: no limit]",
+    help="Upload at most this many bytes per second  [default: no limit]",
 )
 @click.option(
     "--every",

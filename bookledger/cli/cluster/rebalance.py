@@ -88,8 +88,8 @@ def rebalance(
 
 def _how_planning(bar: ProgressBar) -> str:
     return (
-        f"moves of {bar.done} ledgers are planned, and bookies make them; {again(so='plan again')}, or cancel them "
-        "with: bookledger cluster rebalance --cancel"
+        f"moves of {bar.done} ledgers are planned, and bookies are making them; {again(so='plan again')}, or cancel "
+        "them with: bookledger cluster rebalance --cancel"
     )
 
 
@@ -105,7 +105,7 @@ async def _planned(store: MetadataStore, seen: Survey, on_ledger: Callable[[int]
 
 
 async def _order(store: MetadataStore, plan: Plan, on_ledger: Callable[[int], None]) -> None:
-    await planned_moves.cancel(store)  # an older plan was for other disk usage
+    await planned_moves.cancel(store)  # an older plan was made for different disk usage
     for one in plan.moves:
         await planned_moves.plan(store, one)
         on_ledger(1)
@@ -130,7 +130,7 @@ def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
     say(
         f"{plan.copies} copies of {len(plan.moves)} ledgers to be moved, {format_bytes(plan.bytes)}"
         if plan.copies
-        else "the bookies' disks are evenly used"
+        else "the bookies' disks are used evenly"
     )
 
 
@@ -151,7 +151,7 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
     undone = with_store(metadata_uri, lambda store: _undone(store, plan))
     if undone:
         raise LedgerError(
-            f"{undone} copies could not be moved; the bookies' logs say why; repeat the command"
+            f"{undone} copies could not be moved; see the bookies' logs for the reasons, then repeat the command"
         )
 
 

@@ -119,7 +119,7 @@ def _gathering(faults: Faults) -> Iterator[None]:
 
 def _check_section(settings: Settings, name: str) -> None:
     kind = SECTIONS[name].kind()
-    if required_of(kind):  # the command that constructs it gives the required values
+    if required_of(kind):  # required values come from the command that constructs it
         settings.values(name)
     else:
         settings.made(name, kind)

@@ -32,6 +32,6 @@ def completion(context: click.Context, shell: str) -> None:
     """
     whole = context.find_root().command
     complete = SHELLS[shell](whole, {}, PROGRAM, VARIABLE)
-    # Not `source()`: it runs bash to ask for its version, on machines that may have none.
+    # Not `source()`, which runs bash to find out its version: the machine may not have bash.
     source = complete.source_template % complete.source_vars()
     click.echo(source.replace("\n", f"\n{WITH_COMPDEF}\n", 1) if shell == "zsh" else source)

@@ -161,7 +161,7 @@ class Demo:
         fenced = answer.get("error") == "LedgerFenced"
         self.findings.expect(fenced, "the stale writer was not fenced")
         self.findings.measured["stale_writer"] = answer.get("error", "went on")
-        self._say(f"resumed the paused writer: {answer.get('message', 'it went on')}")
+        self._say(f"resumed the paused writer: {answer.get('message', 'it continued')}")
 
     def _write_the_rest(self, first_byte: int) -> int:
         """Continues in a new ledger from where the recovered one ends."""
@@ -184,11 +184,11 @@ class Demo:
                     if entries == confirmed["entries"]:
                         same = whole.hexdigest() == confirmed["sha256"]
                         self.findings.expect(
-                            same, "what was confirmed to the killed writer came back changed"
+                            same, "entries confirmed to the killed writer had changed when read back"
                         )
         seconds = time.perf_counter() - began
         expected = sha256_of(self._file)
-        self.findings.expect(whole.hexdigest() == expected, "the file came back changed")
+        self.findings.expect(whole.hexdigest() == expected, "the file had changed when it was read back")
         self.findings.measured |= {
             "ledgers": ledgers,
             "entries": entries,
@@ -209,7 +209,7 @@ def expect_event(said: dict[str, Any], event: str) -> dict[str, Any]:
         case "error":
             raise ChildFailed(f"the writer failed: {said['message']}")
         case other:
-            raise ChildFailed(f"the writer said {other!r} where {event!r} was due")
+            raise ChildFailed(f"the writer sent {other!r} when {event!r} was expected")
 
 
 def sha256_of(file: Path) -> str:

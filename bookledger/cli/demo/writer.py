@@ -125,8 +125,8 @@ def create_ledger(client: LedgerClient, one_of: list[str]) -> WriteHandle:
         writer.close()
         client.delete_ledger(writer.ledger_id)
     raise LedgerError(
-        f"{ENSEMBLE_TRIES_MAX} ledgers in a row were placed on other bookies than the demo's own; give it a "
-        "metadata store with fewer of them"
+        f"{ENSEMBLE_TRIES_MAX} ledgers in a row were placed on other bookies, not the demo's own; give "
+        "the demo a metadata store with fewer other bookies"
     )
 
 
@@ -147,7 +147,7 @@ def main() -> None:
                 writer.close()
                 say(event="closed")
             else:
-                sys.stdin.readline()  # the ledger stays open: the parent decides how this ends
+                sys.stdin.readline()  # the ledger stays open: the parent decides what happens to it
     except (LedgerError, OSError) as error:
         if not isinstance(error, BrokenPipeError):
             say(event="error", error=type(error).__name__, message=str(error))

@@ -55,7 +55,7 @@ def export(
     bar = ProgressBar(f"exporting {place.journal_id}", None)
 
     def how() -> str:
-        return f"{format_bytes(bar.done)} were exported; complete files stay, and are not written again; {again()}"
+        return f"{format_bytes(bar.done)} were exported; complete files are kept, and not written again; {again()}"
 
     with advise_when_stopped(how), bar:
         done = place.with_manager(

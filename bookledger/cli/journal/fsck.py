@@ -27,8 +27,8 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 @click.option(
     "--delete-orphans",
     is_flag=True,
-    help="Delete ledgers that nothing refers to, now and --orphan-age later, if all else is well and nothing of them "
-    "would be missed. It waits meanwhile.",
+    help="Delete ledgers to which nothing refers, both now and --orphan-age later, if there are no other problems and "
+    "none of their data is needed. The command waits in the meantime.",
 )
 @yes_option
 @click.option(

@@ -245,7 +245,7 @@ def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> N
     """
     with long_work(
         f"purging {place.journal_id}",
-        lambda: f"some segments may be deleted, none that was to be kept; {again()}",
+        lambda: f"some segments may have been deleted, but none that were to be kept; {again()}",
     ):
         epoch = place.with_manager(lambda manager: _purge(place, manager, before, take_over=take_over))
     print_record({"journal": place.journal_id, "epoch": epoch, "purged_before": before}, as_json=as_json)

@@ -93,7 +93,7 @@ class JournalPlace:
                 f"{names}: an acceptor is identified by its name, so a replacement of {left_out} takes its name, "
                 f"too (`journal serve --name {more[0]}`)"
             )
-        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of them, {left_out} included"
+        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of them, including {left_out}"
 
     async def check_known(self) -> None:
         """Raises ValueError for named acceptors of which the metadata has no record, if it has records of other

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     "peers",
     metavar="HOST:PORT",
     multiple=True,
-    help="HTTP address of a JournalNode to copy segments from; those that are alive in the metadata are found.",
+    help="HTTP address of a JournalNode to copy segments from; live ones are found in the metadata.",
 )
 @click.option(
     "--lease-seconds",

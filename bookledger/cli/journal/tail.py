@@ -59,7 +59,7 @@ def tail(
         bookledger journal tail ns1 --follow
         bookledger journal tail ns1 --from 1000 > edits.jsonl
     """
-    del as_json  # there is no other way to print an edit
+    del as_json  # edits are always printed as JSON
     outages = Outages(outage_seconds_max) if follow else None
     printed = _Printed(from_txid)
     with advise_when_stopped(lambda: printed.how_to_go_on):
@@ -80,7 +80,7 @@ def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
         bookledger journal dump --check edits_inprogress_0000000000000000043
     """
     if as_xml and (as_json or check):
-        raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
+        raise click.UsageError("--xml prints the edits; it cannot be combined with --json or --check")
     data = _content(file)
     bar = ProgressBar(f"reading {file.name}", None, of="", prints=True, is_mostly_quick=True)
     with advise_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"), bar:
@@ -274,7 +274,7 @@ def _dump_xml(data: bytes) -> None:
             ElementTree.indent(record, level=1)
             # An XML parser reads an unescaped carriage return as the end of a line.
             text = ElementTree.tostring(record, encoding="unicode").rstrip("\n ").replace("\r", "&#13;")
-            out.write(f"  {text.replace(' />', '/>')}\n")  # as Hadoop's serializer ends an empty element
+            out.write(f"  {text.replace(' />', '/>')}\n")  # the way Hadoop's serializer ends an empty element
     finally:
         out.write("</EDITS>\n")
 

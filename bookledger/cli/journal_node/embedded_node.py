@@ -72,7 +72,7 @@ class EmbeddedNode:
         while True:
             why = await self._served(running)
             pause = self._bookie.lease_seconds
-            line = "journal node %s does not serve, and is tried again in %g s: %s"
+            line = "journal node %s is not serving, and will be retried in %g s: %s"
             log.warning(line, self._name_of(running), pause, why)
             await asyncio.sleep(pause)
 
@@ -142,7 +142,7 @@ async def _end(serving: asyncio.Task[None], patience: float) -> None:
         await asyncio.wait([serving], timeout=patience)
         patience = HASTE_SECONDS
     if not serving.cancelled() and (error := serving.exception()) is not None:
-        log.warning("the journal node did not end in order: %s", error)
+        log.warning("the journal node did not stop cleanly: %s", error)
 
 
 def _nobody_waits(node: RunningNode) -> None:

@@ -59,7 +59,7 @@ def salvage(
         bookledger ledger append --json-lines ledger-7.json
     """
     if output == STANDARD_OUTPUT:
-        raise click.UsageError("--output takes a file: what is missing is printed on standard output")
+        raise click.UsageError("--output takes a file: the list of missing entries goes to standard output")
     check_is_new(output)
     found, ledger_id = _SalvageFindings(), place.ledger_id
     with (

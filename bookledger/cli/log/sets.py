@@ -98,7 +98,7 @@ def grow(place: LogPlace, logs: int, as_json: bool) -> None:
     """
     with connected(place.metadata_uri) as client:
         found = client.log_set(place.name, password=place.password)
-        how = f"set {place.name} may be growing; its next writer, or the same command, completes the growth"
+        how = f"set {place.name} may be growing; its next writer, or repeating the command, completes the expansion"
         try:
             with long_work(f"growing set {place.name}", lambda: how):
                 found.grow(logs)

@@ -28,7 +28,7 @@ def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
         yield
     except OF_A_LEDGER as error:
         if isinstance(error, LedgerRecoveryFailed) and not error.is_undecided:
-            raise  # the error names what is lacking, such as bookies to write to
+            raise  # the error itself states what is missing, such as bookies to write to
         ledger_id = error.ledger_id
         try:
             absent = with_store(metadata_uri, lambda store: _absent(store, ledger_id))

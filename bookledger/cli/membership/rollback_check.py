@@ -23,7 +23,7 @@ async def check_not_rolled_back(metadata_uris: Iterable[str], how_to_go_on: str)
                 await hold.check_accepted(store)
         except MetadataRestored as error:
             raise LedgerError(f"{error}; {how_to_go_on}") from error
-        except MetadataError:  # an outage, which does not show that the metadata went back
+        except MetadataError:  # an outage, which does not show that the metadata was rolled back
             continue
 
 

@@ -18,5 +18,5 @@ def describe_os_error(error: OSError) -> str:
     if error.filename is None and error.errno in _OF_WRITING:
         return f"standard output cannot be written: {why}"
     if error.filename is None and error.errno == errno.EIO:
-        return f"a file that was named cannot be read, or standard output be written: {why}"
+        return f"a file that was named cannot be read, or standard output cannot be written: {why}"
     return why

@@ -37,7 +37,7 @@ class Outages:
         if self._began_at is None or now - self._attempt_began_at > ATTEMPT_SECONDS_MAX:
             self._began_at = now
             if self._seconds_max:
-                say(f"waiting, for {self._seconds_max:g} s at most: {why}", err=True)
+                say(f"waiting for at most {self._seconds_max:g} s: {why}", err=True)
         self._attempt_began_at = now
         if now - self._began_at >= self._seconds_max:
             raise LedgerError(f"{why}; {how_to_go_on}")

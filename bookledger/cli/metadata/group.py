@@ -92,7 +92,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
                 return await _save(store, file, name, bar)
         raise LedgerError(f"journals or logs changed during each of {TRIES_MAX} tries: try again later")
 
-    with advise_when_stopped(lambda: f"{file} is not there; {again(so='begin again')}"), bar:
+    with advise_when_stopped(lambda: f"{file} was not written; {again(so='begin again')}"), bar:
         keys = with_store(metadata_uri, work)
     print_record({"file": str(file), "keys": keys, "bytes": file.stat().st_size}, as_json=as_json)
 
@@ -162,7 +162,7 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
                 await restore_backup(store, opened, _now_ms(), bar)
 
     with advise_when_stopped(
-        lambda: f"{bar.done} of {keys} keys are written, which is not a cluster yet; {again()}"
+        lambda: f"{bar.done} of {keys} keys are written, which is not yet a cluster; {again()}"
     ):
         asyncio.run(work())
 
@@ -226,7 +226,9 @@ def _accept(
     elif not fits and not yes:
         confirm(f"{lost} Accept it anyway?")
     with acting("restored metadata accepted"):
-        if noted.chained:  # whether held or not: no writer continues on these before they are up to date
+        if (
+            noted.chained
+        ):  # even if not held yet: no writer may continue on these records until they are up to date
             with_store(metadata_uri, lambda store: hold.begin(store, backup_ms=0, now_ms=_now_ms()))
         made = rebuild_records(metadata_uri)
         with_store(metadata_uri, lambda store: hold.accept(store, made.heard))
@@ -311,11 +313,11 @@ def _what_is_lost(
         )
     if any(one.closed_elsewhere.ledgers for one in reports):
         lines.append(
-            "Copies that the metadata places elsewhere will be dropped if the copies there are whole."
+            "Copies that the metadata places elsewhere will be dropped if the copies there are complete."
         )
     if any(one.lacking.ledgers for one in reports):
         lines.append(
-            "Some copies that the metadata names are missing or not whole; they are healed from others, if any exist."
+            "Some copies listed in the metadata are missing or incomplete; they are healed from others, if any exist."
         )
     if broken:
         lines.append(

@@ -89,7 +89,7 @@ class NoteComparison:
         if self.stale:
             lines.append(
                 f"{len(self.stale)} logs, sets and journals, which do not name their last ledgers, are brought up to "
-                f"them; {NOT_IN_LEDGERS}."
+                f"date with these; {NOT_IN_LEDGERS}."
             )
         if self.seen.unnoted:
             lines.append(
@@ -98,8 +98,8 @@ class NoteComparison:
             )
         if self.waiting:
             lines.append(
-                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies that it places "
-                "elsewhere are kept so far, and will be dropped if the copies there are whole."
+                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies that this "
+                "metadata places elsewhere are kept for now, and will be dropped if the copies there are complete."
             )
         for name, why in sorted(self.seen.silent.items()):
             lines.append(f"Bookie {name} did not report its notes ({why}).")

@@ -38,8 +38,8 @@ from ..output import ProgressBar, print_record, print_records
 from ..terminal import say
 
 NOBODY = (
-    "no bookie is registered here: those that ran when the metadata was lost register again within seconds; for "
-    "stopped bookies give the directories"
+    "no bookie is registered here: those that were running when the metadata was lost register again within "
+    "seconds; for stopped bookies, give the directories"
 )
 
 

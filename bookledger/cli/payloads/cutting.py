@@ -42,7 +42,9 @@ class Delimiter(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
         if not 1 <= len(found) <= DELIMITER_BYTES_MAX:
             self.fail(
-                f"a delimiter is not empty, and has at most {format_bytes(DELIMITER_BYTES_MAX)}.", param, ctx
+                f"a delimiter must not be empty, and may have at most {format_bytes(DELIMITER_BYTES_MAX)}.",
+                param,
+                ctx,
             )
         return found
 
@@ -107,9 +109,9 @@ def _object_in(line: bytes) -> object:
     try:
         return json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8 from its byte {error.start + 1} on") from None
+        raise ValueError(f"it is not valid UTF-8 from byte {error.start + 1} on") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is not JSON from its character {error.pos + 1} on") from None
+        raise ValueError(f"it is not valid JSON from character {error.pos + 1} on") from None
 
 
 def payload_of(line: object) -> bytes:
@@ -121,12 +123,12 @@ def payload_of(line: object) -> bytes:
             return base64_in(encoded, "payload_base64")
         case {"payload": str(text)}:
             return text.encode()
-    raise ValueError('an entry is an object with "payload_base64" or "payload", which is text')
+    raise ValueError('an entry must be an object with "payload_base64" or "payload", which is text')
 
 
 def base64_in(encoded: object, name: str) -> bytes:
     """Returns the bytes of a value in base64. Raises ValueError."""
     try:
         return base64.b64decode(encoded, validate=True)  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # its message is about padding and digits
+    except (TypeError, ValueError):  # the original message is only about padding and digits
         raise ValueError(f"{name} is not base64") from None

@@ -61,14 +61,14 @@ class PayloadFiles:
         except FileExistsError as error:
             if not file.is_file() or file.read_bytes() != payload:
                 raise LedgerError(
-                    f"{file} has other content; give another directory, so that nothing is lost"
+                    f"{file} has different content; give another directory, so that nothing is lost"
                 ) from error
         finally:
             self._unfinished.unlink(missing_ok=True)
 
     def how(self, many: str) -> str:
         """Describes the files after an interrupt, and how to continue."""
-        return f"{self._directory} has some of the {many}, each of them whole; {again()}"
+        return f"{self._directory} has some of the {many}, each of them complete; {again()}"
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -70,7 +70,7 @@ def check_flags(given: Mapping[str, object]) -> None:
     for kinds, flags in ONLY_WITH.items():
         if not any(given[kind] for kind in kinds):
             for flag in filter(given.get, flags):
-                raise click.UsageError(f"{flag} goes with {' or '.join(kinds)}")
+                raise click.UsageError(f"{flag} is only valid with {' or '.join(kinds)}")
     for kind, others in NOT_WITH.items():
         if given[kind]:
             for flag in filter(given.get, others):

@@ -67,7 +67,8 @@ class NewOutput:
             os.rename(self._staging / "out", self._local)
         except OSError as error:
             raise LedgerError(
-                f"{self._where} was created by another process meanwhile ({error.strerror}): choose another --output"
+                f"{self._where} was created by another process in the meantime ({error.strerror}): "
+                "choose another --output"
             ) from error
 
     @contextmanager

@@ -97,7 +97,8 @@ def sim(
     """
     if seeds > seeds_a_task * TASKS_MAX:
         raise click.UsageError(
-            f"--seeds {seeds}, {seeds_a_task} a task, are over {TASKS_MAX} tasks: use fewer, or raise --seeds-a-task"
+            f"--seeds {seeds}, {seeds_a_task} per task, need more than {TASKS_MAX} tasks: use fewer seeds, "
+            "or raise --seeds-a-task"
         )
     first = secrets.randbelow(RANDOM_FIRST_SEED_MAX) if first_seed is None else first_seed
     where = OnSpark(master, "bookledger sim", settings(conf), extra_packages=("tests",))
