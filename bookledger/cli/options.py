@@ -348,7 +348,7 @@ outage_option = click.option(
     type=Finite(0),
     default=OUTAGE_SECONDS_DEFAULT,
     show_default=True,
-    help="Seconds to wait for metadata or bookies that do not answer, from the first failed attempt on. "
-    "The current attempt, usually up to 20 s, ends first.",
+    help="Seconds to wait for metadata or bookies that do not answer, counted from the first failed attempt. "
+    "The attempt in progress, usually up to 20 s, is completed first.",
 )
 """Adds an option for the longest outage that a command such as `tail` waits out."""

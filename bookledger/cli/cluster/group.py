@@ -42,7 +42,7 @@ NO_OFFLOADER = "there has been no offloader: start one with `bookledger offloade
 @metadata_option
 @json_option
 def cold(metadata_uri: str, as_json: bool) -> None:
-    """Show the offloader's last round: ledgers in the object store, ledgers that are next, and failures.
+    """Show the offloader's last round: ledgers in the object store, ledgers to be copied next, and failures.
 
     Examples:
         bookledger cluster cold

@@ -42,7 +42,7 @@ NO_FILE = SettingsFile("", "", {})
 
 
 class SettingsUsageError(click.UsageError):
-    """A setting is invalid; the message says where and why."""
+    """A setting is invalid; the message states where and why."""
 
 
 @dataclass(frozen=True, slots=True)

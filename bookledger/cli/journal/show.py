@@ -42,7 +42,7 @@ OF_STATE = (*LISTED, "cluster_id", "layout_version", "c_time", "purged_before", 
 def list_(metadata_uri: str, as_json: bool) -> None:
     """Show every journal and its acceptors.
 
-    If something cannot be read, `error` says why, the rest is shown, and the exit code is 1.
+    If something cannot be read, `error` gives the reason, the rest is shown, and the exit code is 1.
 
     Examples:
         bookledger journal list
@@ -65,7 +65,7 @@ def list_(metadata_uri: str, as_json: bool) -> None:
 def show(place: JournalPlace, as_json: bool) -> None:
     """Show a journal's state and its segments, at every acceptor that is in this metadata or named with --acceptor.
 
-    If something cannot be read, `error` says why, the rest is shown, and the exit code is 1.
+    If something cannot be read, `error` gives the reason, the rest is shown, and the exit code is 1.
 
     Examples:
         bookledger journal show ns1

@@ -104,7 +104,7 @@ class _SalvageFindings:
             yield _line(entry_id, payload, is_proven=is_proven)
 
     def add_gap(self, gap: Gap, *, as_json: bool) -> None:
-        """Prints gaps as they end, because there may be more of them than fit in memory."""
+        """Adds a gap, and prints gaps once they are complete, because there may be more of them than fit in memory."""
         self.missing += gap.last_entry - gap.first_entry + 1
         joined = self.gap.followed_by(gap) if self.gap is not None else None
         if joined is None:

@@ -73,7 +73,8 @@ def of_size(file: BinaryIO, record_bytes: int) -> Iterator[bytes]:
 
 
 def delimited(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
-    """Yields records that end with the delimiter, each as soon as it is read; the last one may end with the input.
+    """Yields records that end with the delimiter, each as soon as it is read; the last one may end at the end of the
+    input instead.
 
     A record that is too long is cut where it exceeds the limit.
     """

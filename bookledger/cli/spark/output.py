@@ -25,7 +25,7 @@ PARTIAL = "partial"
 class NewOutput:
     """The `--output` directory, which must not exist yet; it may be on any file system.
 
-    On a local file system the job writes to a temporary directory beside it, which gets the final name when everything
+    On a local file system the job writes to a temporary directory next to it, which gets the final name when everything
     is written: two commands with the same output never touch each other's files, and an existing output is complete.
     Leftovers of killed commands with this output are removed. On other file systems (s3a, hdfs) the job writes to the
     output itself, and Spark's own abort removes the files of its tasks, if Spark is still alive to do so.
