@@ -163,7 +163,7 @@ def custom_fields(record: LedgerRecord) -> dict[str, Any]:
 
 
 def loss_fields(record: LedgerRecord) -> dict[str, Any]:
-    """Returns the loss that was accepted when the ledger was closed without proof of its end; empty if there was none."""
+    """Returns the loss that was accepted when a ledger was closed without proof of its end; empty if none was."""
     loss = record.accepted_loss
     if loss is None:
         return {}
