@@ -1,4 +1,4 @@
-"""The audit log of a process, `--audit-log FILE`: a rotated file of security-relevant acts."""
+"""The audit log of a process, `--audit-log FILE`: a rotated file of security-relevant actions."""
 
 from __future__ import annotations
 
@@ -24,18 +24,21 @@ class LogsConfig:
     """Retention of a process's audit log."""
 
     audit_log_bytes_max: int = tunable(
-        64 * MIB, "How large one file of the audit log may be before the next one begins.", 64 * 1024, 2**36
+        64 * MIB,
+        "Maximum size of one file of the audit log before the next file is started.",
+        64 * 1024,
+        2**36,
     )
     audit_log_files_max: int = tunable(
         10,
-        "How many files the audit log may have; the oldest is deleted when there would be more.",
+        "Maximum number of audit log files; the oldest is deleted when this would be exceeded.",
         2,
         10_000,
     )
 
 
 class AuditLog(RotatingFileHandler):
-    """A rotated log file with mode 600: FILE.1 is the latest rotated one, FILE.9 the oldest."""
+    """A rotated log file with mode 600: FILE.1 is the most recently rotated file, FILE.9 the oldest."""
 
     _is_stuck = False
 
@@ -44,21 +47,21 @@ class AuditLog(RotatingFileHandler):
         return cast("TextIOWrapper", cast("IO[str]", os.fdopen(fd, "a", encoding="utf-8")))
 
     def doRollover(self) -> None:  # noqa: N802 — logging's name
-        """Rotates the files. If they cannot be renamed, the current one keeps growing."""
+        """Rotates the files. If they cannot be renamed, the current file keeps growing."""
         try:
             super().doRollover()
         except OSError as error:
             if not self._is_stuck:
-                log.error("the audit log cannot be rotated, and grows: %s", error)
+                log.error("the audit log cannot be rotated, and keeps growing: %s", error)
             self._is_stuck = True
             self.stream = self._open()
         else:
             self._is_stuck = False
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — logging's name
-        """Logs the lost line elsewhere, because a full disk must not stop the process."""
+        """Reports the lost line in the process's ordinary log, because a full disk must not stop the process."""
         why = sys.exc_info()[1]
-        log.error("the audit log cannot be written (%s); what it lacks: %s", why, record.getMessage())
+        log.error("the audit log cannot be written (%s); the missing line: %s", why, record.getMessage())
 
 
 def keep(path: Path, config: LogsConfig | None = None) -> None:

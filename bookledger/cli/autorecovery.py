@@ -52,11 +52,11 @@ def autorecovery(
     http: HttpAddress | None,
     as_json: bool,
 ) -> None:
-    """Run the auditor of a cluster until SIGTERM or SIGINT.
+    """Run a cluster's auditor until SIGTERM or SIGINT.
 
-    One candidate at a time is the auditor. Every bookie is a candidate anyway, so this command is for an auditor on
-    another host. The auditor marks ledgers that need healing; bookies heal them. With --certs it also checks
-    that it can reach each bookie at its address.
+    Only one candidate at a time is the auditor. Every bookie is already a candidate, so this command is only needed to
+    run an auditor on another host. The auditor marks ledgers that need healing; bookies heal them. With --certs it also
+    checks that it can reach each bookie at its address.
 
     Examples:
         bookledger autorecovery

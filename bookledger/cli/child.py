@@ -18,19 +18,19 @@ from ledgers.public import HOME
 STOP_SECONDS_MAX = 20.0
 
 LAST_WORDS_BYTES_MAX = 4096
-"""How many bytes at the end of a child's stderr are searched for its last line."""
+"""Number of bytes at the end of a child's stderr that are searched for the last line."""
 
 
 class ChildFailed(OSError):
-    """A child process ended, or sent something unexpected."""
+    """A child process ended unexpectedly, or sent something unexpected."""
 
 
 class Child:
     """A Python program as a child process with pipes: plain lines to its stdin, JSON lines from its stdout.
 
-    `arguments` are those of the interpreter. The child's stderr goes to the file `log`, or to a temporary file. With
-    `dies_with_parent` (`-m MODULE …` only) the child is killed when this process ends, even while it is stopped.
-    `environment` is added to this process's own.
+    `arguments` are passed to the interpreter. The child's stderr goes to the file `log`, or to a temporary file. With
+    `dies_with_parent` (`-m MODULE …` only) the child is killed when this process ends, even if the child is stopped.
+    `environment` is added to the environment of this process.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Child:
             raise self._failure() from None
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends SIGSTOP, SIGCONT, SIGKILL, … to this child, by its id."""
+        """Sends a signal, such as SIGSTOP, SIGCONT or SIGKILL, to the child, using its process id."""
         self._process.send_signal(number)
 
     def kill(self) -> None:
@@ -98,7 +98,7 @@ class Child:
         return self.wait()
 
     def wait(self, seconds_max: float = STOP_SECONDS_MAX) -> int:
-        """Waits for the child's end, and returns its exit code; kills it if it does not end in time."""
+        """Waits for the child to end, and returns its exit code; kills it if it does not end in time."""
         try:
             return self._process.wait(seconds_max)
         except subprocess.TimeoutExpired:
@@ -112,7 +112,7 @@ class Child:
         return ChildFailed(f"{self._name}: {self._last_words or f'ended with exit code {exit_code}'}")
 
     def _let_go(self) -> None:
-        """Keeps the last stderr line of the ended child, and closes the pipes."""
+        """Stores the last stderr line of the child, which has ended, and closes the pipes."""
         if not self._stderr.closed:
             end = self._stderr.seek(0, os.SEEK_END)
             self._stderr.seek(max(self._said_before, end - LAST_WORDS_BYTES_MAX))
@@ -122,7 +122,7 @@ class Child:
             )
         for file in (self._process.stdin, self._process.stdout, self._stderr):
             if file is not None:
-                with suppress(BrokenPipeError):  # a line that the child did not read before it ended
+                with suppress(BrokenPipeError):  # the child ended without reading a line that was sent to it
                     file.close()
 
     def __enter__(self) -> Self:
@@ -136,8 +136,8 @@ class Child:
 
 
 def _safe_path() -> list[str]:
-    """Returns arguments that keep a child from importing a user's own `metadata.py` in the working directory, if ours
-    is found elsewhere."""
+    """Returns interpreter arguments that keep a child from importing a user's own `metadata.py` from the working
+    directory, if this project's packages are found elsewhere on the path."""
     return ["-P"] if HOME in map(os.path.realpath, sys.path[1:]) else []
 
 

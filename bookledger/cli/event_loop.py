@@ -1,4 +1,4 @@
-"""Selects the event loop: asyncio's own, or uvloop, which takes a tenth less CPU."""
+"""Selects the event loop: asyncio's own, or uvloop, which uses a tenth less CPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class EventLoop(StrEnum):
 
 
 def factory_of(wanted: EventLoop) -> Factory:
-    """Returns the loop factory for `asyncio.Runner`. Raises UsageError if uvloop is wanted and not installed."""
+    """Returns the loop factory for `asyncio.Runner`. Raises UsageError if uvloop is requested but not installed."""
     is_there = find_spec("uvloop") is not None
     if wanted is EventLoop.UVLOOP and not is_there:
         raise click.UsageError("uvloop is not installed: pip install 'bookledger[fast]'")

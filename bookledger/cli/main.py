@@ -1,7 +1,7 @@
 """`bookledger`: the root command, lazy command groups, and error handling.
 
-Exit codes are in `messages.exit_codes`. A failure is one clear line on stderr. Each group is imported on first use, so
-that `--help` is quick.
+Exit codes are in `messages.exit_codes`. A failure is reported as one clear line on stderr. Each group is imported on
+first use, so that `--help` is quick.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ HEADINGS: Headings = {
 
 METADATA_HINT = (
     "It is the cluster's metadata store: etcd://HOST:2379/PREFIX, or for one machine sqlite:///PATH/metadata.db. "
-    "BOOKLEDGER_METADATA, or `metadata` in a settings file, sets it for all. `bookledger standalone` needs none."
+    "BOOKLEDGER_METADATA, or `metadata` in a settings file, sets it for all commands. "
+    "`bookledger standalone` needs none."
 )
 DATA_HINT = (
     "It is the directory in which a bookie stores its entries; "
@@ -118,7 +119,7 @@ class RootGroup(LazyGroup):
         return command
 
     def invoke(self, ctx: click.Context) -> object:
-        """Exits with NOBODY_READS when the reader of standard output has gone; click would report a failure."""
+        """Exits with NOBODY_READS when the reader of standard output is gone; click would report a failure."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
@@ -129,7 +130,7 @@ class RootGroup(LazyGroup):
 
 
 def _take_settings(context: click.Context, _: click.Parameter, path: Path | None) -> None:
-    """Reads the settings file before all other options: it overrides their defaults."""
+    """Reads the settings file before all other options, because it overrides their defaults."""
     commands = {name: partial(cli.imported, name) for name in _GROUPS}
     context.obj = Settings() if path is None else read(path, commands)
     context.default_map = {}
@@ -244,7 +245,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _hints(error: click.ClickException) -> list[str]:
-    """Returns the source of a wrong value that was not typed, and advice for first-time users."""
+    """Returns the source of an invalid value that was not typed on the command line, or advice for new users."""
     if isinstance(error, click.BadParameter) and error.param is not None and error.ctx is not None:
         origin = origin_of(error.ctx, error.param)
         if origin.is_set_elsewhere:
@@ -262,7 +263,7 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _report(error: BaseException) -> int:
-    """Prints one line for expected errors; re-raises bugs with their traceback."""
+    """Prints one line for expected errors; re-raises all others, which are bugs, with their traceback."""
     from bookie.errors import BookieError
     from ledgers.errors import LedgerError
     from metadata.errors import MetadataError, StoreUnavailable

@@ -44,7 +44,7 @@ class Finite(click.FloatRange):
 
 
 class FilePath(click.Path):
-    """The path of a file or directory, as a Path. Refuses an empty one, as from an unset variable."""
+    """The path of a file or directory, as a Path. Refuses an empty path, such as one from an unset variable."""
 
     def __init__(
         self, *, exists: bool = False, file_okay: bool = True, dir_okay: bool = True, readable: bool = True
@@ -111,7 +111,8 @@ def _metadata_option(*, required: bool) -> Callable[[F], F]:
 
 
 def naming_a_store(context: click.Context, option: click.Parameter, uri: str | None) -> str | None:
-    """Refuses a URI that names no store, before anything is done; a callback for options. It contacts no store."""
+    """Refuses a URI that does not name a store, before anything is done; a callback for options. It does not contact
+    the store."""
     from metadata.errors import BadMetadataUri
     from metadata.store_factory import check_uri
 
@@ -178,7 +179,7 @@ measuring_options = all_of(
         help="Directory on the disk to measure  [default: the system's temporary directory]",
     ),
 )
-"""Adds the duration of a benchmark, and the disk that it measures."""
+"""Adds options for the duration of a benchmark, and for the disk that it measures."""
 
 
 def checked_by(
@@ -347,7 +348,7 @@ outage_option = click.option(
     type=Finite(0),
     default=OUTAGE_SECONDS_DEFAULT,
     show_default=True,
-    help="Seconds to wait for metadata or bookies that do not answer, from the first failed attempt on. "
-    "The current attempt, usually up to 20 s, ends first.",
+    help="Seconds to wait for metadata or bookies that do not answer, counted from the first failed attempt. "
+    "The attempt in progress, usually up to 20 s, is completed first.",
 )
-"""Adds the longest outage that a following command waits out."""
+"""Adds an option for the longest outage that a command such as `tail` waits out."""

@@ -37,10 +37,10 @@ WRAPPED_MIN = 16
 """Minimum width of a wrapped column."""
 
 QUICK_SECONDS = 1.0
-"""Work that is usually quick gets no bar before this time, because the bar would only flash up."""
+"""No bar is shown for usually quick work until this much time has passed, because the bar would only flash up."""
 
 REDRAWN_SECONDS = 0.05
-"""Minimum interval between updates of a bar: an update costs more than many a small step."""
+"""Minimum interval between updates of a bar: an update costs more than many small steps of the work."""
 
 
 def narrator(*, quiet: bool) -> Say:
@@ -84,8 +84,8 @@ def print_line(fields: Mapping[str, Any], text: object, *, as_json: bool) -> Non
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Prints a line per row. On too narrow a terminal the last column is wrapped, if WRAPPED_MIN columns are left for
-    it; else there is a block per row. Nothing is ever cut."""
+    """Prints a line per row. If the terminal is too narrow, the last column is wrapped, provided that WRAPPED_MIN
+    columns are left for it; otherwise each row is printed as a block. Nothing is ever cut off."""
     heads = [title.replace("_", " ") for title in titles]
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     before = sum(widths[:-1]) + len(GAP) * (len(widths) - 1)
@@ -123,8 +123,8 @@ def _flat(fields: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 
 
 def _text(value: Any, name: str = "") -> str:
-    """Formats a value. Numbers are printed as they are typed, so that commands accept printed ids; only bytes get
-    units."""
+    """Formats a value. Numbers are printed as users would type them, so that commands accept printed ids; only bytes
+    get units."""
     if value is None or value == "":
         return "-"
     if isinstance(value, bool):
@@ -163,7 +163,7 @@ def custom_fields(record: LedgerRecord) -> dict[str, Any]:
 
 
 def loss_fields(record: LedgerRecord) -> dict[str, Any]:
-    """Returns the loss with which a ledger was closed without proof of its end, if it was."""
+    """Returns the loss that was accepted when a ledger was closed without proof of its end; empty if none was."""
     loss = record.accepted_loss
     if loss is None:
         return {}
@@ -199,12 +199,12 @@ def iso(at: datetime | None) -> str | None:
 
 
 class ProgressBar:
-    """A progress bar on stderr if it is a terminal, with the rate, and the time left if the total is known; else
-    nothing.
+    """A progress bar on stderr, with the rate, and with the time left if the total is known. If stderr is not a
+    terminal, nothing is shown.
 
-    Enter it where the work begins, and call it with each increment: bytes, or `of` something else; with "" it counts
-    nothing and shows only the time. `prints`: the work prints on standard output; if that is a terminal,
-    there is no bar. `is_mostly_quick`: the bar appears after QUICK_SECONDS, from a timer, because the work may hang.
+    Enter it when the work begins, and call it with each increment, in bytes or in the unit `of`; if `of` is "", the bar
+    shows only the time. `prints`: the work prints on standard output; if that is a terminal, there is no bar.
+    `is_mostly_quick`: the bar appears after QUICK_SECONDS, from a timer, because the work may hang.
     """
 
     def __init__(
@@ -257,13 +257,13 @@ class ProgressBar:
 
 
 def waiting(title: str) -> ProgressBar:
-    """Returns the bar of work that is usually quick; it shows only the time."""
+    """Returns a progress bar for work that is usually quick; it shows only the time."""
     return ProgressBar(title, None, of="", is_mostly_quick=True)
 
 
 @contextmanager
 def long_work(title: str, how: Callable[[], str]) -> Iterator[None]:
-    """Shows the bar of `waiting` inside the block; if the work is stopped, prints `how` to go on."""
+    """Shows the bar of `waiting` inside the block; if the work is stopped, prints the advice that `how` returns."""
     with advise_when_stopped(how), waiting(title):
         yield
 

@@ -32,7 +32,8 @@ BOOKLEDGER = ("-m", "bookledger")
 """Arguments that run the command line in a child."""
 
 AUDIT_LOG = "BOOKLEDGER_AUDIT_LOG"
-"""Environment variable of this process's own audit log: a file shared by two processes loses lines."""
+"""Environment variable that names this process's audit log. It is not passed on, because a file shared by two processes
+loses lines."""
 
 OPTIONS = f"{variable_of('bookie', 'run')}_"
 """Prefix of the environment variables of the options of `bookledger bookie run`."""
@@ -44,8 +45,8 @@ FREE_SPACE_MIN_MIB = 64
 class BookieProcess:
     """A real bookie in its own process, which can be killed and restarted on its data.
 
-    `environment` is added to this process's own for the bookie, from the next start on; `options` are more options of
-    `bookledger bookie run`. Certificates named in this process's environment are not passed on.
+    `environment` is added to this process's environment for the bookie, from its next start on; `options` are further
+    options of `bookledger bookie run`. Certificates named in this process's environment are not passed on.
     """
 
     program: Sequence[str] = BOOKLEDGER
@@ -71,7 +72,7 @@ class BookieProcess:
         self._child: Child | None = None
 
     def format(self) -> None:
-        """Formats the directory. Raises the error that prevents that."""
+        """Formats the directory. Raises an error if that fails."""
         formatting = _format(self.metadata_uri, self.directory, self.bookie_id)
         with ThreadPoolExecutor(1) as beside_any_loop:
             beside_any_loop.submit(asyncio.run, formatting).result()
@@ -104,12 +105,12 @@ class BookieProcess:
 
     @property
     def port(self) -> int:
-        """The port, known from its first start on."""
+        """The bookie's port, which is known once the bookie has started for the first time."""
         return self._port
 
     @property
     def log(self) -> Path:
-        """The file of its log lines."""
+        """The file that the bookie's log lines are written to."""
         return self.directory.with_name(self.directory.name + ".log")
 
     @property
@@ -127,8 +128,8 @@ class BookieProcess:
 
 
 def _is_free(port: int) -> bool:
-    """Returns whether a bookie could listen on the port: while none did, the kernel may have given it to another
-    connection."""
+    """Returns whether a bookie could listen on the port: while no bookie was listening on it, the kernel may have given
+    it to another connection."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -139,8 +140,8 @@ def _is_free(port: int) -> bool:
 
 
 def _not_inherited() -> dict[str, str]:
-    """Returns variables that clear options in the environment: they are for one bookie, and several could not share a
-    port or a directory."""
+    """Returns environment variables that clear the options of a bookie in this process's environment: they are meant
+    for one bookie, and several bookies cannot share a port or a directory."""
     return {name: "" for name in os.environ if name.startswith(OPTIONS)}
 
 
@@ -153,7 +154,8 @@ async def _format(metadata_uri: str, directory: Path, bookie_id: str) -> None:
 
 
 def in_plain_text() -> None:
-    """Ignores certificates, which are for another cluster; for commands with their own bookies on this machine."""
+    """Makes this process ignore its certificates, which are meant for another cluster; for commands that run their own
+    bookies on this machine."""
     os.environ.pop(ENVIRONMENT, None)
 
 

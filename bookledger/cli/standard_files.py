@@ -1,7 +1,7 @@
 """Guards standard input, output and error: opens them at the start, and flushes them at the end.
 
 A shell can start a program with any of them closed. The next file that the program opens, perhaps the metadata, would
-then receive the messages meant for them.
+then receive the messages meant for the closed stream.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _null_at(fd: int) -> None:
 def has_no_reader() -> bool:
     """Returns whether standard output is a pipe whose reader has ended."""
     poll = select.poll()
-    poll.register(STDOUT, 0)  # errors are reported whatever events are requested
+    poll.register(STDOUT, 0)  # errors are reported regardless of the events requested
     return any(event & select.POLLERR for _, event in poll.poll(0))
 
 

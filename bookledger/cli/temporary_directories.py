@@ -1,7 +1,7 @@
 """Temporary directories that are removed by the next run at the latest, even if this run is killed.
 
-Each is locked while in use, and a lock ends with its process. So a run first removes the unlocked directories that
-killed runs left.
+Each is locked while in use, and its lock is released when the process ends. A run therefore first removes the unlocked
+directories that killed runs left behind.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ RANDOM_CHARS = 8
 """Number of characters that `tempfile` appends to a prefix."""
 
 NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-"""Errors of file systems that cannot lock a directory; EBADF is NFS, which locks only files open for writing."""
+"""Errors of file systems that cannot lock a directory; EBADF comes from NFS, which locks only files open for writing.
+"""
 
 MAKE_TRIES_MAX = 10
-"""Number of times a directory may be mistaken for a leftover between its creation and its locking."""
+"""Maximum number of attempts to create a directory, because another run may mistake it for a leftover before it is
+locked."""
 
 
 class NoLocks(Exception):

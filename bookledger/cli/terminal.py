@@ -1,4 +1,4 @@
-"""Safe terminal output: escapes control sequences in text from elsewhere."""
+"""Safe terminal output: escapes control sequences in text from other sources."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def shown_bytes(data: bytes) -> str:
 
 
 def say(text: object = "", *, err: bool = False) -> None:
-    """Prints a line for people. Escapes line breaks in the text, which could forge a line."""
+    """Prints a line for people. Escapes line breaks in the text, which could forge additional lines."""
     click.echo(shown(str(text)), err=err)
 
 
 def confirm(question: str, *, otherwise: str = "--yes") -> None:
-    """Asks a yes/no question. Raises ValueError for a no, UsageError if standard input has ended."""
+    """Asks a yes/no question. Raises ValueError if the answer is no, UsageError if standard input has ended."""
     click.echo(f"{shown(question)} [y/N]: ", err=True, nl=False)
     answer = sys.stdin.readline()
     if not answer:
@@ -37,7 +37,7 @@ def confirm(question: str, *, otherwise: str = "--yes") -> None:
 
 
 class PlainFormatter(logging.Formatter):
-    """Formats messages as escaped text, after the name of their bookie; a traceback keeps its lines."""
+    """Formats messages as escaped text, prefixed with the name of their bookie; tracebacks keep their line breaks."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 — logging's name
         whose = getattr(record, "bookie", "")

@@ -1,9 +1,9 @@
-"""Runs a module that is killed when its parent process ends, even while it is stopped.
+"""Runs a module that is killed when its parent process ends, even if it is stopped.
 
     python -m bookledger.cli.with_parent PARENT-PID MODULE [ARGUMENT…]
 
-The child requests that for itself. Requesting it between fork and exec would run Python's hooks around a fork in the
-parent, and a signal that arrives just then is lost, with a lock left held.
+The child makes this request itself. Requesting it between fork and exec would run Python's hooks around a fork in the
+parent, and a signal that arrived at that moment would be lost, leaving a lock held.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ HANGING = (
     ("cluster bookies", "looking at ledgers", "nothing was changed; begin again with: "),
     ("cluster audit", "looking at ledgers", "ledgers marked so far are healed; go on with: "),
     ("ledger list", "looking at ledgers", "perhaps no ledger was printed; begin again with: "),
-    ("metadata backup FILE", "backing up", " is not there; begin again with: "),
+    ("metadata backup FILE", "backing up", " was not written; begin again with: "),
     ("metadata check", "looking at ledgers", "nothing was changed; begin again with: "),
     ("journal list", "asking the metadata", "nothing was changed; begin again with: "),
     ("journal show ns1", "looking at ns1", "nothing was changed; begin again with: "),

@@ -187,7 +187,8 @@ def test_a_file_that_cannot_be_written_ends_nobody_and_is_told(
         with suppress(OSError):
             full.close()
     assert (
-        "the audit log cannot be written ([Errno 28] No space left on device); what it lacks" in caplog.text
+        "the audit log cannot be written ([Errno 28] No space left on device); the missing line"
+        in caplog.text
         and '"ledger_id": 7' in caplog.text
     )
     assert "Traceback" not in caplog.text

@@ -56,7 +56,10 @@ def test_a_full_output_is_one_line(uri: str) -> None:
 def test_input_that_cannot_be_read_is_not_told_as_output_that_cannot_be_written(meta: str) -> None:
     """The address 0 of a process's memory gives EIO, as a file on a failing disk does."""
     line = fails_with_one_line("journal", "dump", "/proc/self/mem")
-    assert line == "a file that was named cannot be read, or standard output be written: Input/output error"
+    assert (
+        line
+        == "a file that was named cannot be read, or standard output cannot be written: Input/output error"
+    )
     line = fails_with_one_line("ledger", "append", meta, "/proc/self/mem")
     assert re.match(
         r"/proc/self/mem cannot be read: Input/output error; ledger \d+ is closed and empty", line

@@ -68,7 +68,7 @@ def test_a_read_into_a_directory_goes_on_with_the_same_command(
 ) -> None:
     arguments, said = interrupted_read(uri, bookies, tmp_path)
     assert said == (
-        f"bookledger: interrupted; {tmp_path} has some of the entries, each of them whole; "
+        f"bookledger: interrupted; {tmp_path} has some of the entries, each of them complete; "
         f"go on with: bookledger {' '.join(arguments)}\n"
     )
     for _ in range(2):
@@ -142,7 +142,7 @@ def test_a_repair_says_which_bookies_are_done(meta: str, bookies: list[BookiePro
         await_connected(program, other.port)
         said = stopped(program)
     assert said == (
-        f"bookledger: interrupted; {one.bookie_id} finished, and the work of the others stays; "
+        f"bookledger: interrupted; {one.bookie_id} finished, and the work of the others is kept; "
         f"go on with: bookledger {' '.join(arguments)}\n"
     )
 
@@ -158,7 +158,7 @@ def test_a_backup_and_a_restoring_that_are_stopped_leave_nothing_half_done(meta:
             await_connected(program, port)
             said = stopped(program)
         assert said.startswith(
-            f"bookledger: interrupted; {tmp_path}/half is not there; begin again with: bookledger "
+            f"bookledger: interrupted; {tmp_path}/half was not written; begin again with: bookledger "
         )
         assert list(tmp_path.iterdir()) == [whole]
         with started("metadata", "restore", silent, str(whole)) as program:
@@ -166,7 +166,7 @@ def test_a_backup_and_a_restoring_that_are_stopped_leave_nothing_half_done(meta:
             said = stopped(program)
     assert (
         said.startswith("bookledger: interrupted; 0 of ")
-        and " keys are written, which is not a cluster yet; " in said
+        and " keys are written, which is not yet a cluster; " in said
     )
     assert said.count("\n") == 1
 
@@ -182,7 +182,7 @@ def test_work_on_journals_says_how_to_go_on(tmp_path: Path) -> None:
             ),
             (
                 ("export", meta, "ns1", f"{tmp_path}/out"),
-                "0 bytes were exported; complete files stay, and are not written again; go",
+                "0 bytes were exported; complete files are kept, and not written again; go",
             ),
             (("fsck", meta, "ns1"), "nothing was changed, and the check is incomplete; begin again with"),
             (("recover", meta, "ns1"), "nothing is lost, and only a new writer can continue; go on with"),

@@ -178,8 +178,8 @@ def test_acceptors_must_all_be_named(meta: str) -> None:
     three = tuple(f"--acceptor={name}" for name in "abc")
     journal("format", meta, "ns6", "--namespace-id=7", "--cluster-id=c7", *three)
     line = fails_with_one_line("journal", "recover", meta, "ns6")
-    assert line == "journal ns6 has more acceptors: give --acceptor for all of them, a, b, c included"
-    assert "c included" in fails_with_one_line("journal", "fsck", meta, "ns6", *three[:2])
+    assert line == "journal ns6 has more acceptors: give --acceptor for all of them, including a, b, c"
+    assert "including c" in fails_with_one_line("journal", "fsck", meta, "ns6", *three[:2])
     assert [row["acceptor"] for row in journal("show", meta, "ns6")] == ["a", "b", "c"]
     journal("recover", meta, "ns6", *three)
 

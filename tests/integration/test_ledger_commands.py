@@ -147,7 +147,7 @@ def test_a_directory_gets_a_file_for_each_entry_and_an_interrupted_read_goes_on_
     found = {path.name: path.read_bytes() for path in entries.iterdir()}
     assert found == {f"{0:019}": b"one", f"{1:019}": b"\0\n\xff", f"{2:019}": b"end"}
     (entries / f"{1:019}").write_bytes(b"mine")
-    assert f"{1:019} has other content" in fails_with_one_line(*command)
+    assert f"{1:019} has different content" in fails_with_one_line(*command)
     assert (entries / f"{1:019}").read_bytes() == b"mine"
     assert sorted(path.name for path in entries.iterdir()) == sorted(found)
     assert bookledger(*command, "--json").returncode == 2

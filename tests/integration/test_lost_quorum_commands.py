@@ -84,7 +84,7 @@ def test_the_loss_is_accepted_after_a_question_and_shown_for_ever(tmp_path: Path
             assert state_of(uri, ledger_id) is LedgerState.OPEN
         asked = done.stderr.decode()
         assert "make sure that the ledger's writer has ended" in asked
-        assert "what its bookies say of entry 5: " in asked
+        assert "its bookies' answers about entry 5: " in asked
         assert f"ledger {ledger_id} is confirmed up to entry 4, as far as it can be proven" in asked
         assert f"{second} is only away: it is not registered" in asked
         assert f"{third} is lost: it was given up" in asked
@@ -143,11 +143,13 @@ def test_whoever_is_asked_while_another_closes_it_is_told_so(tmp_path: Path) -> 
             third.start()
             assert recovering(uri, accepted.ledger_id, "--yes").returncode == 0
             code, said = answer_first("y\n")
-            assert code == 0 and "nothing was lost: the ledger was recovered and closed meanwhile" in said
+            assert (
+                code == 0 and "nothing was lost: the ledger was recovered and closed in the meantime" in said
+            )
             code, said = answer_second("y\n")
             assert (
                 code == 0
-                and "closed it meanwhile, at entry 0 and not at 2; `bookledger ledger salvage" in said
+                and "closed it in the meantime, at entry 0 and not at 2; `bookledger ledger salvage" in said
             )
         assert (
             shown(uri, recovered.ledger_id)["last_entry"],

@@ -72,7 +72,7 @@ def test_it_is_followed_through_outages_of_metadata_and_bookies(
             own_etcd.restart()
             for bookie in bookies:
                 os.kill(bookie.child.pid, signal.SIGSTOP)
-            until(lambda: "waiting, for 600 s at most" in tail.said)
+            until(lambda: "waiting for at most 600 s" in tail.said)
             for bookie in bookies:
                 os.kill(bookie.child.pid, signal.SIGCONT)
             writer.append(b"after")
@@ -93,7 +93,7 @@ def test_a_journal_is_followed_through_an_outage_of_its_metadata(
         with tailing(tmp_path, "journal", "tail", "-f", meta, "ns1") as tail:
             until(lambda: len(tail.lines) == 3)
             own_etcd.kill()
-            until(lambda: "waiting, for 600 s at most" in tail.said)
+            until(lambda: "waiting for at most 600 s" in tail.said)
             assert "too few acceptors succeeded" not in tail.said and "QuorumException" not in tail.said
             own_etcd.restart()
             finalized(edits, 4, 6)

@@ -1,4 +1,4 @@
-"""Benchmark workloads that append, and those that create ledgers."""
+"""Benchmark workloads that append entries or create ledgers."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ async def created(client: LedgerClient) -> WriteHandle:
 async def _make_ledgers_for(
     client: LedgerClient, workload: Workload, seconds: float
 ) -> tuple[list[float], float]:
-    """Creates ledgers, `in_flight` at a time; each latency is from before the creation until after the close."""
+    """Creates ledgers, `in_flight` at a time; each latency runs from just before the creation until just after the
+    close."""
     payload, clock = workload.payload, time.perf_counter
     latencies: list[float] = []
     began = clock()

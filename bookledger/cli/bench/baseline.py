@@ -23,7 +23,8 @@ FILE_BYTES_MAX = 1024 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Throughput of one sender in megabytes (10⁶) per second, and the time until all receivers had a block on disk."""
+    """Throughput of one sender in megabytes (10⁶) per second, and the time until all receivers had written a block to
+    disk."""
 
     mb_per_s: float
     p50_ms: float
@@ -33,7 +34,8 @@ class Baseline:
 def measured(
     directory: Path, seconds: float, *, block_bytes: int = BLOCK_BYTES, window: int = BASELINE_WINDOW
 ) -> Baseline:
-    """Measures one sender and three receivers with files. `window`: blocks sent but not answered by all receivers."""
+    """Measures one sender and three receivers that write to files. `window`: maximum number of blocks sent but not yet
+    answered by all receivers."""
     with ExitStack() as stack:
         children = [
             stack.enter_context(_receiver(directory / f"baseline-{n}", block_bytes)) for n in range(RECEIVERS)
@@ -80,7 +82,7 @@ def _send_for(
 
 
 def receive(path: Path, block_bytes: int) -> None:
-    """Runs a receiver: writes each block, syncs it, answers with one byte."""
+    """Runs a receiver: writes each block, syncs it, and answers with one byte."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         print(f'{{"port": {server.getsockname()[1]}}}', flush=True)
         connection, _ = server.accept()

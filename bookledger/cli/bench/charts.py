@@ -13,7 +13,7 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 20, 16, 48
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Points (x, y) in order of x. `kind`: their class in the style sheet."""
+    """Points (x, y) in order of x. `kind`: their CSS class."""
 
     name: str
     kind: str
@@ -31,7 +31,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """A logarithmic axis from one power of ten to a later one, over a number of pixels."""
+    """A logarithmic axis from one power of ten to a higher one, spanning a number of pixels."""
 
     low: int
     high: int
@@ -46,7 +46,7 @@ class Scale:
         return cls(low, max(math.ceil(math.log10(max(found))), low + 1), start, end)
 
     def at(self, value: float) -> float:
-        """Returns the position of a value; values of 0 or less are at the beginning."""
+        """Returns the position of a value; values of 0 or less are placed at the start of the axis."""
         share = (math.log10(max(value, 10.0**self.low)) - self.low) / (self.high - self.low)
         return self.start + (self.end - self.start) * share
 
@@ -58,7 +58,7 @@ def chart(title: str, x_title: str, y_title: str, lines: Sequence[Line], rules: 
     """Returns the chart as one SVG element. Raises ValueError if there are no points."""
     points = [point for line in lines for point in line.points]
     if not points:
-        raise ValueError(f"there is nothing to draw of {title}")
+        raise ValueError(f"there is nothing to draw for {title}")
     x = Scale.over([one for one, _ in points], LEFT, WIDTH - RIGHT)
     y = Scale.over([*(one for _, one in points), *(rule.value for rule in rules)], HEIGHT - BOTTOM, TOP)
     return "\n".join(

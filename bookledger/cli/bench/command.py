@@ -1,8 +1,8 @@
-"""`bookledger bench`: benchmarks appends to three real bookies, and reads, against plain sockets in the same run.
+"""`bookledger bench`: benchmarks appends to and reads from three real bookies, against plain sockets in the same run.
 
 The baseline is the machine's limit: one sender, three receivers, blocks of 1 MiB, each synced with `fdatasync` before
 it is answered, and BASELINE_WINDOW blocks in flight. It is measured before and after the workloads, and results are
-compared with the mean, because machines are noisy.
+compared with the mean of the two, because machines are noisy.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CERTIFICATE_DAYS = 7
 
 @dataclass(frozen=True, slots=True)
 class BenchCluster:
-    """Three bookies: `config` is the client's, `suffix` is appended to workload names."""
+    """Three bookies. `config` is the client's configuration; `suffix` is appended to workload names."""
 
     uri: str
     config: ClientConfig
@@ -70,7 +70,7 @@ def plain_cluster(directory: Path, metadata_uri: str = "") -> Iterator[BenchClus
 
 @contextmanager
 def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
-    """Starts a cluster with certificates of a new authority."""
+    """Starts a cluster with certificates from a new authority."""
     directory.mkdir()
     uri = uri_of(directory / "metadata.db")
     make_authority(directory / "authority", "bookledger bench", CERTIFICATE_DAYS)
@@ -82,7 +82,7 @@ def tls_cluster(directory: Path) -> Iterator[BenchCluster]:
 
 
 def bookies_with_certificates(directory: Path, uri: str, authority: Authority) -> list[BookieProcess]:
-    """Creates as many bookies as an ensemble has, without starting them."""
+    """Creates the bookies of one ensemble, without starting them."""
     return [_with_certificate(directory, uri, n, authority) for n in range(1, ENSEMBLE_SIZE + 1)]
 
 
@@ -182,7 +182,7 @@ def _run_workload(cluster: BenchCluster, workload: Workload, seconds: float, say
 
 
 def _single(directory: Path, seconds: float, say: Say) -> Baseline:
-    """Measures the baseline's latency: one block of an entry's size at a time."""
+    """Measures the baseline's latency: one entry-sized block at a time."""
     size = SWEEP[0].entry_bytes
     say(
         f"baseline: plain sockets, blocks of {format_bytes(size)}, one in flight, fdatasync each ({seconds:g} s)"
@@ -196,7 +196,7 @@ def _beside(result: WorkloadResult, baseline: float) -> WorkloadResult:
 
 
 def _beside_lists(results: Sequence[WorkloadResult]) -> list[WorkloadResult]:
-    """Adds the throughput with a future per entry, relative to that of lists."""
+    """Returns the results, adding to those with a future per entry their throughput relative to that of lists."""
     lists = {one.workload.replace(LISTS, ""): one.adds_per_s for one in results if LISTS in one.workload}
     rates = [lists.get(one.workload.replace(BLOCKING, "")) for one in results]
     return [

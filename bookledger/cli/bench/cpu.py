@@ -1,4 +1,4 @@
-"""CPU time of a workload: of this process, which runs the client, and of the bookies."""
+"""CPU time used during a workload by this process, which runs the client, and by the bookies."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ _CPU = "process_cpu_seconds_total"
 
 
 class CpuMeter:
-    """Measures the block it wraps, after warm-up. Counts all threads; the kernel reports bookies' time in steps of 10
-    ms.
-    """
+    """Measures CPU time during the block it wraps, after warm-up. Counts all threads; the kernel reports the bookies'
+    CPU time in steps of 10 ms."""
 
     def __init__(self, bookie_pids: Sequence[int]) -> None:
         self._bookies = [ProcessCollector(pid=partial(int, pid), registry=None) for pid in bookie_pids]

@@ -1,8 +1,8 @@
 """`bookledger journal bench`: compares flushes of a journal with bare ledger appends of the same size, in one run.
 
-Rounds alternate, because machines are noisy. A flush costs more than its appends: the frames are verified once, and
-batches are numbered, queued and counted; with three acceptors each edit is written to three ledgers, nine copies on the
-bookies' disks. Decoded edits must also be created and encoded.
+The workloads take turns, round by round, because machines are noisy. A flush costs more than its appends: the frames
+are verified once, and batches are numbered, queued and counted; with three acceptors each edit is written to three
+ledgers, which makes nine copies on the bookies' disks. Decoded edits must also be created and encoded.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Rounds = list[tuple[list[float], float]]
 
 @dataclass(frozen=True, slots=True)
 class JournalWorkload:
-    """Batches with `in_flight` outstanding, to a bare ledger if there are no acceptors.
+    """Writes batches, with `in_flight` of them outstanding; if there are no acceptors, to a bare ledger.
 
     `are_decoded`: the edits are passed one by one, as objects.
     """
@@ -86,8 +86,8 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class JournalBenchResult:
-    """`times_ledger`: how many times longer a batch takes than on a bare ledger: by the median, or by the share of
-    time."""
+    """`times_ledger`: how many times longer a batch takes than on a bare ledger, based on the median latency or on the
+    share of time."""
 
     workload: str
     batch_bytes: int
@@ -152,7 +152,7 @@ def _result(workload: JournalWorkload, measured: dict[JournalWorkload, Measured]
 
 
 def _is_bare(one: JournalWorkload, workload: JournalWorkload) -> bool:
-    """Returns whether `one` is the same workload on a bare ledger."""
+    """Returns whether `one` is the bare-ledger counterpart of `workload`."""
     same = (one.in_flight, one.batch_bytes) == (workload.in_flight, workload.batch_bytes)
     return one.acceptors == 0 and same
 
@@ -211,7 +211,7 @@ def _write_frames(out: EditLogOutputStream, edits: int) -> None:
 
 
 def _write_decoded(out: EditLogOutputStream, edits: int) -> None:
-    """Writes edits that each rename a file to its final name, as writers of tables do."""
+    """Writes edits that each rename a file to its final name, as table writers do."""
     for txid in range(out.next_txid, out.next_txid + edits):
         name = f"{txid:010d}"
         out.write(

@@ -1,4 +1,5 @@
-"""Draws a benchmark as one HTML file without scripts or external resources; light or dark as the reader prefers."""
+"""Draws a benchmark as one HTML file without scripts or external resources; light or dark depending on the reader's
+preference."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from .workloads import WorkloadResult
 
 @dataclass(frozen=True, slots=True)
 class BenchRun:
-    """Results of one run. `sweep`: the same entries with increasing numbers of them in flight; `single`: a block of an
-    entry's size on plain sockets, one in flight. Both exist only if requested."""
+    """Results of one run. `sweep`: the same entries with increasing numbers in flight; `single`: entry-sized blocks on
+    plain sockets, one in flight. Both are present only if requested."""
 
     results: list[WorkloadResult]
     sweep: list[WorkloadResult]
@@ -53,7 +54,7 @@ def page_of(run: BenchRun, subtitle: str) -> str:
     """Returns the page. `subtitle`: a line with the date and the machine. Raises ValueError for a run without a
     sweep."""
     if not run.sweep or run.single is None:
-        raise ValueError("more and more entries in flight were not measured")
+        raise ValueError("increasing numbers of entries in flight were not measured")
     return "\n".join(
         [
             '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
@@ -78,8 +79,8 @@ def _throughput(sweep: Sequence[WorkloadResult]) -> Iterator[str]:
     baseline = Rule(f"baseline {sweep[0].baseline_mb_per_s:,.0f} MB/s", "mb", sweep[0].baseline_mb_per_s)
     line = Line("MB/s", "mb", [(one.in_flight, one.mb_per_s) for one in sweep])
     yield "<section><h2>Throughput against entries in flight</h2>"
-    yield f"<p>Entries of {format_bytes(sweep[0].entry_bytes)}. The baseline is what plain sockets and"
-    yield "<code>fdatasync</code> do with blocks of 1 MiB in the same run.</p>"
+    yield f"<p>Entries of {format_bytes(sweep[0].entry_bytes)}. The baseline is the throughput of plain sockets with"
+    yield "<code>fdatasync</code> for blocks of 1 MiB in the same run.</p>"
     yield chart("Throughput against entries in flight", "entries in flight", "MB/s", [line], [baseline])
     yield "</section>"
 
@@ -95,7 +96,7 @@ def _latency(sweep: Sequence[WorkloadResult], single: Baseline) -> Iterator[str]
     ]
     yield "<section><h2>Latency against entries in flight</h2>"
     yield '<p><span class="key k50"></span>p50 <span class="key k99"></span>p99, from the append to its confirmation.'
-    yield "The baseline is one block of an entry's size at a time, on all three disks.</p>"
+    yield "The baseline is one entry-sized block at a time, on all three disks.</p>"
     yield chart("Latency against entries in flight", "entries in flight", "ms", lines, rules)
     yield "</section>"
 

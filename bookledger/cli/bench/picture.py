@@ -1,6 +1,6 @@
-"""Draws benchmark results as SVG: throughput beside the baseline, and latency percentiles.
+"""Draws benchmark results as SVG: throughput compared with the baseline, and latency percentiles.
 
-One SVG file without scripts or fonts of its own; light or dark as the viewer prefers.
+The SVG file has no scripts or embedded fonts, and is light or dark depending on the viewer's preference.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from .cpu import CpuMeter
 from .workloads import How, Measured, Workload
 
 STEP_ENTRIES = 1000
-"""About as many entries as a page holds."""
+"""Approximately the number of entries in a page."""
 
 READ_BYTES = 200_000_000
-"""Bytes read repeatedly; they stay in the page cache."""
+"""Number of bytes that are read repeatedly; they stay in the page cache."""
 
 
 def read(uri: str, config: ClientConfig, workload: Workload, seconds: float, cpu: CpuMeter) -> Measured:
@@ -53,7 +53,7 @@ def _pages(reader: ReadHandle) -> Iterator[int]:
 
 
 def _entries(reader: ReadHandle) -> Iterator[int]:
-    """Counts entries in steps: timing each would take a tenth of the time."""
+    """Yields the number of entries in each step, because timing every entry would take a tenth of the time."""
     entries = reader.read()
     while count := sum(1 for _ in islice(entries, STEP_ENTRIES)):
         yield count

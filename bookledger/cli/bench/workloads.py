@@ -13,7 +13,7 @@ class How(StrEnum):
     """How a workload runs: in asyncio with a future for each append, unless its name says otherwise.
 
     BATCHES: lists of BATCH_ENTRIES. BLOCKING: the blocking client's futures. LEDGERS: ledgers are created, given one
-    entry each, unless it has no bytes, and closed. READ: a closed ledger is read by the blocking client, entry by
+    entry each unless the entry size is 0, and closed. READ: a closed ledger is read by the blocking client, entry by
     entry; PAGES: in columns.
     """
 
@@ -27,7 +27,7 @@ class How(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Entries of one size, with `in_flight` of them outstanding, over `ledgers` ledgers; or ledgers created,
+    """Entries of one size, appended to `ledgers` ledgers with `in_flight` of them outstanding; or ledgers created,
     `in_flight` at a time."""
 
     name: str
@@ -45,7 +45,7 @@ class Workload:
 BATCH_ENTRIES = 100
 
 LISTS, BLOCKING = ", batches", ", blocking"
-"""Suffixes of workload names, for workloads that differ in nothing else."""
+"""Suffixes that distinguish the names of otherwise identical workloads."""
 
 WORKLOADS = (
     Workload("throughput", 1000, 4000),
@@ -64,15 +64,15 @@ WORKLOADS = (
 )
 
 SWEEP = tuple(Workload(f"{count} in flight", 1000, count) for count in (1, 4, 16, 64, 256, 1024, 4096))
-"""The same entries with increasing numbers of them in flight, for `--html`."""
+"""The same entries with increasing numbers in flight, for `--html`."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadResult:
-    """In workloads that read, `adds_per_s` counts the entries read, and latencies are those of a page, not of an entry.
+    """For workloads that read, `adds_per_s` counts the entries read, and latencies are per page, not per entry.
 
     `client_cpu_us`, `bookies_cpu_us`: CPU time per entry, summed over all bookies. `of_lists`: the rate relative to
-    lists of the same entries; 0 if that was not measured.
+    that of appending the same entries in lists; 0 if that was not measured.
     """
 
     workload: str
@@ -91,7 +91,8 @@ class WorkloadResult:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurements of a workload: number of entries, sorted durations of its steps, total duration; in seconds."""
+    """Measurements of a workload: number of entries, sorted durations of its steps, and total duration; durations are
+    in seconds."""
 
     entries: int
     steps: list[float]
@@ -121,6 +122,6 @@ def of_steps(latencies: list[float], seconds: float) -> Measured:
 
 
 def together(rounds: Iterable[tuple[list[float], float]]) -> Measured:
-    """Combines rounds of one workload; each has the latencies of its steps and its total time."""
+    """Combines rounds of one workload, each given as the latencies of its steps and its total time."""
     every = list(rounds)
     return of_steps([one for latencies, _ in every for one in latencies], sum(took for _, took in every))

@@ -97,7 +97,7 @@ def dump(path: Path, as_json: bool) -> None:
 def restore_cookie(metadata_uri: str, data: Path, as_json: bool) -> None:
     """Write a bookie's cookie to metadata that has lost it, so that the bookie can start.
 
-    The command refuses a bookie that was decommissioned or given up, and a name that another directory has.
+    The command refuses a bookie that was decommissioned or given up, and a name that belongs to another directory.
 
     Examples:
         bookledger bookie restore-cookie --data /srv/bookie
@@ -115,13 +115,13 @@ def restore_cookie(metadata_uri: str, data: Path, as_json: bool) -> None:
 
 def _after_restoring(found: RestoredCookie, data: Path) -> str:
     if not found.was_missing:
-        return "the metadata has this very cookie: nothing was changed"
+        return "the metadata already has this cookie: nothing was changed"
     if not found.must_accept_loss:
         return f"next: bookledger bookie run --data {data}"
     return (
         "the metadata has also lost how far this bookie's log had got, so it is unknown whether this is its newest "
-        f"directory. If it is: bookledger bookie run --data {data} --accept-loss. It denies nothing that it may have "
-        f"had; then: bookledger bookie repair {found.cookie.bookie_id}"
+        f"directory. If it is: bookledger bookie run --data {data} --accept-loss. It will not deny having any entry "
+        f"that it may have had. Afterwards, run: bookledger bookie repair {found.cookie.bookie_id}"
     )
 
 
@@ -146,7 +146,8 @@ def rebuild_index(data: Path, as_json: bool) -> None:
 
 
 def _log_bytes(data: Path) -> int | None:
-    """Returns approximately how many bytes have to be read; None if that fails for a reason that is reported later."""
+    """Returns the approximate number of bytes to read; None if it cannot be determined, for a reason that is reported
+    later."""
     try:
         return sum(file.stat().st_size for file in (data / "log").iterdir())
     except OSError:
@@ -159,9 +160,9 @@ def _log_bytes(data: Path) -> int | None:
 def salvage(data: Path, as_json: bool) -> None:
     """Repair a damaged log so that its bookie can start, and lose only the damaged parts.
 
-    Each unreadable stretch is kept under salvaged/ and marked in the log as lost. The bookie never denies the entries
-    of such a stretch: it answers with an error, or as unknown, until `bookie repair` has fetched them from the other
-    bookies.
+    Each unreadable stretch is kept under salvaged/ and marked in the log as lost. The bookie never denies having the
+    entries of such a stretch: it answers with an error, or that they are unknown, until `bookie repair` has fetched
+    them from the other bookies.
 
     Examples:
         bookledger bookie salvage --data /srv/bookie
@@ -203,6 +204,7 @@ def _next_steps(data: Path, mended: list[Mended], outcome: SalvageOutcome) -> li
     if mended:
         steps.append("start the bookie")
         steps.append(
-            f"fetch what is missing from the other bookies: bookledger bookie repair {outcome.bookie_id} --metadata URI"
+            "fetch the missing entries from the other bookies: bookledger bookie repair "
+            f"{outcome.bookie_id} --metadata URI"
         )
     return steps

@@ -1,4 +1,4 @@
-"""`bookledger bookie`: run, format, info, and the commands on files and for upkeep."""
+"""`bookledger bookie`: run, format, info, and the commands for files and upkeep."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def format_(
         bookledger bookie format --data /srv/new-disk --id b1 --replace --wait
     """
     if wait and not replace:
-        raise click.UsageError("--wait goes with --replace")
+        raise click.UsageError("--wait is only valid with --replace")
     from bookie.serving.directory import format_directory
     from bookie.serving.preflight import check_keeps_writes
     from metadata import opened_store
@@ -115,11 +115,11 @@ def format_(
 
 
 async def _check_cookie_is_not_lost(store: MetadataStore, data: Path, bookie_id: str) -> None:
-    """Raises LedgerError if a bookie of this name has served and its cookie is missing: another directory must not
-    take its name by mistake."""
+    """Raises LedgerError if a bookie with this name has served but its cookie is missing, so that another directory
+    cannot take its name by mistake."""
     holds_something = data.is_dir() and any(
         data.iterdir()
-    )  # a format that was interrupted, or will be refused
+    )  # an interrupted format, or one that will be refused
     if holds_something or await store.get(keys.cookie(bookie_id)) is not None:
         return
     if await store.get(keys.life(bookie_id)) is not None:
@@ -161,7 +161,7 @@ _NOT_SHOWN = ("cluster_id", "append_seconds_bounds", "append_counts")
 """Fields of a bookie's info that are not shown to people: they are the same for all bookies, or meant for programs."""
 
 _NAMES = {"disk_bytes_total": "disk_total_bytes", "disk_bytes_free": "disk_free_bytes"}
-"""Names in JSON, as in the API, of fields that have other names on the wire."""
+"""JSON names, the same as in the API, of the fields that have different names on the wire."""
 
 
 async def _live(metadata_uri: str, names: tuple[str, ...]) -> list[dict[str, object]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ledgers import LedgerClient
 
 TIMEOUT_SECONDS_DEFAULT = 3600.0
-"""Long, because collecting, verifying and repairing depend on the bookie's disk and its peers."""
+"""Long, because the time to collect, verify or repair depends on the bookie's disk and its peers."""
 
 
 on_bookies = all_of(
@@ -40,7 +40,8 @@ on_bookies = all_of(
     ),
     json_option,
 )
-"""Adds NAME..., --all, --metadata, --timeout and --json; passed to the command under their parameter names."""
+"""Adds NAME..., --all, --metadata, --timeout and --json, which are passed to the command under their parameter names.
+"""
 
 
 @group()
@@ -57,7 +58,7 @@ def gc() -> None:
 @click.option(
     "--retired",
     is_flag=True,
-    help="After `bookie rebuild-index`: drop ledgers without a record again, which were deleted long ago.",
+    help="After `bookie rebuild-index`: again drop ledgers without a record, which were deleted long ago.",
 )
 @on_bookies
 def run(*, retired: bool, **asked: Any) -> None:
@@ -128,7 +129,7 @@ def repair(adopt: str, **asked: Any) -> None:
         bookledger bookie repair b4 --adopt b1
     """
     if adopt and len(asked["names"]) != 1:
-        raise click.UsageError("--adopt gives the places of one bookie to one other: name exactly one bookie")
+        raise click.UsageError("--adopt gives the places of one bookie to one other bookie: name exactly one")
     maintain("repair", adopt, **asked)
 
 
@@ -143,7 +144,8 @@ def maintain(
     timeout_seconds: float,
     as_json: bool,
 ) -> None:
-    """Requests maintenance from each bookie in turn and prints its report; raises LedgerError naming failures."""
+    """Requests maintenance from each bookie in turn and prints its report. Raises LedgerError with a list of the
+    failures."""
     from bookie.wire.messages import MaintainRequest, MaintenanceAction
     from ledgers import BookieUnavailable, LedgerClient, LedgerError
 
@@ -157,7 +159,7 @@ def maintain(
 
     def how() -> str:
         names = f"{', '.join(done)} finished" if done else "no bookie has finished"
-        return f"{names}, and the work of the others stays; {again()}"
+        return f"{names}, and the work of the others is kept; {again()}"
 
     with advise_when_stopped(how), LedgerClient(metadata_uri, config=client_config()) as client:
         for n, bookie in enumerate(_live(client, names)):
@@ -193,7 +195,8 @@ def _left_undone(bookie: BookieRef, report: Mapping[str, Any]) -> list[str]:
 
 
 def _live(client: LedgerClient, names: Sequence[str]) -> list[BookieRef]:
-    """Returns the registered bookies of these names, each once, or all. Raises ValueError for an unknown name."""
+    """Returns the registered bookies with these names, each once, or all registered bookies if there are no names.
+    Raises ValueError for an unknown name."""
     live = {registration.bookie.bookie_id: registration.bookie for registration in client.list_bookies()}
     if unknown := set(names) - live.keys():
         raise ValueError(f"not registered: {', '.join(sorted(unknown))}")

@@ -1,4 +1,5 @@
-"""Runs one bookie as a process: builds its configuration from options and file, serves its HTTP pages, announces it."""
+"""Runs one bookie as a process: builds its configuration from options and the settings file, serves its HTTP pages, and
+prints its addresses."""
 
 from __future__ import annotations
 
@@ -45,12 +46,12 @@ _OF_MIB = {
     "compaction_mib": "compaction_bytes_per_second",
     "scrub_mib": "scrub_bytes_per_second",
 }
-"""Settings in bytes, by the options in MiB."""
+"""Settings in bytes, keyed by the corresponding options in MiB."""
 
 
 def config_of(**options: Any) -> BookieConfig:
-    """Returns the configuration from the options of `bookie run`, which have the names of its fields, and the settings
-    file.
+    """Returns the configuration built from the settings file and the options of `bookie run`, which have the same names
+    as its fields.
 
     Raises SettingsUsageError.
     """
@@ -138,7 +139,7 @@ class Serving:
         sys.stdout.flush()
         systemd.notify(systemd.READY)
         gc.collect()
-        gc.freeze()  # objects that exist now last until the end: exempt them from collection
+        gc.freeze()  # objects that exist now live until the process ends: exempt them from collection
 
     def _say(self, url: str | None, running: RunningBookie) -> None:
         node = None if self._node is None else self._node.describe(running)

@@ -32,7 +32,7 @@ from metadata.secret_file import read_bounded
 AUTHORITY_KEY = "ca-key.pem"
 
 CLOCKS_APART = timedelta(minutes=5)
-"""Certificates are valid from this long before they are issued, for hosts whose clocks are behind."""
+"""The validity of a certificate starts this long before it is issued, to allow for hosts whose clocks are slow."""
 
 COMMON_NAME_CHARACTERS_MAX = 64
 
@@ -43,7 +43,7 @@ _HOST = re.compile(
 
 
 class BadAuthority(ValueError):
-    """The files of an authority are missing or invalid, or the directory has an authority already."""
+    """The files of an authority are missing or invalid, or the directory already has an authority."""
 
 
 def make_authority(directory: Path, name: str, days: int) -> x509.Certificate:
@@ -80,7 +80,7 @@ class Authority:
         self._key = key
 
     def issue(self, directory: Path, identity: Identity, hosts: Sequence[str], days: int) -> x509.Certificate:
-        """Issues a certificate and key into a directory, with the authorities to trust. Raises OSError."""
+        """Writes a new certificate and key to a directory, with the authorities to trust. Raises OSError."""
         names: list[x509.GeneralName] = [
             x509.UniformResourceIdentifier(identity.urn),
             *map(general_name, hosts),
@@ -115,15 +115,15 @@ class Authority:
         )
         certificate = unsigned.sign(self._key, hashes.SHA256())
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # A process that reloads between key and certificate sees a mismatched key, and keeps its old pair.
+        # A process that reloads after only the key has been written sees a mismatch, and keeps its old pair.
         _put(directory / CA, self._beside_others(directory / CA))
         _put(directory / KEY, _pem_of(key), private=True)
         _put(directory / CERTIFICATE, certificate.public_bytes(Encoding.PEM))
         return certificate
 
     def _beside_others(self, path: Path) -> bytes:
-        """Returns the authorities in the file at `path`, plus this one: both are trusted while one replaces the
-        other."""
+        """Returns the authorities in the file at `path`, plus this one: the old and the new authority are both trusted
+        while one is being replaced by the other."""
         try:
             trusted = x509.load_pem_x509_certificates(read_bounded(path))
         except FileNotFoundError:
@@ -180,15 +180,15 @@ def _named(name: str) -> x509.Name:
 
 
 def general_name(host: str) -> x509.GeneralName:
-    """Converts an IP address, in brackets or not, or a DNS name. Raises ValueError."""
+    """Converts a DNS name, or an IP address with or without brackets. Raises ValueError."""
     try:
         address = ipaddress.ip_address(host[1:-1] if host[:1] + host[-1:] == "[]" else host)
     except ValueError:
         if not _HOST.fullmatch(host):
-            raise ValueError(f"{host!r} is neither an address nor the name of a host, in ASCII") from None
+            raise ValueError(f"{host!r} is neither an IP address nor a host name in ASCII") from None
         return x509.DNSName(host)
     if isinstance(address, ipaddress.IPv6Address) and address.scope_id:
-        raise ValueError(f"{host} is an address of one link only: no certificate can name it")
+        raise ValueError(f"{host} is valid on one link only, so no certificate can contain it")
     return x509.IPAddress(address)
 
 

@@ -44,8 +44,8 @@ def days_option(default: int) -> Callable[[F], F]:
 def certs() -> None:
     """Issue certificates for mutual TLS, if you have no certificate authority.
 
-    Every process has a directory with ca.pem, cert.pem and key.pem. `bookie run --certs` names it for a bookie,
-    BOOKLEDGER_CERTS for every other process.
+    Every process needs a directory with ca.pem, cert.pem and key.pem. Pass it to a bookie with `bookie run --certs`,
+    and to any other process in BOOKLEDGER_CERTS.
 
     Examples:
         bookledger certs init authority
@@ -87,8 +87,8 @@ def issue(
 ) -> None:
     """Issue a certificate for ROLE:NAME in DIRECTORY.
 
-    Roles: bookie (its name is the one it was formatted with), client, reader, journal, auditor, console, admin.
-    A client, reader or journal can be confined to the ledgers of one owner: client:app?owner=team-a.
+    Roles: bookie (its name is the one it was formatted with), client, reader, journal, auditor, console, admin. A
+    client, reader or journal can be restricted to the ledgers of one owner: client:app?owner=team-a.
 
     Examples:
         bookledger certs issue bookie:b1 b1-certs --authority ca --host b1.example.org

@@ -1,4 +1,4 @@
-"""`bookledger console`: runs the web console of a cluster, on any machine that reaches its metadata."""
+"""`bookledger console`: runs the web console of a cluster, on any machine that can reach its metadata."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def console(
 ) -> None:
     """Show a cluster in a browser, read-only, until SIGTERM or SIGINT. The default address is 127.0.0.1:9180.
 
-    Bookies that run with --http show the same pages, but no entries. With --certs a browser needs a certificate of
-    role console or admin; only an admin sees entries.
+    Bookies that run with --http show the same pages, but no entries. With --certs, a browser needs a certificate with
+    the role console or admin; only an admin sees entries.
 
     Examples:
         bookledger console

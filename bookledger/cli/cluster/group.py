@@ -42,7 +42,7 @@ NO_OFFLOADER = "there has been no offloader: start one with `bookledger offloade
 @metadata_option
 @json_option
 def cold(metadata_uri: str, as_json: bool) -> None:
-    """Show the offloader's last round: ledgers in the object store, ledgers that are next, and failures.
+    """Show the offloader's last round: ledgers in the object store, ledgers to be copied next, and failures.
 
     Examples:
         bookledger cluster cold
@@ -65,7 +65,7 @@ def cold(metadata_uri: str, as_json: bool) -> None:
 
 
 COPIES_NAMED_MAX = 3
-"""Maximum number of copies named in one ledger's row; `ledger check` shows all."""
+"""Maximum number of copies listed in one ledger's row; `ledger check` shows all."""
 
 
 @group(
@@ -146,7 +146,7 @@ def ledgers(metadata_uri: str, lost_after: float, under_replicated: bool, as_jso
 @lost_after_option
 @json_option
 def audit(metadata_uri: str, lost_after: float, as_json: bool) -> None:
-    """Check all records now, as the auditor does from time to time, and mark ledgers that need healing.
+    """Check all records now, as the auditor does periodically, and mark ledgers that need healing.
 
     Examples:
         bookledger cluster audit

@@ -29,7 +29,7 @@ from ..output import print_json, print_record
 from ..terminal import say
 
 ONCE_WAIT_SECONDS_MAX = 15.0
-"""How long `--once` waits to be elected: an offloader that was killed stays elected until its lease has run out."""
+"""How long `--once` waits to be elected: an offloader that was killed stays elected until its lease expires."""
 
 
 def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
@@ -41,8 +41,8 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
             found[name] = math.inf if seconds == "never" else float(seconds)
         except ValueError:
             found[name] = -1.0
-        if not name or not found[name] >= 0:  # NaN is neither
-            raise click.BadParameter(f"{value!r} is not NAME=SECONDS, or NAME=never")
+        if not name or not found[name] >= 0:  # not `< 0`: NaN is refused, too
+            raise click.BadParameter(f"{value!r} is neither NAME=SECONDS nor NAME=never")
     return found
 
 
@@ -99,7 +99,7 @@ def _of_logs(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     "--rate",
     "bytes_per_second",
     type=Finite(1),
-    help="Upload at most this many bytes a second  [default: no limit]",
+    help="Upload at most this many bytes per second  [default: no limit]",
 )
 @click.option(
     "--every",
@@ -183,7 +183,8 @@ def offloader(
 
 
 async def _one_round(client: LedgerClient, made: Offloader, *, as_json: bool) -> bool:
-    """Does one round; returns whether anything failed or is missing. Raises LedgerError if another offloader leads."""
+    """Runs one round, and returns whether anything failed or is missing. Raises LedgerError if another offloader is the
+    leader."""
     election = client.election(ELECTION)
     try:
         async with election.lead(timeout=ONCE_WAIT_SECONDS_MAX) as term:

@@ -55,8 +55,7 @@ def rebalance(
 ) -> None:
     """Move copies of closed ledgers from fuller disks to emptier ones.
 
-    A bookie drops a copy only after the new one exists. Bookies do the work; if the command is repeated, it makes a
-    new plan.
+    A bookie drops a copy only after the new one exists. Bookies do the work; repeating the command makes a new plan.
 
     Examples:
         bookledger cluster rebalance --dry-run
@@ -89,8 +88,8 @@ def rebalance(
 
 def _how_planning(bar: ProgressBar) -> str:
     return (
-        f"moves of {bar.done} ledgers are planned, and bookies make them; {again(so='plan again')}, or cancel them "
-        "with: bookledger cluster rebalance --cancel"
+        f"moves of {bar.done} ledgers are planned, and bookies are making them; {again(so='plan again')}, or cancel "
+        "them with: bookledger cluster rebalance --cancel"
     )
 
 
@@ -106,7 +105,7 @@ async def _planned(store: MetadataStore, seen: Survey, on_ledger: Callable[[int]
 
 
 async def _order(store: MetadataStore, plan: Plan, on_ledger: Callable[[int], None]) -> None:
-    await planned_moves.cancel(store)  # an older plan was for other disk usage
+    await planned_moves.cancel(store)  # an older plan was made for different disk usage
     for one in plan.moves:
         await planned_moves.plan(store, one)
         on_ledger(1)
@@ -131,12 +130,13 @@ def _print(plan: Plan, seen: Survey, *, as_json: bool) -> None:
     say(
         f"{plan.copies} copies of {len(plan.moves)} ledgers to be moved, {format_bytes(plan.bytes)}"
         if plan.copies
-        else "the bookies' disks are evenly used"
+        else "the bookies' disks are used evenly"
     )
 
 
 def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
-    """Waits for all moves. Raises LedgerError if some could not be made, or a target bookie is gone."""
+    """Waits until all moves are made. Raises LedgerError if some could not be made, or if a target bookie is absent or
+    read-only."""
     while left := with_store(metadata_uri, _left):
         ledgers, absent = left
         if absent:
@@ -151,12 +151,13 @@ def _wait(metadata_uri: str, plan: Plan, *, as_json: bool) -> None:
     undone = with_store(metadata_uri, lambda store: _undone(store, plan))
     if undone:
         raise LedgerError(
-            f"{undone} copies could not be moved; the bookies' logs say why; repeat the command"
+            f"{undone} copies could not be moved; see the bookies' logs for the reasons, then repeat the command"
         )
 
 
 async def _left(store: MetadataStore) -> tuple[int, list[str]] | None:
-    """Returns the number of ledgers still to be moved, and the target bookies that cannot take copies."""
+    """Returns the number of ledgers still to be moved, and the target bookies that cannot take copies; None if no moves
+    are left."""
     left = [one async for one in planned_moves.list_moves(store)]
     living = {one.bookie for one in await list_bookies(store) if one.writable}
     absent = {move.new.bookie_id for one in left for move in one.moves if move.new not in living}

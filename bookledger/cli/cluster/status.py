@@ -24,7 +24,7 @@ from ..output import print_json, print_records
 from ..terminal import say
 
 LISTED_MAX = 10
-"""Ledgers named on the screen."""
+"""Maximum number of ledgers listed on the screen."""
 
 
 @command()

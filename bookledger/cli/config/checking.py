@@ -1,4 +1,4 @@
-"""Validates a settings file: every name and value of all commands, and combinations that are not allowed."""
+"""Validates a settings file: every name and every value, for all commands, and combinations that are not allowed."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ from .sections import SECTIONS
 from .settings import Settings, SettingsUsageError, read_valid, translate_to_usage_errors
 
 OTHERS = (variable_of("config"), variable_of("verbose"))
-"""Variables that are read before any command."""
+"""Environment variables that are read before any command runs."""
 
 LIKENESS = 0.8
-"""A variable that is this similar to a known one is reported as its misspelling."""
+"""A variable whose similarity to a known one is at least this is reported as a misspelling of it."""
 
 
 def check_environment(root: click.Group, faults: Faults) -> None:
-    """Adds a fault for each variable that has a wrong value, and for each that belongs to no setting."""
+    """Adds a fault for each environment variable that has an invalid value, and for each that does not belong to any
+    setting."""
     known = {*COMMON.values(), *OTHERS}
     for table, section in SECTIONS.items():
         with faults.gathering():
@@ -118,7 +119,7 @@ def _gathering(faults: Faults) -> Iterator[None]:
 
 def _check_section(settings: Settings, name: str) -> None:
     kind = SECTIONS[name].kind()
-    if required_of(kind):  # the command that constructs it gives the required values
+    if required_of(kind):  # required values come from the command that constructs it
         settings.values(name)
     else:
         settings.made(name, kind)
@@ -149,7 +150,8 @@ def _check_command(
 
 
 def _value(option: click.Option, value: Any, place: str, command: str) -> Any:
-    """Converts the value as the command would; the error of the option says why it refuses one."""
+    """Converts the value as the command would. Raises SettingsUsageError, with the option's reason, if the value is
+    refused."""
     try:
         return option.process_value(click.Context(click.Command(command)), value)
     except click.UsageError as error:

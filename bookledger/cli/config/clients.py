@@ -1,4 +1,4 @@
-"""Client and HTTP settings for commands, from the settings file; the HTTP port of those that run a daemon."""
+"""Client and HTTP settings for commands, from the settings file, and the HTTP port of commands that run a daemon."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists the options of commands by the names that users type, and gives each its environment variable."""
+"""Lists the options of commands by the names that users type, and assigns each its environment variable."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from metadata.settings.settings_file import COMMON
 
 
 def names_of(command: click.Group) -> list[str]:
-    """Returns the names of a group's commands, with those that are imported only when they are called."""
+    """Returns the names of a group's commands, including those that are imported only when they are called."""
     return command.list_commands(click.Context(command))
 
 
 def inner_of(command: click.Group, name: str) -> click.Command:
-    """Returns the command of a name from `names_of`."""
+    """Returns the command with a name from `names_of`."""
     inner = command.get_command(click.Context(command), name)
     assert inner is not None
     return inner
@@ -32,10 +32,10 @@ def options_of(command: click.Command) -> Iterator[tuple[str, click.Option]]:
 
 
 def give_variables(command: click.Command, *path: str) -> None:
-    """Gives each option its environment variable: `bookie run --port` gets BOOKLEDGER_BOOKIE_RUN_PORT.
+    """Assigns each option its environment variable: `bookie run --port` gets BOOKLEDGER_BOOKIE_RUN_PORT.
 
     click's `auto_envvar_prefix` would use the names of the functions' parameters, which users never see. A group that
-    imports its commands on first use gives them their variables then.
+    imports its commands on first use assigns their variables at that point.
     """
     if isinstance(command, click.Group):
         for name, inner in command.commands.items():

@@ -9,7 +9,7 @@ from ..messages.help import command
 
 PROGRAM = "bookledger"
 VARIABLE = "_BOOKLEDGER_COMPLETE"
-"""The variable by which the shell's function calls the program, as click defines it."""
+"""The environment variable that click's shell function sets when it calls the program."""
 
 WITH_COMPDEF = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }"
 """Loads zsh's completion, which is off by default; click's script assumes that it is on."""
@@ -21,10 +21,10 @@ SHELLS: dict[str, type[ShellComplete]] = {"bash": BashComplete, "zsh": ZshComple
 @click.argument("shell", type=click.Choice(list(SHELLS)))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print a script with which a shell completes commands and options on TAB.
+    """Print a script that makes a shell complete commands and options on TAB.
 
-    bash: eval "$(bookledger completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc;
-    fish: bookledger completion fish > ~/.config/fish/completions/bookledger.fish
+    bash: eval "$(bookledger completion bash)" in ~/.bashrc; zsh: the same with zsh in ~/.zshrc; fish: bookledger
+    completion fish > ~/.config/fish/completions/bookledger.fish
 
     Examples:
         bookledger completion bash
@@ -32,6 +32,6 @@ def completion(context: click.Context, shell: str) -> None:
     """
     whole = context.find_root().command
     complete = SHELLS[shell](whole, {}, PROGRAM, VARIABLE)
-    # Not `source()`: it runs bash to ask for its version, on machines that may have none.
+    # Not `source()`, which runs bash to find out its version: the machine may not have bash.
     source = complete.source_template % complete.source_vars()
     click.echo(source.replace("\n", f"\n{WITH_COMPDEF}\n", 1) if shell == "zsh" else source)

@@ -43,7 +43,7 @@ COLUMNS = 100
 
 
 def example_of(root: click.Group, defaults: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the lines of the file. `defaults`: those of the settings at the top."""
+    """Yields the lines of the example file. `defaults`: the defaults of the settings at the top."""
     yield "# Settings of bookledger: `bookledger --config FILE …`, or BOOKLEDGER_CONFIG=FILE. Options override the"
     yield "# environment, which overrides this file. `bookledger config check FILE` checks it."
     yield "# Each setting has an environment variable: polls_max in [limits] has BOOKLEDGER_LIMITS_POLLS_MAX, port in"
@@ -208,7 +208,7 @@ def _of_words(context: click.Context, words: tuple[str, ...], typed: list[str]) 
 
 
 def _origin_at_the_top(root: click.Context, name: str) -> Origin:
-    """Returns the origin of a setting in COMMON. The file's values are in the environment by now."""
+    """Returns the origin of a setting in COMMON. The file's values are already in the environment."""
     variable, settings = COMMON[name], settings_now()
     for param in root.command.params:
         if param.envvar == variable and origin_of(root, param).source is SettingSource.FLAG:
@@ -262,7 +262,7 @@ def _row(setting: str, value: Any, origin: Origin, default: Any, unit: str = "",
 
 
 def _plain(value: Any) -> Any:
-    """Returns the value of an option as text or a number; None for click's mark of a missing value."""
+    """Returns the value of an option as text or a number; None for click's marker of a missing value."""
     if isinstance(value, Enum):
         value = value.value
     if isinstance(value, int | float | str):

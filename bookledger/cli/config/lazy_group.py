@@ -19,7 +19,7 @@ Place = tuple[str, str, str]
 class LazyGroup(CommandGroup):
     """Holds the name and short help of each command, for `--help` and TAB, and imports a command when it is called.
 
-    `path` are the words that call the group. Commands may also be added to it as to any other group.
+    `path` contains the words that call the group. Commands can also be added as in any other group.
     """
 
     def __init__(self, *args: Any, places: Mapping[str, Place], path: tuple[str, ...] = (), **options: Any):
@@ -28,7 +28,7 @@ class LazyGroup(CommandGroup):
         self._path = path
 
     def imported(self, name: str) -> click.Command:
-        """Imports and returns the command with a name in `places`."""
+        """Imports and returns the command that `places` lists under this name."""
         module, attribute, _ = self._places[name]
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)

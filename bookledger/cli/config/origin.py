@@ -71,7 +71,7 @@ def origin_in_table(settings: Settings, table: str, name: str) -> Origin:
 
 
 def _path(context: click.Context) -> list[str]:
-    """Returns the names of the groups and the command, without the program's."""
+    """Returns the names of the groups and the command, without the program's name."""
     names = []
     while context.parent is not None:
         names.append(str(context.info_name))

@@ -14,15 +14,17 @@ class Section(NamedTuple):
     description: str
 
     def kind(self) -> type:
-        """Imports the dataclass, only on demand because most commands need none."""
+        """Imports and returns the dataclass: only on demand, because most commands need none of them."""
         kind = getattr(importlib.import_module(self.module), self.name)
         assert isinstance(kind, type)
         return kind
 
 
 SECTIONS = {
-    "limits": Section("bookie.limits_config", "Limits", "resources that peers may take on a bookie"),
-    "bookie": Section("bookie.config", "BookieConfig", "a bookie, besides the options of `bookie run`"),
+    "limits": Section("bookie.limits_config", "Limits", "resources that peers may use on a bookie"),
+    "bookie": Section(
+        "bookie.config", "BookieConfig", "a bookie, in addition to the options of `bookie run`"
+    ),
     "upkeep": Section("bookie.upkeep_config", "UpkeepConfig", "the upkeep of a bookie, and the auditor"),
     "http": Section("bookledger.admin.http.config", "HttpConfig", "the HTTP port of --http, and the console"),
     "logs": Section("bookledger.cli.audit_log", "LogsConfig", "the file of --audit-log"),
@@ -33,6 +35,6 @@ SECTIONS = {
     "journal-node": Section(
         "qjm_compat.hadoop.node_limits",
         "NodeLimits",
-        "resources that NameNodes may take on `journal serve` and `bookie run --journal-node`",
+        "resources that NameNodes may use on `journal serve` and `bookie run --journal-node`",
     ),
 }

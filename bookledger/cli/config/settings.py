@@ -42,7 +42,7 @@ NO_FILE = SettingsFile("", "", {})
 
 
 class SettingsUsageError(click.UsageError):
-    """A setting is invalid; the message says where and why."""
+    """A setting is invalid; the message states where and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class Settings:
     sections: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Values from the file in the tables of SECTIONS."""
     tables: Mapping[str, Any] = field(default_factory=dict)
-    """By command name: its options, and tables of its subcommands."""
+    """For each command, by name: its options, and the tables of its subcommands."""
 
     def into_environment(self) -> None:
-        """Puts the common settings into environment variables, where the whole program looks for them, unless these are
-        already set."""
+        """Copies the common settings to environment variables, where the whole program looks for them, unless the
+        variables are already set."""
         for name, value in self.common.items():
             if not os.environ.get(COMMON[name]):
                 os.environ[COMMON[name]] = value
@@ -75,7 +75,8 @@ class Settings:
     def made(self, name: str, kind: type[T], **more: Any) -> T:
         """Constructs the dataclass of a table, with `more` as further arguments.
 
-        Raises SettingsUsageError if settings contradict each other, ValueError if nothing is set.
+        Raises SettingsUsageError if settings contradict each other, and ValueError if the arguments are invalid but
+        nothing is set.
         """
         values = self.values(name)
         if not values:
@@ -116,7 +117,7 @@ class Settings:
         return found
 
     def where(self, path: Iterable[str], name: str) -> str:
-        """Returns the place of a key in a command's table, as errors name it: `FILE:LINE: [bookie.run]`."""
+        """Returns the location of a key in a command's table, as errors show it: `FILE:LINE: [bookie.run]`."""
         return f"{self.file.at(*path, name)}: [{'.'.join(path)}]"
 
     def _check(self, name: str, known: Iterable[str], path: tuple[str, ...]) -> None:
@@ -184,8 +185,8 @@ def _section(
 
 
 def _parted(name: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Splits a command's table into its own settings and the tables of its subcommands. Most commands have none of the
-    former."""
+    """Splits a command's table into its own settings and the tables of its subcommands. Most command tables have no
+    settings of their own."""
     if name not in SECTIONS:
         return {}, dict(table)
     inner = {key: value for key, value in table.items() if isinstance(value, dict)}
@@ -195,7 +196,7 @@ def _parted(name: str, table: Mapping[str, Any]) -> tuple[dict[str, Any], dict[s
 def _without_commands(
     own: Mapping[str, Any], table: str, load: Callable[[], click.Command], file: SettingsFile, faults: Faults
 ) -> Mapping[str, Any]:
-    """Reports keys that are not settings of the table; a table may be for a subcommand."""
+    """Returns the settings of the table, and reports other keys, except for a table that belongs to a subcommand."""
     kind = SECTIONS[table].kind()
     known = {*tunables_of(kind), *elsewhere_of(kind)}
     for name in own.keys() - known:
@@ -214,6 +215,6 @@ def settings_now() -> Settings:
 
 
 def settings_of(context: click.Context) -> Settings:
-    """Returns the settings of the command of this context."""
+    """Returns the settings of this context's command."""
     found = context.find_root().obj
     return found if isinstance(found, Settings) else Settings()

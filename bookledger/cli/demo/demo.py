@@ -1,7 +1,7 @@
 """`bookledger demo`: stores a file while a bookie and two writers are killed, and verifies that nothing is lost.
 
 All processes are real, and the signals are SIGKILL and SIGSTOP. The writer reports the confirmed entries with their
-SHA-256 before it is killed; everything is read back and compared with that and the file.
+SHA-256 before it is killed; everything is then read back and compared with this report and the file.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from ..terminal import say
 from .steps import Demo, DemoResult
 
 RECORDS_MIN = 10
-"""With fewer records there would be none before, between and after the two kills."""
+"""With fewer records, there might be none before, between or after the two kills."""
 
 
 def default_file() -> Path:
-    """Returns a real file that every machine with this program has: the larger of Python's and gRPC's library."""
+    """Returns a real file that exists on every machine with this program: the larger of the Python library and the gRPC
+    library."""
     library = importlib.import_module("grpc._cython.cygrpc").__file__
     candidates = (os.path.realpath(sys.executable), str(library))
     return Path(max(candidates, key=os.path.getsize))

@@ -19,7 +19,7 @@ from ..output import ProgressBar, Say
 from ..processes import BOOKLEDGER, BookieProcess
 
 BOOKIE_DIES_AT, CHANGED_AT, WRITER_DIES_AT = 0.3, 0.5, 0.8
-"""Shares of the file after which a bookie is killed, its replacement is awaited, and the writer is killed."""
+"""Fractions of the file after which a bookie is killed, its replacement is awaited, and the writer is killed."""
 
 STALE_WRITER_BYTES_MAX = 64 * 1024
 """Bytes appended by the writer that is then paused and fenced; at most half of the file."""
@@ -42,7 +42,7 @@ class DemoResult:
 
 
 class Demo:
-    """Stores `file` on `bookies`, kills one of them and the writer, and reads everything back."""
+    """Stores `file` on `bookies`, kills one bookie and the writer, and reads everything back."""
 
     def __init__(
         self, file: Path, uri: str, record_bytes: int, bookies: list[BookieProcess], say: Say
@@ -55,7 +55,7 @@ class Demo:
         self._say = say
 
     def run(self) -> None:
-        """Runs all steps. Raises ChildFailed, or a LedgerError, if a step could not be taken at all."""
+        """Runs all steps. Raises ChildFailed, or a LedgerError, if a step could not be carried out at all."""
         with ExitStack() as stack:
             stale = stack.enter_context(self._writer([(self._stale_bytes(), True)]))
             stale_ledger = int(expect_event(stale.hear(), "ledger")["ledger_id"])
@@ -115,7 +115,7 @@ class Demo:
         return ledger_id, confirmed
 
     def _kill_one_of(self, ensemble: list[str], ledger_id: int, entries: int, writer: Child) -> None:
-        """Kills a bookie of the ensemble, resumes the writer, and waits until another one replaces it."""
+        """Kills a bookie of the ensemble, resumes the writer, and waits until another bookie replaces it."""
         victim = next(name for name in ensemble if name in self._bookies)
         self._bookies[victim].kill()
         self._say(f"kill -9 {victim} of its ensemble, with {entries:,} entries confirmed")
@@ -161,7 +161,7 @@ class Demo:
         fenced = answer.get("error") == "LedgerFenced"
         self.findings.expect(fenced, "the stale writer was not fenced")
         self.findings.measured["stale_writer"] = answer.get("error", "went on")
-        self._say(f"resumed the paused writer: {answer.get('message', 'it went on')}")
+        self._say(f"resumed the paused writer: {answer.get('message', 'it continued')}")
 
     def _write_the_rest(self, first_byte: int) -> int:
         """Continues in a new ledger from where the recovered one ends."""
@@ -184,11 +184,11 @@ class Demo:
                     if entries == confirmed["entries"]:
                         same = whole.hexdigest() == confirmed["sha256"]
                         self.findings.expect(
-                            same, "what was confirmed to the killed writer came back changed"
+                            same, "entries confirmed to the killed writer had changed when read back"
                         )
         seconds = time.perf_counter() - began
         expected = sha256_of(self._file)
-        self.findings.expect(whole.hexdigest() == expected, "the file came back changed")
+        self.findings.expect(whole.hexdigest() == expected, "the file had changed when it was read back")
         self.findings.measured |= {
             "ledgers": ledgers,
             "entries": entries,
@@ -209,7 +209,7 @@ def expect_event(said: dict[str, Any], event: str) -> dict[str, Any]:
         case "error":
             raise ChildFailed(f"the writer failed: {said['message']}")
         case other:
-            raise ChildFailed(f"the writer said {other!r} where {event!r} was due")
+            raise ChildFailed(f"the writer sent {other!r} when {event!r} was expected")
 
 
 def sha256_of(file: Path) -> str:

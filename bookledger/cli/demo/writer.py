@@ -1,13 +1,13 @@
-"""The demo's writer process: appends a file in records and reports to its parent what is confirmed.
+"""The demo's writer process: appends a file in records and reports the confirmed entries to its parent.
 
     python -m bookledger.cli.demo.writer '{"metadata": …, "file": …, "first_byte": 0, "record_bytes": 4096,
                                         "pauses": [{"at_byte": …, "settle": true}, …],
                                         "one_of": [bookie, …], "close": true}'
 
-It prints JSON lines: its ledger and ensemble, which includes one of the given bookies; at each pause and at
-the end, the number of confirmed entries with the SHA-256 of exactly those; and the error that ended it. After
-a pause it resumes when it reads a line from standard input. It reports only confirmed entries: at each pause
-at least one more than at the last one, and with `settle` all of them.
+It prints JSON lines: its ledger and ensemble, which includes one of the given bookies; at each pause and at the end,
+the number of confirmed entries with the SHA-256 of exactly those; and the error that ended it. After a pause it resumes
+when it reads a line from standard input. It reports only confirmed entries: at each pause at least one more than at the
+last one, and with `settle` all of them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from typing import Any, BinaryIO
 from ledgers import LedgerClient, LedgerError, WriteHandle
 
 IN_FLIGHT_MAX = 512
-"""Maximum number of appends not yet confirmed; it determines the latency here."""
+"""Maximum number of unconfirmed appends; in the demo, it determines the latency."""
 
 LATENCIES_MAX = 2_000_000
-"""Number of latencies kept for the percentiles; for a longer file, only the first ones."""
+"""Maximum number of latencies kept for the percentiles; for a longer file, only the first ones are kept."""
 
 ENSEMBLE_TRIES_MAX = 30
-"""Maximum number of ledgers created until one has the right ensemble, if the store has other bookies than the demo's.
-"""
+"""Maximum number of ledgers created until one has the right ensemble, in case the store has bookies that are not the
+demo's."""
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class FileWriter:
 
 
 def create_ledger(client: LedgerClient, one_of: list[str]) -> WriteHandle:
-    """Creates a ledger on three bookies, including one of those named, if any are."""
+    """Creates a ledger on three bookies, including at least one of `one_of` if that is not empty."""
     for _ in range(ENSEMBLE_TRIES_MAX):
         writer = client.create_ledger(ensemble_size=3, write_quorum=3, ack_quorum=2)
         if not one_of or set(one_of) & set(ensemble_of(writer)):
@@ -125,8 +125,8 @@ def create_ledger(client: LedgerClient, one_of: list[str]) -> WriteHandle:
         writer.close()
         client.delete_ledger(writer.ledger_id)
     raise LedgerError(
-        f"{ENSEMBLE_TRIES_MAX} ledgers in a row were placed on other bookies than the demo's own; give it a "
-        "metadata store with fewer of them"
+        f"{ENSEMBLE_TRIES_MAX} ledgers in a row were placed on other bookies, not the demo's own; give "
+        "the demo a metadata store with fewer other bookies"
     )
 
 
@@ -147,7 +147,7 @@ def main() -> None:
                 writer.close()
                 say(event="closed")
             else:
-                sys.stdin.readline()  # the ledger stays open: the parent decides how this ends
+                sys.stdin.readline()  # the ledger stays open: the parent decides what happens to it
     except (LedgerError, OSError) as error:
         if not isinstance(error, BrokenPipeError):
             say(event="error", error=type(error).__name__, message=str(error))

@@ -42,8 +42,8 @@ def export(
 ) -> None:
     """Export JOURNAL's segments to DIRECTORY under the names that a NameNode uses.
 
-    No file is overwritten with different edits, so an export may be repeated. To start on these files, a NameNode also
-    needs an image and its VERSION, which are not in a journal.
+    No file is overwritten with different edits, so an export may be repeated. To start from these files, a NameNode
+    also needs an image and its VERSION, which are not in a journal.
 
     Examples:
         bookledger journal export ns1 /srv/dfs/name/current
@@ -55,7 +55,7 @@ def export(
     bar = ProgressBar(f"exporting {place.journal_id}", None)
 
     def how() -> str:
-        return f"{format_bytes(bar.done)} were exported; complete files stay, and are not written again; {again()}"
+        return f"{format_bytes(bar.done)} were exported; complete files are kept, and not written again; {again()}"
 
     with advise_when_stopped(how), bar:
         done = place.with_manager(

@@ -27,8 +27,8 @@ ORPHAN_AGE_SECONDS_DEFAULT = 3600.0
 @click.option(
     "--delete-orphans",
     is_flag=True,
-    help="Delete ledgers that nothing refers to, now and --orphan-age later, if all else is well and nothing of them "
-    "would be missed. It waits meanwhile.",
+    help="Delete ledgers to which nothing refers, both now and --orphan-age later, if there are no other problems and "
+    "none of their data is needed. The command waits in the meantime.",
 )
 @yes_option
 @click.option(
@@ -49,7 +49,7 @@ def fsck(
     orphan_age_seconds: float,
     as_json: bool,
 ) -> None:
-    """Read all of JOURNAL at every acceptor, and print a line for each problem; if there is any, the exit code is 1.
+    """Read all of JOURNAL at every acceptor, and print a line for each problem. The exit code is 1 if there are any.
 
     Writers and readers are not disturbed.
 

@@ -52,10 +52,10 @@ MIB = 1024 * 1024
 )
 @json_option
 def sync(place: JournalPlace, rate_mib: float | None, as_json: bool) -> None:
-    """Copy finalized segments of JOURNAL to the acceptors that lack them. Name all its acceptors.
+    """Copy finalized segments of JOURNAL to the acceptors that lack them. Name all of its acceptors.
 
-    Every batch is verified, and a segment is copied whole or not at all. A writer may continue meanwhile. If an
-    acceptor still lacks a segment at the end, a line says why, and the exit code is 1.
+    Every batch is verified, and a segment is copied whole or not at all. A writer may continue in the meantime. If an
+    acceptor still lacks a segment at the end, the reason is printed, and the exit code is 1.
 
     Examples:
         bookledger journal sync ns1 --acceptor a --acceptor b --acceptor c
@@ -174,8 +174,9 @@ def format_(
 ) -> None:
     """Create a journal for one namespace. With --force, an existing journal is replaced; otherwise it is kept.
 
-    If some acceptors have the journal and others are new, the new ones join: they get the layout and creation time of
-    the others, which keep all their data. Name all acceptors. docs/journals.md has the steps for replacing one.
+    If some acceptors have the journal and others are new, the new ones join: they adopt the layout and creation time of
+    the existing acceptors, which keep all their data. Name all of the acceptors. docs/journals.md has the steps for
+    replacing an acceptor.
 
     Examples:
         bookledger journal format ns1 --namespace-id 7 --cluster-id CID-1
@@ -237,14 +238,14 @@ def recover(place: JournalPlace, as_json: bool) -> None:
 )
 @json_option
 def purge(place: JournalPlace, before: int, take_over: bool, as_json: bool) -> None:
-    """Delete the segments that end before a txid. Takes the journal from its writer, if it has one.
+    """Delete the segments that end before a txid. Takes over the journal from its writer, if it has one.
 
     Examples:
         bookledger journal purge ns1 --before 1000000
     """
     with long_work(
         f"purging {place.journal_id}",
-        lambda: f"some segments may be deleted, none that was to be kept; {again()}",
+        lambda: f"some segments may have been deleted, but none that were to be kept; {again()}",
     ):
         epoch = place.with_manager(lambda manager: _purge(place, manager, before, take_over=take_over))
     print_record({"journal": place.journal_id, "epoch": epoch, "purged_before": before}, as_json=as_json)

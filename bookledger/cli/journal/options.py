@@ -37,7 +37,7 @@ TXID_MAX = 2**63 - 2
 
 @dataclass(frozen=True, slots=True)
 class JournalPlace:
-    """A journal as the command line names it. `acceptors` is empty for the single default acceptor."""
+    """A journal as named on the command line. `acceptors` is empty for the single default acceptor."""
 
     journal_id: str
     metadata_uri: str
@@ -54,7 +54,7 @@ class JournalPlace:
         )
 
     def with_manager(self, work: Callable[[QuorumJournalManager], Awaitable[T]]) -> T:
-        """Runs the work on the journal's manager. Raises ValueError if acceptors are missing on the command line."""
+        """Runs the work on the journal's manager. Raises ValueError if acceptors are missing from the command line."""
 
         async def run() -> T:
             await self.check_named()
@@ -75,7 +75,8 @@ class JournalPlace:
         return self.acceptors or (AcceptorConfig(DEFAULT_ACCEPTOR, self.metadata_uri),)
 
     async def check_named(self) -> None:
-        """Raises ValueError if the metadata has acceptors that were not named, because all count for a majority."""
+        """Raises ValueError if the metadata has acceptors that were not named, because all acceptors count towards a
+        majority."""
         named = {(one.name, one.metadata_uri) for one in self.all_acceptors()}
         for uri in sorted({uri for _, uri in named}):
             there = await self._acceptors_in(uri)
@@ -92,10 +93,11 @@ class JournalPlace:
                 f"{names}: an acceptor is identified by its name, so a replacement of {left_out} takes its name, "
                 f"too (`journal serve --name {more[0]}`)"
             )
-        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of them, {left_out} included"
+        return f"journal {self.journal_id} has more acceptors: give --acceptor for all of them, including {left_out}"
 
     async def check_known(self) -> None:
-        """Raises ValueError for named acceptors of which the metadata has no record, if it has a record of others."""
+        """Raises ValueError for named acceptors of which the metadata has no record, if it has records of other
+        acceptors."""
         for one in self.acceptors:
             there = await self._acceptors_in(one.metadata_uri)
             if there and one.name not in there:
@@ -104,8 +106,7 @@ class JournalPlace:
                 )
 
     async def _acceptors_in(self, uri: str) -> set[str]:
-        """Returns the acceptors in a metadata store; empty if the store is down, because a majority may do without
-        it."""
+        """Returns the acceptors in a metadata store; empty if the store is down, because a majority may not need it."""
         from qjm_compat.errors import JournalUnavailable
         from qjm_compat.transfer.inspection.inspector import journals_in
 

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     "peers",
     metavar="HOST:PORT",
     multiple=True,
-    help="HTTP address of a JournalNode to copy segments from; those that are alive in the metadata are found.",
+    help="HTTP address of a JournalNode to copy segments from; live ones are found in the metadata.",
 )
 @click.option(
     "--lease-seconds",
@@ -88,9 +88,8 @@ def serve(
 ) -> None:
     """Run a JournalNode, at which stock NameNodes store their edits as qjournal://HOST:PORT;…/JOURNAL.
 
-    It runs until SIGTERM, and serves every journal that a NameNode requests. Its promises and edits are in the store
-    under its name, so it may restart on any host. Hadoop's simple authentication trusts every client that reaches the
-    port.
+    It runs until SIGTERM, and serves every journal that a NameNode requests. Its promises and edits are stored under
+    its name, so it may restart on any host. Hadoop's simple authentication trusts every client that reaches the port.
 
     Examples:
         bookledger journal serve --name jn1 --rpc 127.0.0.1:8485 --http 127.0.0.1:8480

@@ -1,4 +1,4 @@
-"""`bookledger journal list` and `show`: print the state of acceptors, read without calling them."""
+"""`bookledger journal list` and `show`: print the state of acceptors, without calling the acceptors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMATTED, NOT_FORMATTED, UNKNOWN = "formatted", "not formatted", "unknown"
 
 LISTED = ("namespace_id", "promised_epoch", "writer_epoch", "segments_kept", "first_txid", "last_txid")
 OF_STATE = (*LISTED, "cluster_id", "layout_version", "c_time", "purged_before", "keeps_rollback")
-"""Fields that only an acceptor with a state has."""
+"""Fields that are present only for an acceptor with a state."""
 
 
 @command("list")
@@ -42,7 +42,7 @@ OF_STATE = (*LISTED, "cluster_id", "layout_version", "c_time", "purged_before", 
 def list_(metadata_uri: str, as_json: bool) -> None:
     """Show every journal and its acceptors.
 
-    If something cannot be read, `error` says why, the rest is shown, and the exit code is 1.
+    If something cannot be read, `error` gives the reason, the rest is shown, and the exit code is 1.
 
     Examples:
         bookledger journal list
@@ -63,9 +63,9 @@ def list_(metadata_uri: str, as_json: bool) -> None:
 @journal_place
 @json_option
 def show(place: JournalPlace, as_json: bool) -> None:
-    """Show a journal's state and its segments, at every acceptor that this metadata knows or --acceptor names.
+    """Show a journal's state and its segments, at every acceptor that is in this metadata or named with --acceptor.
 
-    If something cannot be read, `error` says why, the rest is shown, and the exit code is 1.
+    If something cannot be read, `error` gives the reason, the rest is shown, and the exit code is 1.
 
     Examples:
         bookledger journal show ns1
@@ -96,8 +96,8 @@ def _without(fields: Fields, hidden: Sequence[str]) -> Fields:
 
 
 async def _all(metadata_uri: str) -> list[Fields]:
-    """Returns the rows of all journals. A record of a newer version is reported on stderr, and does not hide the
-    others."""
+    """Returns the rows of all journals. A record of a newer version is reported on stderr, and the others are still
+    returned."""
     from metadata.errors import BadRecord
     from metadata.records import record_decoding
     from qjm_compat import JournalError
@@ -155,7 +155,7 @@ async def _one(
     inspector: JournalInspector, name: str, seen: AcceptorSeen | None, error: JournalUnavailable | None
 ) -> tuple[Fields, list[Fields]]:
     """Returns an acceptor's fields and segments. `seen` is None if the journal is not formatted there, or if it cannot
-    be read, in which case `error` says why."""
+    be read, in which case `error` gives the reason."""
     if error is not None:
         return _unseen(inspector.journal_id, name, UNKNOWN, str(error)), []
     if seen is None:
@@ -203,7 +203,7 @@ def _of_namespace(seen: AcceptorSeen, *names: str) -> Fields:
 
 
 async def _segments(inspector: JournalInspector, seen: AcceptorSeen) -> tuple[list[Fields], Unread]:
-    """Returns the segments in order, and why the ledgers of some could not be read."""
+    """Returns the segments in order, and the reasons why the ledgers of some segments could not be read."""
     from ledgers import LedgerError, NoSuchLedger
     from qjm_compat.errors import JournalUnavailable
 

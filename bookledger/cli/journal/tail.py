@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 PIPE_BYTES_MAX = 1 << 30
 
 NOTICED_SECONDS_MAX = 60.0
-"""Within this time a live bookie notices that the metadata went back, because it renews its registration more often."""
+"""A live bookie notices within this time that the metadata was rolled back, because it renews its registration more
+often."""
 
 
 @command()
@@ -58,7 +59,7 @@ def tail(
         bookledger journal tail ns1 --follow
         bookledger journal tail ns1 --from 1000 > edits.jsonl
     """
-    del as_json  # there is no other way to print an edit
+    del as_json  # edits are always printed as JSON
     outages = Outages(outage_seconds_max) if follow else None
     printed = _Printed(from_txid)
     with advise_when_stopped(lambda: printed.how_to_go_on):
@@ -71,14 +72,15 @@ def tail(
 @click.option("--check", is_flag=True, help="Only print which edits the file holds, and where it is damaged.")
 @json_option
 def dump(file: Path, as_xml: bool, check: bool, as_json: bool) -> None:
-    """Print the edits of one segment FILE as JSON lines. The edits before any damage are printed, then the damage.
+    """Print the edits of one segment FILE as JSON lines. The edits before any damage are printed, followed by a
+    description of the damage.
 
     Examples:
         bookledger journal dump edits_0000000000000000001-0000000000000000042
         bookledger journal dump --check edits_inprogress_0000000000000000043
     """
     if as_xml and (as_json or check):
-        raise click.UsageError("--xml prints the edits; it does not go with --json or --check")
+        raise click.UsageError("--xml prints the edits; it cannot be combined with --json or --check")
     data = _content(file)
     bar = ProgressBar(f"reading {file.name}", None, of="", prints=True, is_mostly_quick=True)
     with advise_when_stopped(lambda: f"the output is incomplete; {again(so='begin again')}"), bar:
@@ -145,7 +147,7 @@ async def _tail(
 async def _follow_until_set_back(
     uris: Sequence[str], manager: QuorumJournalManager, printed: _Printed, outages: Outages
 ) -> None:
-    """Prints edits as they become durable. Raises LedgerError if no edits arrive and the metadata went back."""
+    """Prints edits as they become durable. Raises LedgerError if no edits arrive and the metadata was rolled back."""
     following = asyncio.create_task(_follow(manager, printed, outages, is_alone=len(uris) == 1))
     try:
         while not following.done():
@@ -194,7 +196,7 @@ def _is_outage(error: JournalError) -> bool:
 
 
 async def _print_following(manager: QuorumJournalManager, printed: _Printed, outages: Outages) -> None:
-    """Prints existing edits and then new ones, forever. Raises JournalError, also for an outage."""
+    """Prints existing edits and then new ones, forever. Raises JournalError, including for an outage."""
     await _print_durable(manager, printed, waits=True)
     outages.is_over()
     while printed.next_txid is None:  # the first txid is not known yet
@@ -236,8 +238,8 @@ async def _durable(
 
 
 async def _check_comes_next(manager: QuorumJournalManager, txid: int, *, waits: bool) -> None:
-    """Raises EditsMissing for a journal without edits from `txid` on, unless the caller waits for `txid` or it is the
-    next one."""
+    """Raises EditsMissing if the journal has no edits from `txid` on, unless the caller waits for `txid`, or `txid` is
+    the next one to be written."""
     from qjm_compat.errors import EditsMissing
 
     streams = await manager.select_input_streams(0, in_progress_ok=True)
@@ -272,7 +274,7 @@ def _dump_xml(data: bytes) -> None:
             ElementTree.indent(record, level=1)
             # An XML parser reads an unescaped carriage return as the end of a line.
             text = ElementTree.tostring(record, encoding="unicode").rstrip("\n ").replace("\r", "&#13;")
-            out.write(f"  {text.replace(' />', '/>')}\n")  # as Hadoop's serializer ends an empty element
+            out.write(f"  {text.replace(' />', '/>')}\n")  # the way Hadoop's serializer ends an empty element
     finally:
         out.write("</EDITS>\n")
 

@@ -1,7 +1,8 @@
-"""A JournalNode in the process of a bookie: it starts and stops with the bookie, and never keeps it from serving.
+"""A JournalNode in the process of a bookie: it starts and stops with the bookie, and never keeps the bookie from
+serving.
 
-It reaches its own bookie without a network. It waits for resources such as its name or the metadata while the bookie
-continues to serve.
+The node reaches its own bookie without using the network. While it waits for resources such as its name or the
+metadata, the bookie continues to serve.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ STOP_SECONDS_MAX = 10.0
 """
 
 HASTE_SECONDS = 0.5
-"""Limit for each step after that time, or after the log has failed and stores nothing."""
+"""Time limit for each step after STOP_SECONDS_MAX has passed, or after the bookie has failed and can store nothing."""
 
 log = logging.getLogger(__name__)
 
 
 class EmbeddedNode:
-    """The JournalNode of one bookie. Its ports are bound at once.
+    """The JournalNode of one bookie. Its ports are bound immediately.
 
     Raises ValueError if a port cannot be bound, UsageError if the node is not allowed.
     """
@@ -58,7 +59,7 @@ class EmbeddedNode:
 
     @property
     def connections_max(self) -> int:
-        """Number of file descriptors that peers can take at its ports."""
+        """Maximum number of file descriptors that peers can use by connecting to its ports."""
         return self._limits.connections_max + http_config().connections_max
 
     def describe(self, running: RunningBookie) -> dict[str, str]:
@@ -71,14 +72,14 @@ class EmbeddedNode:
         while True:
             why = await self._served(running)
             pause = self._bookie.lease_seconds
-            line = "journal node %s does not serve, and is tried again in %g s: %s"
+            line = "journal node %s is not serving, and will be retried in %g s: %s"
             log.warning(line, self._name_of(running), pause, why)
             await asyncio.sleep(pause)
 
     # ------------------------------------------------------------------------------------------
 
     async def _served(self, running: RunningBookie) -> str:
-        """Serves as long as possible, and returns why it ended."""
+        """Serves as long as possible, and returns the reason why it stopped."""
         try:
             with self._rpc.listening() as rpc, self._http.listening() as http:
                 serving = asyncio.create_task(serve_node(self._config(running, rpc, http), _nobody_waits))
@@ -120,7 +121,7 @@ class EmbeddedNode:
 
 
 class _Port:
-    """An address to listen on. A free port that was picked stays the same when it is bound again."""
+    """An address to listen on. If a free port was picked, the same port is used when the address is bound again."""
 
     def __init__(self, option: str, address: HttpAddress) -> None:
         self._bound: socket.socket | None = bound_to(option, address)
@@ -135,13 +136,13 @@ class _Port:
 
 
 async def _end(serving: asyncio.Task[None], patience: float) -> None:
-    """Ends serving in order, or forcibly after `patience` seconds."""
+    """Stops serving cleanly, or forcibly after `patience` seconds."""
     while not serving.done():
         serving.cancel()
         await asyncio.wait([serving], timeout=patience)
         patience = HASTE_SECONDS
     if not serving.cancelled() and (error := serving.exception()) is not None:
-        log.warning("the journal node did not end in order: %s", error)
+        log.warning("the journal node did not stop cleanly: %s", error)
 
 
 def _nobody_waits(node: RunningNode) -> None:

@@ -1,4 +1,4 @@
-"""The options of a JournalNode on a command line. Imports no code of it."""
+"""Command-line options of a JournalNode. Imports none of the JournalNode's code."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NodeOptions:
 
 
 def check_may_listen(option: str, address: HttpAddress, *, insecure: bool) -> None:
-    """Raises UsageError for an address that other machines reach, unless `insecure` is set."""
+    """Raises UsageError for an address that other machines can reach, unless `insecure` is set."""
     if not address.is_loopback and not insecure:
         raise click.UsageError(
             f"{option} {address.host} is reachable from other machines, and Hadoop's simple authentication trusts "

@@ -64,7 +64,7 @@ def append(
             raise writer.failure
 
     if ledger_id is not None:
-        refuse_new_ledger_options("is for a new ledger; `ledger create` fixed it for --ledger")
+        refuse_new_ledger_options("is for a new ledger; for --ledger, it was fixed by `ledger create`")
 
     def how() -> str:
         if writer is not None:

@@ -18,10 +18,11 @@ Asked = Callable[[Sequence[LedgerRecord]], Open]
 
 @contextmanager
 def asking_bookies(metadata_uri: str) -> Iterator[Asked]:
-    """Asks about a page of ledgers at a time, with a client that is created for the first ledger that is not closed.
+    """Yields a function that asks bookies about a page of ledgers. Its client is created for the first ledger that is
+    not closed.
 
-    After a page that took the whole time limit no further ledgers are asked about, so that the caller does not wait
-    repeatedly for bookies that hang.
+    After a page has taken the whole time limit, bookies are not asked about any further ledgers, so that the caller
+    does not wait repeatedly for bookies that hang.
     """
     client: LedgerClient | None = None
     is_late = False

@@ -115,7 +115,7 @@ def _check_is_there(reader: ReadHandle, first: int) -> None:
 
 
 def _warn_of_waiting(reader: ReadHandle, first: int) -> None:
-    """Warns that the requested entry is far ahead; otherwise a wrong --first would wait in silence."""
+    """Warns that the requested entry is far ahead; otherwise, with a wrong --first, the command would wait silently."""
     last = reader.last_add_confirmed
     if not reader.is_closed and first > last + 1:
         so_far = f"is confirmed up to entry {last}" if last >= 0 else "has no entry yet"

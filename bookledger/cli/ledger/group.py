@@ -158,7 +158,7 @@ def _parts(record: LedgerRecord) -> dict[str, Any]:
 @click.option(
     "--password-is-lost",
     is_flag=True,
-    help="Delete it without recovery and without its password; needs an admin's certificate if there are any.",
+    help="Delete it without recovery and without its password; if certificates are in use, needs an admin's.",
 )
 @json_option
 def delete(place: LedgerPlace, yes: bool, force: bool, password_is_lost: bool, as_json: bool) -> None:

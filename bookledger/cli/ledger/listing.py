@@ -54,7 +54,7 @@ from .bookie_answers import Asked, asking_bookies
     "--custom",
     metavar="KEY[=VALUE|~PART]",
     multiple=True,
-    help="Only ledgers with this custom metadata; KEY~PART matches PART within the value; repeated, all must match.",
+    help="Only ledgers with this custom metadata; KEY~PART matches PART within the value; if repeated, all must match.",
 )
 @click.option("--first", "first_ledger", type=click.IntRange(0), default=0, help="First id to print.")
 @click.option("--limit", type=click.IntRange(1), help="Print at most this many ledgers, and how to continue.")
@@ -119,7 +119,7 @@ def list_(
 
 def _print(records: list[LedgerRecord], rows: list[dict[str, Any]], limit: int | None) -> None:
     listed = records[:limit]
-    print_records(rows, as_json=False, none="there are no such ledgers")
+    print_records(rows, as_json=False, none="there are no matching ledgers")
     if listed:
         say(_total(listed))
     if limit is not None and len(records) > limit:

@@ -16,7 +16,7 @@ from ..options import json_option
 from ..output import cold_fields, ledger_fields, long_work, print_record
 
 LOOK_SECONDS = 1.0
-"""Seconds between two checks whether bookies have copies again."""
+"""Seconds between two checks of whether bookies have copies again."""
 
 
 def _url(_: click.Context, __: click.Parameter, value: str) -> str:

@@ -30,15 +30,16 @@ from ..terminal import confirm, say
 def recover(place: LedgerPlace, accept_loss: bool, yes: bool, as_json: bool) -> None:
     """Fence a ledger whose writer is gone, find its end, and close it. A closed ledger is not changed.
 
-    With --accept-loss, entries that only missing bookies hold are lost. The command asks first, and the ledger's record
-    keeps the loss. It refuses if the end can be proven. It needs an admin's certificate if there are any.
+    With --accept-loss, entries that only missing bookies hold are lost. The command asks for confirmation first, and
+    the loss is noted in the ledger's record. The command refuses if the end can be proven. If certificates are in use,
+    it requires an admin's.
 
     Examples:
         bookledger ledger recover 7
         bookledger ledger recover 7 --accept-loss
     """
     if yes and not accept_loss:
-        raise click.UsageError("--yes goes with --accept-loss")
+        raise click.UsageError("--yes is only valid with --accept-loss")
     ledger_id, password = place.ledger_id, place.password
     with connected(place.metadata_uri) as client:
         began = time.monotonic()
@@ -78,23 +79,24 @@ def _accepted(client: LedgerClient, ledger_id: int, password: bytes, *, yes: boo
     with long_work(f"closing ledger {ledger_id}", _how_accepting):
         closed = client.accept_loss(assessment, password=password)
     if closed.accepted_loss is None:
-        say("nothing was lost: the ledger was recovered and closed meanwhile", err=True)
+        say("nothing was lost: the ledger was recovered and closed in the meantime", err=True)
     elif (closed_at := closed.last_entry) is not None and closed_at < assessment.last_entry:
         say(
-            f"{closed.accepted_loss.by} closed it meanwhile, at entry {closed_at} and not at {assessment.last_entry}; "
-            f"`bookledger ledger salvage {ledger_id} --past-the-end --output FILE` saves the entries after it",
+            f"{closed.accepted_loss.by} closed it in the meantime, at entry {closed_at} and not at "
+            f"{assessment.last_entry}; `bookledger ledger salvage {ledger_id} --past-the-end --output FILE` "
+            "saves the entries after it",
             err=True,
         )
     return closed
 
 
 def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
-    """Yields the entries that would be lost, and the alternatives."""
+    """Yields lines that describe the entries that would be lost, and the alternatives."""
     ledger_id, proven, last = assessment.ledger_id, assessment.proven_through, assessment.last_entry
     proof = f"confirmed up to entry {proven}" if proven >= 0 else "not proven to have a confirmed entry"
     end = f"at entry {last}" if last >= 0 else "before its first entry"
     yield f"ledger {ledger_id} is {proof}, as far as it can be proven; its surviving entries end {end}"
-    yield f"what its bookies say of {assessment.behind}"
+    yield f"its bookies' answers about {assessment.behind}"
     for one in assessment.missing:
         if one.is_lost:
             yield f"{one.bookie} is lost: {one.why}"
@@ -105,14 +107,14 @@ def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
             )
     for bookie in record.also_at:
         yield (
-            f"{bookie} is not in its last ensemble, and holds more of it than its record knows: the metadata is older "
-            "than the ledger. Its entries after that end are lost, and removed there later; if it has noted "
-            "more than entries, `bookledger metadata check --accept` keeps them"
+            f"{bookie} is not in the ledger's last ensemble, and holds more of the ledger than the record shows: the "
+            "metadata is older than the ledger. The bookie's entries after that end are lost, and removed later; "
+            "if it has noted more than entries, `bookledger metadata check --accept` keeps them"
         )
     if any(not one.is_lost for one in assessment.missing):
         yield (
-            "make sure that the ledger's writer has ended: with the absent bookies it may go on confirming entries, "
-            "which are lost, too, until one of these bookies is back and refuses them"
+            "make sure that the ledger's writer has ended: otherwise it may continue to confirm entries with the "
+            "absent bookies, and these entries are lost, too, until one of these bookies is back and refuses them"
         )
     if assessment.confirmed_and_lost:
         yield f"entries {last + 1} to {proven} were confirmed, and no bookie that answers has the last one"
@@ -120,7 +122,10 @@ def _shown(assessment: LossAssessment, record: LedgerRecord) -> Iterator[str]:
         yield (
             f"entries before that end that cannot be read until one of these bookies is back: {assessment.unreadable}"
         )
-    yield f"`bookledger ledger salvage {ledger_id} --output FILE` saves the entries that exist, also past that end"
+    yield (
+        f"`bookledger ledger salvage {ledger_id} --output FILE` saves the entries that exist, including those past "
+        "that end"
+    )
 
 
 def _of_a_journal(record: LedgerRecord) -> Iterator[str]:
@@ -133,5 +138,5 @@ def _of_a_journal(record: LedgerRecord) -> Iterator[str]:
         yield (
             f"it is a segment of journal {journal.decode(errors='replace')!r} at the acceptor "
             f"{acceptor.decode(errors='replace')!r}: edits that this acceptor has acknowledged may be lost. If "
-            "a majority of the journal's acceptors is whole, continue with these instead"
+            "a majority of the journal's acceptors is complete, continue with these instead"
         )

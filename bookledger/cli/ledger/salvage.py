@@ -1,4 +1,4 @@
-"""`bookledger ledger salvage`: copies the existing entries of a ledger that cannot be recovered or read to a file."""
+"""`bookledger ledger salvage`: copies to a file the existing entries of a ledger that cannot be recovered or read."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ STANDARD_OUTPUT = Path("-")
 def salvage(
     place: LedgerPlace, output: Path, bookies: tuple[str, ...], past_the_end: bool, as_json: bool
 ) -> None:
-    """Write the entries of a ledger that live bookies have to a file, proven or not. Fences and changes nothing.
+    """Write the entries of a ledger that live bookies have to a file, proven or not. Nothing is fenced or changed.
 
     Each line is one entry, as `ledger read --json` prints it, with "proven": false if nothing proves that the entry is
     confirmed. `ledger append --json-lines` accepts the file. Missing entries are printed. The exit code is 0 if the
@@ -59,7 +59,7 @@ def salvage(
         bookledger ledger append --json-lines ledger-7.json
     """
     if output == STANDARD_OUTPUT:
-        raise click.UsageError("--output takes a file: what is missing is printed on standard output")
+        raise click.UsageError("--output takes a file: the list of missing entries goes to standard output")
     check_is_new(output)
     found, ledger_id = _SalvageFindings(), place.ledger_id
     with (
@@ -85,7 +85,7 @@ def salvage(
 
 @dataclass(slots=True)
 class _SalvageFindings:
-    """The findings so far. `gap`: the last gap, which may continue."""
+    """The findings so far. `gap`: the last gap, which may still grow."""
 
     entries: int = 0
     payload_bytes: int = 0
@@ -104,7 +104,7 @@ class _SalvageFindings:
             yield _line(entry_id, payload, is_proven=is_proven)
 
     def add_gap(self, gap: Gap, *, as_json: bool) -> None:
-        """Prints gaps as they end, because there may be more of them than fit in memory."""
+        """Adds a gap, and prints gaps once they are complete, because there may be more of them than fit in memory."""
         self.missing += gap.last_entry - gap.first_entry + 1
         joined = self.gap.followed_by(gap) if self.gap is not None else None
         if joined is None:
@@ -118,7 +118,7 @@ class _SalvageFindings:
 
     def is_all_of(self, ledger: Salvage) -> bool:
         """Returns whether the file has the whole ledger, with every entry proven. If the ledger is not closed, all
-        bookies must have answered, because one that has not may have more entries."""
+        bookies must have answered, because a bookie that has not answered may have more entries."""
         is_whole = not self.missing and not self.unproven
         return is_whole and (ledger.record.is_closed or not (ledger.silent or ledger.unsure))
 

@@ -55,7 +55,7 @@ def append(place: LogPlace, create: bool, take_over: bool, source: Source, as_js
 
 
 class _Stored:
-    """The input records that are stored for certain: those before the first one that is not confirmed."""
+    """The input records that are known to be stored: those before the first one that is not confirmed."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -73,7 +73,7 @@ class _Stored:
             raise LedgerError(f"{error}; {self.how()}") from error
 
     def check(self) -> None:
-        """Raises the error that ended the writer."""
+        """Raises the error that ended the writer, if there was one."""
         if self._writer is not None and self._writer.failure is not None:
             raise self._writer.failure
 
@@ -88,7 +88,7 @@ class _Stored:
         }
 
     def how(self) -> str:
-        """Describes the records that are stored for certain, and how to continue."""
+        """Describes the records that are known to be stored, and how to continue."""
         if self._writer is None:
             return "nothing was appended"
         end = self._writer.confirmed_end

@@ -52,7 +52,7 @@ def seek(
     create: bool,
     as_json: bool,
 ) -> None:
-    """Move CURSOR of LOG, back or forth, to POSITION. Its consumer continues there within seconds.
+    """Move CURSOR of LOG backwards or forwards to POSITION. Its consumer continues from there within seconds.
 
     Examples:
         bookledger log seek orders billing 500
@@ -74,7 +74,7 @@ def seek(
 
 
 def _fields(log: Log, name: str, record: CursorRecord) -> dict[str, Any]:
-    """Returns the fields of a cursor. Its lag is None if a segment cannot be read; `problem` says why."""
+    """Returns the fields of a cursor. Its lag is None if a segment cannot be read; `problem` gives the reason."""
     fields: dict[str, Any] = {"cursor": name, "position": record.position}
     lags = ("lag_records", "lag_bytes", "lag_seconds", "truncated")
     try:

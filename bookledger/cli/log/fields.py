@@ -41,7 +41,7 @@ def settings_fields(record: LogRecord) -> dict[str, Any]:
 
 
 def sharing_fields(sharing: Sharing) -> dict[str, Any]:
-    """Returns the logs with which a log shares ledgers. `own_bytes`: bytes of one copy that its deletion would free."""
+    """Returns the logs with which a log shares ledgers. `own_bytes`: bytes per copy that deleting it would free."""
     return {
         "shared_with": [f"{one.log}: {one.start} to {one.stop - 1}" for one in sharing.logs],
         "own_bytes": sharing.own_bytes,
@@ -50,7 +50,8 @@ def sharing_fields(sharing: Sharing) -> dict[str, Any]:
 
 
 def segment_fields(segment: Segment) -> dict[str, Any]:
-    """Returns the fields of a segment; those that only its end determines are None while its ledger may be open.
+    """Returns the fields of a segment; those that are known only once it has ended are None while its ledger may be
+    open.
 
     `encoded_bytes`: size of one copy of its records, including the time, key and headers of each.
     """

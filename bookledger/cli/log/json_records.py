@@ -41,7 +41,8 @@ def _fields(record: Record) -> dict[str, Any]:
 
 
 def new_record_in(fields: object) -> NewRecord:
-    """Returns the record to append that a line describes. Its position and time are ignored. Raises ValueError."""
+    """Returns the record to append, as described by a decoded line. Its position and time are ignored. Raises
+    ValueError."""
     payload = payload_of(fields)
     assert isinstance(fields, Mapping)
     producer, sequence = fields.get("producer"), fields.get("sequence")
@@ -64,7 +65,7 @@ def _headers_in(fields: Mapping[str, object]) -> dict[str, bytes]:
     if headers is None:
         return {}
     if not isinstance(headers, Mapping):
-        raise TypeError(f"{name} is an object with a value for each header")
+        raise TypeError(f"{name} must be an object with a value for each header")
     return {header: _bytes_of(name, value) for header, value in headers.items()}
 
 
@@ -80,7 +81,7 @@ def _bytes_of(name: str, value: object) -> bytes:
     if name.endswith("_base64"):
         return base64_in(value, name)
     if not isinstance(value, str):
-        raise TypeError(f"{name} is text, or takes {name}_base64")
+        raise TypeError(f"{name} must be text; use {name}_base64 for bytes")
     return value.encode()
 
 

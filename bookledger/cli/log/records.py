@@ -130,7 +130,7 @@ def tail(
     """
     check_start(first, since)
     if new and (first is not None or since is not None):
-        raise click.UsageError("--new excludes --first and --since")
+        raise click.UsageError("--new cannot be combined with --first or --since")
     printer = Printer(RECORDS, raw=raw, as_json=as_json)
     with advise_when_stopped(printer.how), place.opened() as log:
         printer.begin(log.end() if new else start_of(log, first, since))

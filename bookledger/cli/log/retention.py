@@ -77,8 +77,8 @@ retention_options = all_of(
         help="Ignore a cursor that has unread records and has not moved for this long.",
     ),
 )
-"""Adds the options; the command gets them under the names of the fields of `Retention`; None, or no cursors, if not
-given."""
+"""Adds the options; the command gets them under the names of the fields of `Retention`. An option that is not given is
+None, or an empty tuple for the cursors."""
 
 
 def made(before: Retention, given: dict[str, Any]) -> Retention:
@@ -122,7 +122,7 @@ def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
 
 def retention_fields(found: RetentionView) -> dict[str, Any]:
     """Returns the fields of a log's retention. The next round deletes records before position `goes_before`; `next`
-    describes the following deletion."""
+    describes the deletion after that."""
     settled = found.record.retention
     if not settled.is_set:
         return {"retention": None}

@@ -45,7 +45,7 @@ def log_set() -> None:
 @logs_argument
 @json_option
 def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: Any) -> None:
-    """Create SET with this many LOGS. All logs of a set, including later ones, share these settings.
+    """Create SET with this many LOGS. All logs of a set, including those added later, share these settings.
 
     Examples:
         bookledger log set create orders 4
@@ -68,8 +68,8 @@ def create(metadata_uri: str, name: str, logs: int, as_json: bool, **settings: A
 def show(place: LogPlace, as_json: bool) -> None:
     """Show SET and its logs.
 
-    `used_after`: a consumer group reads this log after it has read the named log up to that position, because the keys
-    of this log were in the named one before.
+    `used_after`: a consumer group reads this log only after it has read the named log up to that position, because the
+    keys of this log were previously in the named log.
 
     Examples:
         bookledger log set show orders
@@ -90,14 +90,15 @@ def show(place: LogPlace, as_json: bool) -> None:
 @logs_argument
 @json_option
 def grow(place: LogPlace, logs: int, as_json: bool) -> None:
-    """Spread the keys of SET over this many LOGS from now on, a multiple of the current number. Its writer is fenced.
+    """Spread the keys of SET over this many LOGS from now on. The number must be a multiple of the current one. Its
+    writer is fenced.
 
     Examples:
         bookledger log set grow orders 8
     """
     with connected(place.metadata_uri) as client:
         found = client.log_set(place.name, password=place.password)
-        how = f"set {place.name} may be growing; its next writer, or the same command, completes the growth"
+        how = f"set {place.name} may be growing; its next writer, or repeating the command, completes the expansion"
         try:
             with long_work(f"growing set {place.name}", lambda: how):
                 found.grow(logs)
@@ -134,7 +135,7 @@ def delete(place: LogPlace, yes: bool, as_json: bool) -> None:
 @click.option("--none", is_flag=True, help="Remove the retention, except for the other options given.")
 @json_option
 def retention(place: LogPlace, none: bool, as_json: bool, **given: Any) -> None:
-    """Show or set the retention of the logs of SET, including later ones.
+    """Show or set the retention of the logs of SET, including those added later.
 
     Options that are not given keep their values.
 
@@ -173,7 +174,8 @@ for one in (create, show, grow, retention, hold, delete):
 
 
 def _fields(name: str, record: LogSetRecord) -> dict[str, Any]:
-    """Returns the main fields of a set. `growing_to` is set while the set grows, when no writer may append to it."""
+    """Returns the main fields of a set. `growing_to` is set while the set is growing; no writer may append to the set
+    during that time."""
     return {
         "set": name,
         "log_count": record.logs,

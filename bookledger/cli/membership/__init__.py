@@ -1,1 +1,1 @@
-"""Adding and removing bookies of the cluster; shared by several groups of commands."""
+"""Adds bookies to and removes them from a cluster; shared by several groups of commands."""

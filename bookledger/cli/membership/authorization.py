@@ -18,7 +18,7 @@ from metadata.audit import DONE, Act
 
 @contextmanager
 def acting(what: str, **about: int | str | None) -> Iterator[None]:
-    """Audits the operation in its block. Raises NotAllowed for a certificate of another role."""
+    """Audits the operation in its block. Raises NotAllowed for a certificate with another role."""
     me = _me()
     if why := me.may_not(Right.MAINTAIN):
         me.record_audit(Act.REFUSED, f"{what}: {why}", **about)

@@ -43,7 +43,7 @@ def with_store(metadata_uri: str, work: Callable[[MetadataStore], Awaitable[T]])
 
 
 def check_is_cluster(metadata_uri: str) -> None:
-    """Raises LedgerError if there is no cluster, because a mistyped prefix must not look like an empty one."""
+    """Raises LedgerError if there is no cluster, because a mistyped prefix must not look like an empty cluster."""
     with waiting("asking the metadata"):
         with_store(metadata_uri, cluster_there)
 

@@ -1,7 +1,6 @@
-"""Drains, decommissions and maintenance of bookies. Each is an order to the cluster.
+"""Drain, decommissioning and maintenance of bookies. Each of these is an order to the cluster.
 
-The command only gives the order; the bookies do the work, even when the command is interrupted. Orders are
-idempotent.
+The command only gives the order; the bookies do the work, even if the command is interrupted. Orders are idempotent.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ PACE_LOOKS = 15
 """Number of samples over which the rate is measured."""
 
 HINDRANCES_MAX = 3
-"""Obstacles shown of each kind."""
+"""Maximum number of obstacles of each kind that are shown."""
 
 TO_END = {
     OrderKind.DRAIN: "cancel that first: bookledger bookie drain NAME --cancel",
@@ -160,8 +159,7 @@ def maintenance(metadata_uri: str, name: str, end: bool, as_json: bool) -> None:
 def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Collection[OrderKind]) -> None:
     """Gives an order, or cancels the current one.
 
-    Raises LedgerError for a bookie that never existed, and if the bookie has another order that this one may not
-    replace.
+    Raises LedgerError if the bookie never existed, or if it has another order that the new one may not replace.
     """
 
     async def work(store: MetadataStore) -> None:
@@ -179,8 +177,8 @@ def give(metadata_uri: str, name: str, kind: OrderKind | None, *, instead_of: Co
 
 
 async def check_formatted(store: MetadataStore, name: str) -> None:
-    """Raises LedgerError for a bookie that never existed. A bookie that is only partly forgotten still has its
-    order."""
+    """Raises LedgerError for a bookie that never existed. A bookie whose metadata is only partly deleted still has its
+    order, and is accepted."""
     if await read_cookie(store, name) is None and await operator_requests.read(store, name) is None:
         raise LedgerError(f"no bookie was ever formatted as {name}")
 
@@ -189,7 +187,7 @@ async def forget(store: MetadataStore, name: str) -> None:
     """Deletes the bookie's metadata once nothing refers to it. Raises LedgerError if it is alive, and MetadataError.
 
     A bookie that starts in the meantime is either seen here, or finds after its registration that its cookie is
-    missing. Before the cookie is removed, a record is written that it was removed and not lost.
+    missing. Before the cookie is removed, a record is written which states that it was removed and not lost.
     """
     cookie = await store.get(keys.cookie(name))
     if cookie is not None:
@@ -270,13 +268,13 @@ def _wait(
 
 
 class _Pace:
-    """Measures how fast something decreases."""
+    """Measures how fast a quantity decreases."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int]] = deque(maxlen=PACE_LOOKS)
 
     def seconds_left(self, left_bytes: int) -> float | None:
-        """Returns the estimated time left at the recent rate; None if nothing moves."""
+        """Returns the estimated time left at the recent rate; None if the quantity is not decreasing."""
         self._seen.append((time.monotonic(), left_bytes))
         (began, first), (now, last) = self._seen[0], self._seen[-1]
         return last * (now - began) / (first - last) if first > last > 0 else None
@@ -305,7 +303,7 @@ def _progress(name: str, left: Mapping[str, Any], pace: _Pace) -> str:
 
 
 def _left(seen: Survey, name: str) -> Mapping[str, Any]:
-    """Returns the number of ledgers and bytes that still refer to a bookie of this name."""
+    """Returns how many ledgers, fragments and bytes are still assigned to a bookie with this name."""
     found = [holding for ref, holding in seen.holdings.items() if ref.bookie_id == name]
     return {
         "ledgers": sum(holding.ledgers for holding in found),

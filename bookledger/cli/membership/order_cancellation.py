@@ -19,12 +19,15 @@ LOOK_SECONDS = 0.2
 
 
 def print_order_cancelled(metadata_uri: str, name: str, *, as_json: bool) -> None:
-    """Prints that there is no order, once a live bookie takes entries; says so if it does not within the limit."""
-    with advise_when_stopped(lambda: f"the order is cancelled; {name} takes entries when it has seen that"):
+    """Waits until the bookie takes entries if it is alive, and prints that it has no order; warns if it does not take
+    entries within the time limit."""
+    with advise_when_stopped(
+        lambda: f"the order is cancelled; {name} takes entries once it has noticed this"
+    ):
         takes_entries = with_store(metadata_uri, lambda store: _takes_entries(store, name))
     print_record({"bookie_id": name, "ordered": None}, as_json=as_json)
     if not takes_entries:
-        say(f"{name} takes no entries yet; `bookledger cluster status` says why", err=True)
+        say(f"{name} takes no entries yet; `bookledger cluster status` shows the reason", err=True)
 
 
 async def _takes_entries(store: MetadataStore, name: str) -> bool:

@@ -1,6 +1,7 @@
 """Remedies for a ledger that cannot be read or recovered: which bookies to bring back, and how to proceed without them.
 
-They never ask to bring back a bookie that is lost: one that was given up or decommissioned, or whose disk was replaced.
+They never suggest bringing back a lost bookie, which is one that was given up or decommissioned, or whose disk was
+replaced.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ OF_A_LEDGER = (EntryUnreadable, LedgerRecoveryFailed, NotEnoughAnswers)
 
 @contextmanager
 def remedies(metadata_uri: str, *, deleting: bool = False) -> Iterator[None]:
-    """Adds remedies to the error of a ledger inside the block."""
+    """Adds remedies to an error that a ledger raises inside the block."""
     try:
         yield
     except OF_A_LEDGER as error:
         if isinstance(error, LedgerRecoveryFailed) and not error.is_undecided:
-            raise  # the error names what is lacking, such as bookies to write to
+            raise  # the error itself states what is missing, such as bookies to write to
         ledger_id = error.ledger_id
         try:
             absent = with_store(metadata_uri, lambda store: _absent(store, ledger_id))

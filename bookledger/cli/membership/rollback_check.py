@@ -1,4 +1,4 @@
-"""Detects metadata that went back or is missing, for commands that need it or would wait forever."""
+"""Detects metadata that was rolled back or is missing, for commands that need it or would wait forever."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .cluster_survey import check_is_cluster
 
 
 async def check_not_rolled_back(metadata_uris: Iterable[str], how_to_go_on: str) -> None:
-    """Raises LedgerError if the metadata at one of these URIs is held back. A store that does not answer is left to the
-    caller, which waits for it."""
+    """Raises LedgerError if the metadata at one of these URIs is held back. A store that does not answer is ignored,
+    because the caller waits for it."""
     for uri in sorted(set(metadata_uris)):
         try:
             async with opened_store(uri) as store:
                 await hold.check_accepted(store)
         except MetadataRestored as error:
             raise LedgerError(f"{error}; {how_to_go_on}") from error
-        except MetadataError:  # an outage, which does not show that the metadata went back
+        except MetadataError:  # an outage, which does not show that the metadata was rolled back
             continue
 
 
@@ -34,7 +34,7 @@ def rollback_check(metadata_uri: str) -> Callable[[str], None]:
 
 @contextmanager
 def explain_missing_cluster(metadata_uri: str) -> Iterator[None]:
-    """Replaces the error of a missing ledger, log or bookie inside the block if there is no cluster at all."""
+    """Replaces an error in the block about a missing ledger, log or bookie if there is no cluster at all."""
     try:
         yield
     except (NoSuchLedger, NoSuchLog, NotEnoughBookies) as error:

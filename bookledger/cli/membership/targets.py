@@ -1,4 +1,4 @@
-"""Ledgers and logs as the command line names them, and clients of their cluster."""
+"""Ledgers and logs as named on the command line, and clients of their cluster."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .rollback_check import explain_missing_cluster
 
 @contextmanager
 def connected(metadata_uri: str, *, deleting: bool = False, **more: Any) -> Iterator[LedgerClient]:
-    """Yields a client, configured by `[client]` and `more`. Errors inside the block name a remedy, or say that there is
-    no cluster."""
+    """Yields a client, configured by `[client]` and `more`. Errors raised inside the block suggest a remedy, or report
+    that there is no cluster."""
     with (
         remedies(metadata_uri, deleting=deleting),
         explain_missing_cluster(metadata_uri),
@@ -36,7 +36,7 @@ def connected(metadata_uri: str, *, deleting: bool = False, **more: Any) -> Iter
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlace:
-    """A ledger that the command line names."""
+    """A ledger that is named on the command line."""
 
     metadata_uri: str
     ledger_id: int
@@ -45,7 +45,7 @@ class LedgerPlace:
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """A log, or a set of logs, that the command line names."""
+    """A log, or a set of logs, that is named on the command line."""
 
     metadata_uri: str
     name: str

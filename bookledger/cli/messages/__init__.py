@@ -1,1 +1,1 @@
-"""Texts for people: help, sizes, how to resume a stopped command, errors, exit codes."""
+"""User-facing texts: help, sizes, how to resume a stopped command, errors, exit codes."""

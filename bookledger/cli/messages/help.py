@@ -17,7 +17,7 @@ Headings = Mapping[str, Sequence[str]]
 
 NONE: Headings = {}
 SHORT_HELP_CHARACTERS_MAX = 200
-"""Limit for a command in its group's help; longer than any first sentence, so that none is cut."""
+"""Maximum length of a command's text in its group's help; longer than any first sentence, so that none is truncated."""
 
 OPTIONS = "Options"
 COMMANDS = "Commands"
@@ -33,7 +33,7 @@ class _WithExamples(click.Command):
         self.help, self.examples = _apart(self.help)
 
     def write_options(self, ctx: click.Context, formatter: click.HelpFormatter, headings: Headings) -> None:
-        """Writes options under headings; those without one come last, with --help."""
+        """Writes options under headings; those without a heading are at the end, with --help."""
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         rows = {max(one.opts, key=len): one.get_help_record(ctx) for one in options}
         left = {name: row for name, row in rows.items() if row is not None}
@@ -59,7 +59,7 @@ class Command(_WithExamples):
 
 
 class CommandGroup(_WithExamples, click.Group):
-    """A group; `headings` group its commands. Its commands and groups are also of these classes."""
+    """A group; `headings` group its commands. Its commands are of class Command, its subgroups of CommandGroup."""
 
     command_class = Command
     group_class = type
@@ -77,14 +77,14 @@ class CommandGroup(_WithExamples, click.Group):
 
 
 def command(name: str | None = None, *, headings: Headings = NONE) -> Callable[[Callable[..., Any]], Command]:
-    """Like `click.command`, with this help."""
+    """Like `click.command`, but with headings and examples in the help."""
     return click.command(name, cls=Command, headings=headings)
 
 
 def group(
     name: str | None = None, *, headings: Headings = NONE
 ) -> Callable[[Callable[..., Any]], CommandGroup]:
-    """Like `click.group`, with this help."""
+    """Like `click.group`, but with headings and examples in the help."""
     return click.group(name, cls=CommandGroup, headings=headings)
 
 

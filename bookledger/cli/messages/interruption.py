@@ -1,4 +1,4 @@
-"""Prints one line on how to resume long work that is stopped by Ctrl-C or a signal."""
+"""Prints one line on how to resume a long operation that was stopped by Ctrl-C or a signal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .exit_codes import ExitCode, is_of_signal
 
 @contextmanager
 def advise_when_stopped(how: Callable[[], str]) -> Iterator[None]:
-    """Calls `how` only when the work is stopped; its text describes the work done and how to continue.
+    """Prints the text that `how` returns if the work is stopped: the work done so far, and how to continue.
 
     An interrupt is re-raised as SystemExit, because click would print an empty line for it.
     """
@@ -31,16 +31,16 @@ def advise_when_stopped(how: Callable[[], str]) -> Iterator[None]:
 
 
 def bookies_are_gone(kept: str = "") -> str:
-    """Returns the advice of a command that had its own bookies. `kept`: their data that remains in another store."""
+    """Returns advice for a command that ran its own bookies. `kept`: their data that remains in another store."""
     besides = f", but {kept}" if kept else ""
     return f"its bookies have ended, and their files are gone{besides}; {again()}"
 
 
 def nothing_changed() -> str:
-    """Returns the advice of a read-only command."""
+    """Returns advice for a read-only command."""
     return f"nothing was changed; {again(so='begin again')}"
 
 
 def again(*, so: str = "go on") -> str:
-    """Returns the command as it was typed, to be repeated."""
+    """Returns advice to repeat the command, quoted as it was typed."""
     return f"{so} with: {shlex.join(['bookledger', *sys.argv[1:]])}"

@@ -11,13 +11,13 @@ MEANINGS: dict[type[JournalError], str] = {
     "`bookledger journal format` creates one",
     errors.JournalNotEmpty: "nothing was done; --force would discard the existing edits",
     errors.StaleEpoch: "a later writer has taken over, and this one must stop",
-    errors.JournalOutOfSync: "an acceptor missed something, and takes part again from the next segment on",
+    errors.JournalOutOfSync: "an acceptor missed some edits, and takes part again from the next segment on",
     errors.LoggerTooFarBehind: "an acceptor is too slow, and takes part again from the next segment on",
     errors.BadRequest: "the request is invalid",
-    errors.BadJournalState: "the journal is not in a state for this",
+    errors.BadJournalState: "the journal's state does not allow this",
     errors.RuleViolated: "continuing would lose or change acknowledged edits, so nothing was changed; "
-    "`bookledger journal fsck` looks at all copies",
-    errors.NewerTxid: "the journal has no edits that new yet",
+    "`bookledger journal fsck` checks all copies",
+    errors.NewerTxid: "the journal does not have edits that new yet",
     errors.EditsNotCached: "these edits are no longer cached; `bookledger journal export` reads their segments",
     errors.SegmentUnreadable: "no copy of a segment can be read to its end; `bookledger journal fsck` says why",
     errors.EditsMissing: "the journal does not have all of these edits",
@@ -29,7 +29,7 @@ MEANINGS: dict[type[JournalError], str] = {
     errors.JournalUnavailable: "the ledgers or the metadata under the journal did not answer",
     errors.MetadataAway: "the metadata under the journal did not answer",
 }
-"""Meanings by class, also for subclasses without an entry. Other errors explain themselves."""
+"""Meanings by class; a subclass without an entry has the meaning of its base class. Other errors explain themselves."""
 
 
 def describe_journal_error(error: JournalError) -> str:

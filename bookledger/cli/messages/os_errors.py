@@ -1,4 +1,4 @@
-"""Explains operating system errors: the file and the reason, never a number."""
+"""Explains operating system errors by file and reason, never by number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import errno
 import os
 
 _OF_WRITING = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Errors on an open file, which do not name the file. Our own code adds the name, except for standard output."""
+"""Errors that occur on an open file, and so do not name the file. Our own code adds the name, except for standard
+output."""
 
 
 def describe_os_error(error: OSError) -> str:
@@ -17,5 +18,5 @@ def describe_os_error(error: OSError) -> str:
     if error.filename is None and error.errno in _OF_WRITING:
         return f"standard output cannot be written: {why}"
     if error.filename is None and error.errno == errno.EIO:
-        return f"a file that was named cannot be read, or standard output be written: {why}"
+        return f"a file that was named cannot be read, or standard output cannot be written: {why}"
     return why

@@ -1,4 +1,4 @@
-"""Lets commands that follow something wait out outages, as its writers do."""
+"""Lets commands that follow a ledger, log or journal wait out outages, as its writers do."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ PAUSE_SECONDS = 0.5
 """Pause between two attempts."""
 
 LOOK_SECONDS = 10.0
-"""After this time without news the command checks whether the bookies are unavailable or the metadata went back."""
+"""After this long without new items, the command checks whether the bookies are unavailable or the metadata was rolled
+back."""
 
 ATTEMPT_SECONDS_MAX = 120.0
-"""No attempt takes longer than this to fail without an answer: a longer attempt was answered before, and its failure
-begins another outage."""
+"""An attempt that gets no answer fails within this time. A longer attempt must have been answered at first, so its
+failure begins a new outage."""
 
 
 class Outages:
-    """Successive outages of one command: announces each wait once, and fails when it has lasted too long.
+    """Successive outages of one command: announces each wait once, and fails when an outage has lasted too long.
 
     The time counts from the first failed attempt, and is checked after each further failure.
     """
@@ -36,13 +37,13 @@ class Outages:
         if self._began_at is None or now - self._attempt_began_at > ATTEMPT_SECONDS_MAX:
             self._began_at = now
             if self._seconds_max:
-                say(f"waiting, for {self._seconds_max:g} s at most: {why}", err=True)
+                say(f"waiting for at most {self._seconds_max:g} s: {why}", err=True)
         self._attempt_began_at = now
         if now - self._began_at >= self._seconds_max:
             raise LedgerError(f"{why}; {how_to_go_on}")
 
     def is_over(self) -> None:
-        """Records an answer, even one without news."""
+        """Records an answer, even one without new items."""
         if self._began_at is not None:
             self._began_at = None
             say("it goes on", err=True)

@@ -92,7 +92,7 @@ def backup(metadata_uri: str, file: Path, as_json: bool) -> None:
                 return await _save(store, file, name, bar)
         raise LedgerError(f"journals or logs changed during each of {TRIES_MAX} tries: try again later")
 
-    with advise_when_stopped(lambda: f"{file} is not there; {again(so='begin again')}"), bar:
+    with advise_when_stopped(lambda: f"{file} was not written; {again(so='begin again')}"), bar:
         keys = with_store(metadata_uri, work)
     print_record({"file": str(file), "keys": keys, "bytes": file.stat().st_size}, as_json=as_json)
 
@@ -117,10 +117,10 @@ async def _save(store: MetadataStore, file: Path, name: str, bar: ProgressBar) -
 @click.option("--check", "only_check", is_flag=True, help="Only verify the file; change nothing.")
 @json_option
 def restore(metadata_uri: str | None, file: Path, only_check: bool, as_json: bool) -> None:
-    """Restore the metadata of FILE to an empty prefix of etcd or a new SQLite file.
+    """Restore the metadata in FILE to an empty prefix of etcd or a new SQLite file.
 
     Nothing is created, recovered or collected until the metadata is accepted: see `bookledger metadata check`. If the
-    metadata was emptied under running bookies, their registrations since then are deleted.
+    metadata was emptied while bookies were running, their registrations since then are deleted.
 
     Examples:
         bookledger metadata restore --check monday.backup
@@ -162,7 +162,7 @@ def _restore(metadata_uri: str, opened: IO[bytes], keys: int) -> None:
                 await restore_backup(store, opened, _now_ms(), bar)
 
     with advise_when_stopped(
-        lambda: f"{bar.done} of {keys} keys are written, which is not a cluster yet; {again()}"
+        lambda: f"{bar.done} of {keys} keys are written, which is not yet a cluster; {again()}"
     ):
         asyncio.run(work())
 
@@ -226,7 +226,7 @@ def _accept(
     elif not fits and not yes:
         confirm(f"{lost} Accept it anyway?")
     with acting("restored metadata accepted"):
-        if noted.chained:  # whether held or not: no writer continues on these before they are up to date
+        if noted.chained:  # even if not held yet: no writer may use these records until they are up to date
             with_store(metadata_uri, lambda store: hold.begin(store, backup_ms=0, now_ms=_now_ms()))
         made = rebuild_records(metadata_uri)
         with_store(metadata_uri, lambda store: hold.accept(store, made.heard))
@@ -311,11 +311,11 @@ def _what_is_lost(
         )
     if any(one.closed_elsewhere.ledgers for one in reports):
         lines.append(
-            "Copies that the metadata places elsewhere will be dropped if the copies there are whole."
+            "Copies that the metadata places elsewhere will be dropped if the copies there are complete."
         )
     if any(one.lacking.ledgers for one in reports):
         lines.append(
-            "Some copies that the metadata names are missing or not whole; they are healed from others, if any exist."
+            "Some copies listed in the metadata are missing or incomplete; they are healed from others, if any exist."
         )
     if broken:
         lines.append(

@@ -28,7 +28,7 @@ LISTED_MAX = 1000
 
 @dataclass(slots=True)
 class NoteComparison:
-    """Ledgers of which bookies have newer notes than the metadata: it has lost them, or its records are older.
+    """Ledgers of which bookies have newer notes than the metadata, which has lost these ledgers or has older records.
 
     `waiting`: bookies that came back after older metadata was accepted without them.
     """
@@ -78,7 +78,7 @@ class NoteComparison:
 
     @property
     def what_will_be(self) -> str:
-        """The effects of accepting the metadata, and the unknowns."""
+        """The effects of accepting the metadata, and what is not known about them."""
         lines = []
         if self.lost or self.older:
             lines.append(
@@ -89,7 +89,7 @@ class NoteComparison:
         if self.stale:
             lines.append(
                 f"{len(self.stale)} logs, sets and journals, which do not name their last ledgers, are brought up to "
-                f"them; {NOT_IN_LEDGERS}."
+                f"date with these; {NOT_IN_LEDGERS}."
             )
         if self.seen.unnoted:
             lines.append(
@@ -98,8 +98,8 @@ class NoteComparison:
             )
         if self.waiting:
             lines.append(
-                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies that it places "
-                "elsewhere are kept so far, and will be dropped if the copies there are whole."
+                f"{', '.join(self.waiting)} came back after older metadata was accepted: copies that this "
+                "metadata places elsewhere are kept for now, and will be dropped if the copies there are complete."
             )
         for name, why in sorted(self.seen.silent.items()):
             lines.append(f"Bookie {name} did not report its notes ({why}).")
@@ -107,7 +107,7 @@ class NoteComparison:
 
 
 def compare_notes(metadata_uri: str) -> NoteComparison:
-    """Asks every live bookie. Raises MetadataError."""
+    """Compares the notes of every live bookie with the metadata. Raises MetadataError."""
     compared = NoteComparison()
 
     async def work(store: MetadataStore) -> None:
@@ -137,8 +137,8 @@ class RebuiltRecords:
 
 def rebuild_records(metadata_uri: str) -> RebuiltRecords:
     """Brings the metadata up to date with the notes of live bookies: first ledgers, then the logs and journals on them.
-    The caller ensures that the metadata is held back. Raises MetadataError; in that case finished records stay, and a
-    retry completes the rest."""
+    The caller ensures that the metadata is held back. Raises MetadataError; in that case finished records are kept, and
+    a retry completes the rest."""
 
     async def work(store: MetadataStore) -> RebuiltRecords:
         seen = Compared()

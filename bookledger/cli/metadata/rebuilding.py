@@ -38,8 +38,8 @@ from ..output import ProgressBar, print_record, print_records
 from ..terminal import say
 
 NOBODY = (
-    "no bookie is registered here: those that ran when the metadata was lost register again within seconds; for "
-    "stopped bookies give the directories"
+    "no bookie is registered here: those that were running when the metadata was lost register again within "
+    "seconds; for stopped bookies, give the directories"
 )
 
 
@@ -61,8 +61,9 @@ def rebuild(
 ) -> None:
     """Rebuild lost metadata from the bookies: the cluster, its ledgers, journals and logs.
 
-    The prefix of etcd, or the SQLite file, must be empty. Bookies that ran when the metadata was lost are asked there;
-    for stopped bookies give DIRECTORIES. Use as many bookies as you can. If there is a backup, restore it instead.
+    The prefix of etcd, or the SQLite file, must be empty. Bookies that were running when the metadata was lost register
+    there again, and are asked for their data; for stopped bookies, give DIRECTORIES. Use as many bookies as you can. If
+    there is a backup, restore it instead.
 
     Nothing is created, recovered or collected until the metadata is accepted: see `bookledger metadata check`.
 

@@ -19,7 +19,7 @@ from ..messages.sizes import format_bytes
 T = TypeVar("T")
 
 JSON_LINE_BYTES_MAX = 6 * ENTRY_BYTES_MAX + 4096
-"""The largest entry, encoded with an escape for each of its bytes."""
+"""Size of a line with the largest entry, if each of its bytes is escaped."""
 
 DELIMITER_BYTES_MAX = 1024
 CHUNK_BYTES = 64 * 1024
@@ -42,7 +42,9 @@ class Delimiter(click.ParamType):  # type: ignore[type-arg]
             self.fail(str(error), param, ctx)
         if not 1 <= len(found) <= DELIMITER_BYTES_MAX:
             self.fail(
-                f"a delimiter is not empty, and has at most {format_bytes(DELIMITER_BYTES_MAX)}.", param, ctx
+                f"a delimiter must not be empty, and may have at most {format_bytes(DELIMITER_BYTES_MAX)}.",
+                param,
+                ctx,
             )
         return found
 
@@ -71,7 +73,8 @@ def of_size(file: BinaryIO, record_bytes: int) -> Iterator[bytes]:
 
 
 def delimited(file: BinaryIO, delimiter: bytes) -> Iterator[bytes]:
-    """Yields records that end with the delimiter, each as soon as it is read; the last one may end with the input.
+    """Yields records that end with the delimiter, each as soon as it is read; the last one may end at the end of the
+    input instead.
 
     A record that is too long is cut where it exceeds the limit.
     """
@@ -107,9 +110,9 @@ def _object_in(line: bytes) -> object:
     try:
         return json.loads(line.decode())
     except UnicodeDecodeError as error:
-        raise ValueError(f"it is not UTF-8 from its byte {error.start + 1} on") from None
+        raise ValueError(f"it is not valid UTF-8 from byte {error.start + 1} on") from None
     except json.JSONDecodeError as error:
-        raise ValueError(f"it is not JSON from its character {error.pos + 1} on") from None
+        raise ValueError(f"it is not valid JSON from character {error.pos + 1} on") from None
 
 
 def payload_of(line: object) -> bytes:
@@ -121,12 +124,12 @@ def payload_of(line: object) -> bytes:
             return base64_in(encoded, "payload_base64")
         case {"payload": str(text)}:
             return text.encode()
-    raise ValueError('an entry is an object with "payload_base64" or "payload", which is text')
+    raise ValueError('an entry must be an object with "payload_base64" or "payload", which is text')
 
 
 def base64_in(encoded: object, name: str) -> bytes:
     """Returns the bytes of a value in base64. Raises ValueError."""
     try:
         return base64.b64decode(encoded, validate=True)  # type: ignore[arg-type]
-    except (TypeError, ValueError):  # its message is about padding and digits
+    except (TypeError, ValueError):  # the original message is only about padding and digits
         raise ValueError(f"{name} is not base64") from None

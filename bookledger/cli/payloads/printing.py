@@ -25,16 +25,16 @@ from ..output import check_is_new, whole_file
 from ..terminal import shown_bytes
 
 DIGITS = len(str(LEDGER_ID_MAX))
-"""Digits of a file's name, so that names sort like ids."""
+"""Number of digits in a file's name, so that names sort in the order of ids."""
 
 UNFINISHED = ".unfinished"
-"""The file being written; it gets its final name when it is on disk."""
+"""Name of the file being written; the file gets its final name when it is on disk."""
 
 
 class PayloadFiles:
     """Files named by entry id or position. Each appears only when it is complete and on disk; none is ever replaced.
 
-    A file that already has its payload is kept, so the same command continues after an interruption.
+    A file that already has its payload is kept, so repeating an interrupted command continues where it stopped.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -42,7 +42,7 @@ class PayloadFiles:
         self._unfinished = directory / UNFINISHED
 
     def write(self, items: Iterable[Entry | Record]) -> None:
-        """Writes the files, and returns when all names are on disk, too. Raises LedgerError."""
+        """Writes the files, and returns once their names are on disk, too. Raises LedgerError."""
         for number, payload, *_ in items:
             file = self._directory / f"{number:0{DIGITS}}"
             try:
@@ -61,14 +61,14 @@ class PayloadFiles:
         except FileExistsError as error:
             if not file.is_file() or file.read_bytes() != payload:
                 raise LedgerError(
-                    f"{file} has other content; give another directory, so that nothing is lost"
+                    f"{file} has different content; give another directory, so that nothing is lost"
                 ) from error
         finally:
             self._unfinished.unlink(missing_ok=True)
 
     def how(self, many: str) -> str:
         """Describes the files after an interrupt, and how to continue."""
-        return f"{self._directory} has some of the {many}, each of them whole; {again()}"
+        return f"{self._directory} has some of the {many}, each of them complete; {again()}"
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -82,7 +82,7 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[P]):
-    """A kind of pages: its items, and the words for them."""
+    """A kind of page: how to get its items, and the words for them."""
 
     one: str
     many: str
@@ -133,7 +133,7 @@ class Printer(Generic[P]):
 
     @property
     def is_any(self) -> bool:
-        """Whether anything is printed."""
+        """Whether anything has been printed."""
         return self.next != self._first
 
     def write(self, page: P) -> None:

@@ -23,12 +23,12 @@ from ..output import ProgressBar
 from . import cutting
 
 LOOK_MILLISECONDS = 200
-"""Interval of calls of `check` while the input yields nothing."""
+"""Interval between calls of `check` while the input yields nothing."""
 
 
 def watched(file: BinaryIO, check: Callable[[], object]) -> BinaryIO:
-    """Returns the unread part of `file`, unbuffered; while the input yields nothing, an error of `check` ends the
-    read."""
+    """Returns the unread part of `file`, unbuffered; while the input yields nothing, an error raised by `check` ends
+    the read."""
     return BufferedReader(_WatchedFile(file, check))
 
 

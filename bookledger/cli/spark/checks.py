@@ -45,7 +45,7 @@ FILE_SYSTEMS = (
     ),
     *("wasb", "wasbs"),
 )
-"""Schemes of Hadoop, and of jars commonly added to Spark; only Spark knows which are present."""
+"""File system schemes of Hadoop, and of jars commonly added to Spark; only Spark knows which ones are present."""
 
 BRINGS_FILE_SYSTEMS = ("spark.jars", "spark.driver.extraClassPath", "spark.hadoop.fs.")
 SPARK_DIRECTORIES = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS")
@@ -70,7 +70,7 @@ def check_flags(given: Mapping[str, object]) -> None:
     for kinds, flags in ONLY_WITH.items():
         if not any(given[kind] for kind in kinds):
             for flag in filter(given.get, flags):
-                raise click.UsageError(f"{flag} goes with {' or '.join(kinds)}")
+                raise click.UsageError(f"{flag} is only valid with {' or '.join(kinds)}")
     for kind, others in NOT_WITH.items():
         if given[kind]:
             for flag in filter(given.get, others):
@@ -81,7 +81,7 @@ def check_replay(source: str, options: Mapping[str, str], output: str, conf: Map
     """Checks everything that can be known without Spark: the options, their files, the output, the cluster, its
     ledgers.
 
-    Raises UsageError, and errors of reading: LedgerError, MetadataError, ValueError, OSError.
+    Raises UsageError, and errors from reading: LedgerError, MetadataError, ValueError, OSError.
     """
     check_packages()
     check_output(output, conf)
@@ -104,7 +104,7 @@ def check_output(output: str, conf: Mapping[str, str]) -> None:
 
 
 def _check_file_system(output: str, conf: Mapping[str, str]) -> None:
-    """Refuses a scheme that no known jar provides, unless the settings may bring one."""
+    """Refuses a scheme that no known jar provides, unless the settings may add a jar that does."""
     scheme = output.partition("://")[0].lower()
     given = any(name.startswith(BRINGS_FILE_SYSTEMS) for name in conf)
     elsewhere = any(os.environ.get(name) for name in SPARK_DIRECTORIES)
@@ -150,7 +150,7 @@ def _check_edits(given: Mapping[str, str]) -> None:
 
 
 def _check_log(given: Mapping[str, str]) -> None:
-    """Checks that the log or the set exists, and that the selection includes records of it."""
+    """Checks that the log or the set exists, and that the selection includes some of its records."""
     from spark.logs.options import LogOptions
     from spark.logs.segment_parts import parts_of_batch
     from spark.planning.selection import BadSelection
@@ -167,7 +167,7 @@ def _check_log(given: Mapping[str, str]) -> None:
 
 
 def _check_journal(options: LedgerOptions | EditsOptions, journal: str) -> None:
-    """Checks that the journal exists without a gap, and that its segments' ledgers exist."""
+    """Checks that the journal exists and has no gap, and that its segments' ledgers exist."""
     from spark.planning.journal_segments import finalized_segments
     from spark.planning.selection import Selection
 

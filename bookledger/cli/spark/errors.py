@@ -39,10 +39,10 @@ HINTS = (
 
 
 def in_one_line(error: BaseException | str) -> LedgerError:
-    """Returns one of our errors with its class and its whole message, if there is one; else Spark's own most useful
-    line.
+    """Returns one of our own errors, with its class and full message, if there is one; otherwise, the most useful line
+    from Spark.
 
-    If several of our errors were raised, it is the first one, not an error of the cleanup after it.
+    If several of our own errors were raised, the result is the first one, not an error from the cleanup that followed.
     """
     text = str(error)
     said = _of_python(text) or _of_java(text)
@@ -68,7 +68,7 @@ _LINKS = {link.value: link for link in _Link if link.value}
 
 @dataclass(slots=True)
 class _Raised:
-    """One error in a Python stack."""
+    """One error in a Python traceback."""
 
     module: str
     name: str
@@ -127,8 +127,8 @@ def _raised_in(text: str) -> list[_Raised]:
 
 
 def _is_error(named: re.Match[str], expected: bool) -> bool:
-    """Returns whether a line names an error: a line after a traceback does; a line in a group, without a traceback, is
-    judged by its module."""
+    """Returns whether a line names an error: a line after a traceback always does; a line in an exception group,
+    without a traceback, does if its module is in OUR_PACKAGES."""
     return expected or named[1].partition(".")[0] in OUR_PACKAGES
 
 

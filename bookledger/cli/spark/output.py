@@ -23,12 +23,12 @@ PARTIAL = "partial"
 
 
 class NewOutput:
-    """`--output`, which must not exist on any file system.
+    """The `--output` directory, which must not exist yet; it may be on any file system.
 
-    On a local file system the job writes to a temporary directory beside it, which gets the final name when everything
+    On a local file system the job writes to a temporary directory next to it, which gets the final name when everything
     is written: two commands with the same output never touch each other's files, and an existing output is complete.
     Leftovers of killed commands with this output are removed. On other file systems (s3a, hdfs) the job writes to the
-    output itself, and Spark's own abort removes the files of its tasks, if Spark is alive to do so.
+    output itself, and Spark's own abort removes the files of its tasks, if Spark is still alive to do so.
     """
 
     def __init__(self, where: str) -> None:
@@ -39,7 +39,8 @@ class NewOutput:
         self._removing = ExitStack()
 
     def claim(self, session: SparkSession) -> str:
-        """Returns where the job must write. Raises LedgerError if it exists already, or cannot be created.
+        """Returns the path that the job must write to. Raises LedgerError if the output exists already, or cannot be
+        created.
 
         Raises Spark's error for an unknown file system.
         """
@@ -66,7 +67,8 @@ class NewOutput:
             os.rename(self._staging / "out", self._local)
         except OSError as error:
             raise LedgerError(
-                f"{self._where} was created by another process meanwhile ({error.strerror}): choose another --output"
+                f"{self._where} was created by another process in the meantime ({error.strerror}): "
+                "choose another --output"
             ) from error
 
     @contextmanager

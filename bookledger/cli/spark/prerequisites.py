@@ -20,7 +20,7 @@ JAVA_SECONDS_MAX = 20
 
 
 def check_spark_can_start() -> None:
-    """Raises LedgerError, with what to install, if something is missing."""
+    """Raises LedgerError, with installation advice, if something is missing."""
     check_packages()
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # under spark-submit, Java is already running
         _check_java()

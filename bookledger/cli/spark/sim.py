@@ -32,14 +32,14 @@ LAYERS = {
     name: f"tests.simulation.{name}.layer:LAYER"
     for name in ("cores", "upkeep", "journals", "cluster", "logs")
 }
-"""The simulator is in the repository, beside the tests; it is shipped to the executors."""
+"""The simulator is in the repository, next to the tests; it is shipped to the executors."""
 
 RANDOM_FIRST_SEED_MAX = 10**9
 FIRST_SEED_MAX = 2**62
 SEEDS_A_TASK_DEFAULT = 300
 SEEDS_A_TASK_MAX = 100_000
 TASKS_MAX = 100_000
-"""Tasks that Spark's driver can track in one job."""
+"""Maximum number of tasks that Spark's driver can track in one job."""
 
 FAILURES_SHOWN_MAX = 10
 
@@ -97,7 +97,8 @@ def sim(
     """
     if seeds > seeds_a_task * TASKS_MAX:
         raise click.UsageError(
-            f"--seeds {seeds}, {seeds_a_task} a task, are over {TASKS_MAX} tasks: use fewer, or raise --seeds-a-task"
+            f"--seeds {seeds}, {seeds_a_task} per task, need more than {TASKS_MAX} tasks: use fewer seeds, "
+            "or raise --seeds-a-task"
         )
     first = secrets.randbelow(RANDOM_FIRST_SEED_MAX) if first_seed is None else first_seed
     where = OnSpark(master, "bookledger sim", settings(conf), extra_packages=("tests",))
@@ -124,7 +125,7 @@ def sim(
 
 @dataclass(frozen=True, slots=True)
 class _SeedFindings:
-    """The outcomes: first failures, counts, and rare paths never reached; the seconds exclude Spark's start."""
+    """The outcomes: first failures, counts, and rare paths never reached; the seconds exclude Spark's startup."""
 
     shown: list[tuple[int, str]]
     violations: int
@@ -168,7 +169,7 @@ def _run(where: OnSpark, layer: str, numbers: tuple[int, int, int, float], outpu
 
 @contextmanager
 def _seeds_lost_named(campaign: Campaign) -> Iterator[None]:
-    """Names the seeds of a lost task: a seed cannot end its task, but other causes can."""
+    """Reports which seeds were lost with their task: a seed cannot end its task, but other causes can."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 

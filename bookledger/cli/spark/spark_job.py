@@ -151,7 +151,7 @@ class _Running(Generic[T]):
         try:
             self._cancel()
             if self._session.done() and self._session.exception() is None:
-                with warnings.catch_warnings(action="ignore"):  # about a JVM that is gone
+                with warnings.catch_warnings(action="ignore"):  # warnings about a JVM that is gone
                     self._session.result().stop()
         except (Py4JError, OSError) as gone:
             logging.getLogger(__name__).info("Spark's JVM is gone, and its jobs with it: %s", gone)
@@ -166,7 +166,7 @@ class _Running(Generic[T]):
         wait([self._session], STOP_SECONDS_MAX)
         if self._session.done() and self._session.exception() is None:
             context = self._session.result().sparkContext
-            context._accumulatorServer.shutdown()  # or it would print a complaint
+            context._accumulatorServer.shutdown()  # otherwise it would print an error message
             logging.disable()  # so would threads that still talk to Java; nothing else is logged after this
             _end(context._gateway.proc)  # type: ignore[union-attr]
             wait([self._done], STOP_SECONDS_MAX)
@@ -175,7 +175,7 @@ class _Running(Generic[T]):
         given_up_at = time.monotonic() + STOP_SECONDS_MAX
         wait([self._session], STOP_SECONDS_MAX)
         while not self._done.done() and self._session.done() and time.monotonic() < given_up_at:
-            self._session.result().sparkContext.cancelAllJobs()  # repeatedly: planned jobs start later
+            self._session.result().sparkContext.cancelAllJobs()  # repeated, because planned jobs start later
             wait([self._done], CANCEL_AGAIN_SECONDS)
 
     def _run(self) -> None:
@@ -218,10 +218,10 @@ def _end(java: subprocess.Popen[bytes]) -> None:
 
 
 _WITHOUT_PAGES = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
-"""Disables Spark's web UI and progress bar, not needed on one machine."""
+"""Disables Spark's web UI and progress bar, which are not needed on one machine."""
 
 _LOG_LEVELS = ("OFF", "WARN", "INFO")
-"""Spark's log level, by how many times -v was given."""
+"""Spark's log level, by the number of times -v was given."""
 
 
 def _verbosity() -> int:

@@ -140,7 +140,10 @@ def test_two_commands_with_one_output_never_touch_each_others_files(
     one, other, late = (NewOutput(str(output)) for _ in range(3))
     with one.tidied_up():
         spark.range(10).write.parquet(one.claim(spark))
-        with pytest.raises(LedgerError, match="was created by another process meanwhile"), other.tidied_up():
+        with (
+            pytest.raises(LedgerError, match="was created by another process in the meantime"),
+            other.tidied_up(),
+        ):
             spark.range(20).write.parquet(other.claim(spark))
             one.complete()
             other.complete()
