@@ -1,4 +1,4 @@
-"""TLS accept: admits connections and does the TLS handshake before a protocol sees them."""
+"""TLS accept: admits connections and performs the TLS handshake before a protocol sees them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class TlsAccept:
     """Accepts connections on a bound socket until closed. Each connection is counted in the table before its handshake.
 
-    `context`: called for each connection, so that it gets the newest certificates. `protocol` makes the protocol of an
-    admitted connection; the protocol's `connection_lost` is called even if the handshake fails.
+    `context`: called for each connection, so that each one uses the newest certificates. `protocol` makes the protocol
+    of an admitted connection; the protocol's `connection_lost` is called even if the handshake fails.
     """
 
     def __init__(

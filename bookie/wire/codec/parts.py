@@ -1,4 +1,5 @@
-"""Encodes and decodes what messages have in common: headers and columns, LAC statements, credentials, statuses."""
+"""Encodes and decodes the parts that messages have in common: headers and columns, LAC statements, credentials,
+statuses."""
 
 from __future__ import annotations
 
@@ -161,7 +162,8 @@ class Codec(NamedTuple):
 
 
 def plain(kind: type[Message], of: type[V], check: Callable[[V], None] = lambda _: None) -> Codec:
-    """Makes the codec of a message that has exactly the fields of this dataclass, at least two, under the same names.
+    """Returns the codec for a protobuf message that has the same fields as this dataclass, which must have at least
+    two.
 
     `check` raises BadMessage for a decoded message with impossible values.
     """

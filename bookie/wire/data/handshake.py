@@ -1,7 +1,8 @@
 """Handshake: client hello and server hello, with version negotiation. JSON, once per connection.
 
-A version is one number. The bookie chooses the highest version that both sides speak, or sends the versions it speaks
-and ends the connection. Unknown members are ignored, so that later versions can add some.
+A version is one number. The bookie chooses the highest version that both sides speak; if there is none, it sends the
+versions that it speaks and ends the connection. Unknown JSON members are ignored, so that later versions can add
+members.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ OWNED_BY = "?owner="
 """Separator between a name and an owner."""
 
 CONFINED = frozenset({Role.CLIENT, Role.READER, Role.JOURNAL})
-"""Roles that can be confined to an owner's ledgers; all other roles need every ledger."""
+"""Roles that can be restricted to an owner's ledgers; all other roles need access to every ledger."""
 
 
 class NoIdentity(ValueError):
@@ -32,7 +32,7 @@ class NoIdentity(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Role and name of a certificate's owner."""
+    """Role and name in a certificate."""
 
     role: Role
     name: str
@@ -53,7 +53,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The sender of a request: its address, its identity if there are certificates, and its rights."""
+    """The sender of a request: its address, its identity if certificates are used, and its rights."""
 
     address: str
     identity: Identity | None = None
@@ -61,7 +61,7 @@ class Peer:
 
     @classmethod
     def of(cls, address: str, identity: Identity | None) -> Peer:
-        """Makes a peer with the rights of its certificate; with all rights if there are no certificates."""
+        """Makes a peer with the rights of its certificate; with all rights if certificates are not used."""
         return cls(address) if identity is None else cls(address, identity, identity.rights)
 
     @property

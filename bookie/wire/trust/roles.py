@@ -1,7 +1,7 @@
 """Authorization: a single table of the requests that each role may make of a daemon.
 
-A certificate names one role. Without certificates every peer has all rights, so plain text is only for use within one
-machine.
+A certificate specifies one role. Without certificates, every peer has all rights, so plain text must only be used
+within one machine.
 """
 
 from __future__ import annotations
