@@ -68,7 +68,7 @@ def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
 def unsealed_alone(data: bytes | bytearray) -> bytes | bytearray:
     """Returns the header of a message without attachments. Raises BadMessage."""
     if (left := len(data) - _header_end(data)) > 0:
-        raise BadMessage(f"{left} bytes are left over after a message")
+        raise BadMessage(f"a message is followed by {left} extra bytes")
     return data[_BEGINNING_BYTES:]
 
 
@@ -122,4 +122,4 @@ class Unsealed:
     def end(self) -> None:
         """Raises BadMessage for bytes after the last attachment."""
         if (left := len(self._body) - self._at) > 0:
-            raise BadMessage(f"{left} bytes are left over after a message")
+            raise BadMessage(f"a message is followed by {left} extra bytes")

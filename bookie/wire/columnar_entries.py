@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 if sys.byteorder != "little":
-    raise ImportError("bookledger keeps its columns little-endian in memory; this machine is not")
+    raise ImportError(
+        "bookledger requires a little-endian machine, because its columns in memory are little-endian"
+    )
 
 ID_BYTES = 8
 LENGTH_BYTES = 4
@@ -100,9 +102,9 @@ class Columns:
         if (len(self.digests) % count if count else len(self.digests)) != 0:
             raise BadColumns(f"{len(self.digests)} bytes of digests for {count} entries")
         if (size := self._lengths_sum(count)) != len(self.payload):
-            raise BadColumns(f"lengths add up to {size}, the payload has {len(self.payload)} bytes")
+            raise BadColumns(f"lengths add up to {size}, but the payload has {len(self.payload)} bytes")
         if count and not self._are_ascending(count):
-            raise BadColumns("entry ids are not strictly ascending from 0 or more")
+            raise BadColumns("entry ids are negative or not strictly ascending")
 
     def _lengths_sum(self, count: int) -> int:
         """Returns the sum of all lengths; computed at C speed in the usual case of entries of equal length."""

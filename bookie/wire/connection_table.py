@@ -151,7 +151,7 @@ class ConnectionTable:
 
     def _own_makes_way(self, peer: str) -> bool:
         return self._places.own_idle_go and self._ends_idle(
-            self._all[peer], "a newer connection of its address took its place"
+            self._all[peer], "it was replaced by a newer connection from its address"
         )
 
     def _make_way(self, mine: int) -> bool:
@@ -160,7 +160,7 @@ class ConnectionTable:
         largest = max(self._all.values(), key=len)
         if len(largest) <= mine + 1:
             return False
-        why = "its place was needed for others"
+        why = "its place was needed for another connection"
         if self._ends_idle(largest, why):
             return True
         if self._places.busy_go:

@@ -46,7 +46,7 @@ class Status(StrEnum):
     place."""
 
     OK = "ok"
-    WRITTEN = "written"  # with deferred sync: in the log, and on disk after a later sync
+    WRITTEN = "written"  # with deferred sync: in the log, but not on disk until a later sync
     NO_SUCH_LEDGER = "no such ledger"
     FENCED = "fenced"
     UNAUTHORIZED = "unauthorized"
@@ -362,7 +362,7 @@ class MaintenanceAction(StrEnum):
 
     STATUS = "status"
     COLLECT = "collect"  # collect garbage now
-    SUSPEND = "suspend"  # pauses the bookie's own collections, until RESUME
+    SUSPEND = "suspend"  # pause the bookie's own collections until RESUME
     RESUME = "resume"
     SCRUB = "scrub"  # verify everything on the bookie's disk
     REPAIR = "repair"  # fetch missing copies from the other replicas

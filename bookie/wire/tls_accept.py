@@ -75,7 +75,7 @@ class TlsAccept:
     ) -> None:
         try:
             await sockets.secured(connection, lambda: protocol, self._context())
-        except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
+        except Exception as error:  # a bad certificate can make the parsers raise any exception
             why = sockets.audit_tls_failure(error, visitor.peer)
             log.info(
                 "%s did not complete the TLS handshake: %s", visitor.peer, why, extra={"peer": visitor.peer}
@@ -85,4 +85,4 @@ class TlsAccept:
 
 def _send_away(connection: socket.socket, protocol: asyncio.Protocol) -> None:
     connection.close()
-    protocol.connection_lost(None)  # asyncio calls it only after a finished handshake
+    protocol.connection_lost(None)  # asyncio calls it only after a successful handshake

@@ -279,7 +279,7 @@ def test_a_port_that_is_taken_is_told_with_how_to_see_by_whom(
 def test_an_address_that_is_not_ours_is_told(formatted: Path, uri: str) -> None:
     done = bookledger(*run_on(formatted, uri), "--host=192.0.2.1", "--insecure")
     assert done.returncode == 1
-    assert "this machine has no such address: `ip address` lists those it has" in done.stderr.decode()
+    assert "this machine has no such address: `ip address` lists its addresses" in done.stderr.decode()
 
 
 def test_too_few_descriptors_are_told_with_how_to_have_more(formatted: Path, uri: str) -> None:

@@ -102,11 +102,11 @@ def _decode_request(data: Body) -> AppendRequest:
             frame, at = _frame_at(at, header, body)
             found.append(frame)
         if not all(map(_is_note_only, found[frames:])):
-            raise BadMessage("a note-only frame has more than a note")
+            raise BadMessage("a note-only frame contains more than a note")
     except (struct.error, UnicodeDecodeError) as error:
         raise BadMessage(f"its fields are not appends: {error}") from None
     if at != len(header):
-        raise BadMessage(f"a header of {len(header)} bytes, and fields of {at}")
+        raise BadMessage(f"the header has {len(header)} bytes, but its fields have {at}")
     body.end()
     return AppendRequest(incarnation, first_sequence, tuple(found[:frames]), tuple(found[frames:]))
 
@@ -121,7 +121,7 @@ def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
     ) = _FRAME.unpack_from(header, at)
     # fmt: on
     if flags >= _FLAGS_END:
-        raise BadMessage(f"a frame with the flags {flags}")
+        raise BadMessage(f"a frame with invalid flags: {flags}")
     digest_at = at + _FRAME_BYTES
     at = digest_at + lac_digest_bytes
     lac = checked_lac(last_entry, length_bytes, header[digest_at:at]) if flags & _HAS_LAC else None
@@ -194,7 +194,7 @@ def _decode_reply(data: Body) -> AppendReply:
     except (struct.error, UnicodeDecodeError) as error:
         raise BadMessage(f"its fields are not acknowledgements: {error}") from None
     if at != end:
-        raise BadMessage(f"a header of {end} bytes, and fields of {at}")
+        raise BadMessage(f"the header has {end} bytes, but its fields have {at}")
     return new_reply((tuple(acks),))
 
 

@@ -101,7 +101,9 @@ def credential_from(
         return NO_CREDENTIAL
     credential = Credential(message.credential.verifier, message.credential.proof)
     if len(credential.verifier) != VERIFIER_BYTES or len(credential.proof) != PROOF_BYTES:
-        raise BadMessage(f"a credential of {len(credential.verifier)} and {len(credential.proof)} bytes")
+        raise BadMessage(
+            f"a verifier of {len(credential.verifier)} bytes and a proof of {len(credential.proof)} bytes"
+        )
     return credential
 
 
@@ -132,7 +134,7 @@ _ACTION_FROM_PB = {int(number): action for action, number in _ACTION_TO_PB.items
 def _action_from(message: pb.MaintainRequest) -> MaintenanceAction:
     action = _ACTION_FROM_PB.get(message.action)
     if action is None:
-        raise BadMessage(f"unknown act of maintenance {message.action}")
+        raise BadMessage(f"unknown maintenance action {message.action}")
     return action
 
 

@@ -117,7 +117,7 @@ class Connection(MessageProtocol):
         self._look: asyncio.TimerHandle | None = None
         self._holds: set[str] = set()
 
-    # --- what an owner uses -------------------------------------------------------------------
+    # --- used by the owner --------------------------------------------------------------------
 
     def send(self, kind: FrameKind, call: int = 0, body: Sequence[Part] = ()) -> None:
         """Queues a frame; does nothing on a connection that is lost or that this side has ended."""
@@ -129,7 +129,7 @@ class Connection(MessageProtocol):
         if self._outbox is not None:
             self._outbox.send(buffers)
             return
-        # Not `writelines`: before Python 3.12 it joins all parts, and later versions forget to pause the writer.
+        # Does not use `writelines`: before Python 3.12 it joins all parts, and later it does not pause the writer.
         for buffer in buffers:
             transport.write(buffer)
 
@@ -155,7 +155,7 @@ class Connection(MessageProtocol):
     def go_on(self, reason: str) -> None:
         self._holds.discard(reason)
         if not self._holds and self._transport is not None and not self.is_lost:
-            self.heard_at = self._loop.time()  # we did not read from the peer, so it was not silent
+            self.heard_at = self._loop.time()  # while nothing was read, the peer was not silent
             self._transport.resume_reading()
 
     @property
@@ -203,7 +203,7 @@ class Connection(MessageProtocol):
         if self._transport is not None and not self.is_lost:
             self._transport.abort()
 
-    # --- what asyncio calls -------------------------------------------------------------------
+    # --- called by asyncio --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -238,7 +238,7 @@ class Connection(MessageProtocol):
         try:
             self.on_message(message)
         except Exception as error:
-            self.abort(f"its stream failed: {error!r}")  # as for a frame
+            self.abort(f"its stream failed: {error!r}")  # as for an error in a frame
             raise
 
     def pause_writing(self) -> None:
@@ -275,7 +275,8 @@ class Connection(MessageProtocol):
         self.reader.drop()
         if self._outbox is not None:
             self._outbox.drop()
-        # Beneath TLS the transport refers to us and our buffers: break the cycle, which would wait for the collector.
+        # Below TLS, the transport refers to this object and its buffers: break the reference cycle, which would
+        # otherwise linger until garbage collection.
         self._transport = self._outbox = None
         self.handler.lost(self._why or ("it ended the connection" if exc is None else _describe_error(exc)))
 
@@ -291,7 +292,7 @@ class Connection(MessageProtocol):
             view = view[count:]
             self.buffer_updated(count)
             if view and self._holds:
-                self.abort("it sends more than a client hello before the handshake is done")
+                self.abort("it sends more than a client hello before the handshake is complete")
 
     def _take_all(self, frames: Sequence[Received]) -> None:
         """Handles the frames of one loop iteration; the remaining frames are handled in later iterations, before
@@ -308,7 +309,7 @@ class Connection(MessageProtocol):
             try:
                 self.handler.received(kind, call, body)
             except Exception as error:
-                # The owner must learn of any error, otherwise a caller waits forever.
+                # The owner must be notified of any error; otherwise a caller would wait forever.
                 self.abort(f"its stream failed: {error!r}")
                 raise
         if self.reader.has_more:
@@ -372,7 +373,7 @@ class Connection(MessageProtocol):
 
     def _look_later(self, seconds: float) -> None:
         """Schedules the next liveness check for this many seconds after the last bytes were received."""
-        # A timer may fire early by a tick or a rounding error: then do not check again at once.
+        # A timer may fire early by a tick or a rounding error: in that case, do not check again immediately.
         self._look_at = max(self.heard_at + seconds, self._loop.time() + LOOK_SECONDS_MIN)
         self._look = self._loop.call_at(self._look_at, self._look_for_life)
 
@@ -394,7 +395,7 @@ class Connection(MessageProtocol):
             self._look_later(self._silence_seconds_max)
         elif silent < KEEPALIVE_SECONDS:
             self._look_later(KEEPALIVE_SECONDS)
-        else:  # ping: without a reply by then, the connection ends
+        else:  # ping: if no reply arrives before the next check, the connection ends
             self.send(FrameKind.PING)
             self._look_later(self._silence_seconds_max)
 

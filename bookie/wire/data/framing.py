@@ -50,13 +50,13 @@ class Goodbye(IntEnum):
     reason in words."""
 
     OTHERWISE = 0
-    STARTING = 1  # it is replaying its log, and will serve afterwards
+    STARTING = 1  # the bookie is replaying its log, and will serve requests afterwards
 
 
 class FrameKind(IntEnum):
     """Type of a frame. A bookie's answer to a call has the same kind and call number."""
 
-    HELLO = 1  # client hello: the versions it speaks
+    HELLO = 1  # client hello: the versions that the client speaks
     SERVER_HELLO = 2  # server hello: the chosen version, the bookie's incarnation
     GOODBYE = 3  # bookie: why the bookie ends the connection
     APPEND = 4
@@ -68,9 +68,9 @@ class FrameKind(IntEnum):
     CANCEL = 10  # client: cancels this call
     PING = 11
     PONG = 12
-    REFUSED = 13  # bookie: why this call cannot be understood
+    REFUSED = 13  # bookie: why this call could not be decoded
     SCAN = 14  # like READ, with many answers
-    TAKEN = 15  # client: flow control: bytes of this scan taken up to now
+    TAKEN = 15  # client: flow control: number of bytes of this scan that it has taken
 
 
 ALL_KINDS = frozenset(FrameKind)
@@ -121,7 +121,7 @@ class FrameReader:
         self.wanted = 0
         self.has_more = False
         self._large_kinds: Collection[FrameKind] = ALL_KINDS
-        self._begin = self._end = 0  # of the bytes received in `_small` but not yet taken
+        self._begin = self._end = 0  # range of bytes in `_small` that have not been taken yet
         self._small = bytearray(RECEIVE_BYTES_MIN)
         self._view = memoryview(self._small)
         self._large: Received | None = None
@@ -176,7 +176,7 @@ class FrameReader:
             frames.append(_received((kind, call, bytes(self._view[begin : begin + size]))))
             self._begin = begin = begin + size
         if self._begin == end < len(self._small):
-            self._begin = self._end = 0  # everything is taken, as is nearly always the case
+            self._begin = self._end = 0  # nearly always: everything has been taken
         elif not self.wanted:
             self._close_up()
         return frames

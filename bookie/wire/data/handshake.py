@@ -65,7 +65,7 @@ def chosen_version(hello: ClientHello) -> int:
     version = min(hello.version_max, VERSION_MAX)
     if version < max(hello.version_min, VERSION_MIN):
         raise BadHandshake(
-            f"it speaks versions {VERSION_MIN} to {VERSION_MAX} of the data protocol, and was offered "
+            f"it speaks versions {VERSION_MIN} to {VERSION_MAX} of the data protocol, but was offered "
             f"{hello.version_min} to {hello.version_max}: run programs of one version"
         )
     return version
@@ -75,7 +75,7 @@ def check_offered(hello: ServerHello) -> None:
     """Raises BadHandshake if the bookie has chosen a version that clients do not speak."""
     if not VERSION_MIN <= hello.version <= VERSION_MAX:
         raise BadHandshake(
-            f"it has chosen version {hello.version} of the data protocol, and was offered {VERSION_MIN} to "
+            f"it has chosen version {hello.version} of the data protocol, but was offered {VERSION_MIN} to "
             f"{VERSION_MAX}"
         )
 

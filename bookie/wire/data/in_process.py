@@ -87,7 +87,7 @@ class InProcessTransport(asyncio.Transport):
         self._is_lost = False
         self._will_receive = False
 
-    # --- what a protocol uses -----------------------------------------------------------------
+    # --- used by the protocol -----------------------------------------------------------------
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """Queues data, which the caller must not change afterwards."""
@@ -146,7 +146,7 @@ class InProcessTransport(asyncio.Transport):
         self._is_closing, self._is_reading = True, False
         self._loop.call_soon(self.lose)
 
-    # --- what the ends ask of each other ------------------------------------------------------
+    # --- used by the other end ----------------------------------------------------------------
 
     def receive_soon(self) -> None:
         if not self._will_receive and not self._is_lost:

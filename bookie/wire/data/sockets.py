@@ -47,11 +47,11 @@ def why_not_bound(error: OSError) -> str:
         case errno.EADDRINUSE:
             return "another process has that port (`ss -ltnp` shows which): stop it, or choose another port"
         case errno.EADDRNOTAVAIL:
-            return "this machine has no such address: `ip address` lists those it has; 0.0.0.0 and :: are all of them"
+            return "this machine has no such address: `ip address` lists its addresses; 0.0.0.0 or :: is all of them"
         case errno.EACCES:
-            return "ports below 1024 are for root: choose another port"
+            return "only root may use ports below 1024: choose another port"
     if isinstance(error, socket.gaierror):
-        return f"there is no host of that name ({error.strerror})"
+        return f"no host has that name ({error.strerror})"
     return error.strerror or str(error)
 
 
@@ -74,7 +74,7 @@ def audit_tls_failure(error: Exception, peer: str) -> str:
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
     """Accepts connections on a bound socket, each with a protocol of its own."""
-    # asyncio also uses `backlog` as the number to accept per iteration; the kernel gets another value below.
+    # asyncio also accepts up to `backlog` connections per iteration; the kernel gets another value below.
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=ACCEPTED_A_TURN_MAX)
     sock.listen(BACKLOG)
     return server
@@ -127,7 +127,7 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
         except BlockingIOError:
             continue  # the peer has closed the connection
         except OSError as error:
-            log.warning("no connection can be accepted: %s", error)
+            log.warning("cannot accept connections: %s", error)
             await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
         else:
             connection.setblocking(False)
@@ -171,7 +171,7 @@ async def connect_inside(path: str, name: str, protocol: Callable[[], asyncio.Ba
     try:
         sock.setblocking(False)
         sock.bind(name)
-        await loop.sock_connect(sock, path)  # without the loop, because uvloop takes no abstract path
+        await loop.sock_connect(sock, path)  # not by the loop, because uvloop does not support abstract paths
         await loop.create_unix_connection(protocol, sock=sock)
     except BaseException:
         sock.close()

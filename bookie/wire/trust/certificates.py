@@ -178,7 +178,7 @@ class Certificates:
 
 def _own_names(certificate: bytes) -> Mapping[str, Any]:
     """Returns the alternative names of our certificate, in the form that `ssl` uses for those of peers."""
-    from cryptography import x509  # needed once, and only by clients with certificates
+    from cryptography import x509  # imported here because only clients with certificates need it, once
 
     extensions = x509.load_pem_x509_certificate(certificate).extensions
     try:
@@ -203,7 +203,7 @@ def _format_as_ssl(address: object) -> str:
 
 def _describe_error(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        return f"{error.reason or error}: do key and certificate belong together, and is the key without a password?"
+        return f"{error.reason or error}: check that the key matches the certificate and has no password"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)

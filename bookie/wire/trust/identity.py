@@ -93,15 +93,17 @@ def parse_identity(text: str) -> Identity:
     described = text[:NAME_CHARACTERS_MAX]
     if "?" in name or "?" in owner or "owner=" in name.lower():
         raise NoIdentity(
-            f"{described!r}: an identity confined to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, and no other ?"
+            f"{described!r}: an identity restricted to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, with a single ?"
         )
     if role not in list(Role) or not is_name(name):
         raise NoIdentity(f"{described!r} is not ROLE:NAME in ASCII; roles are {', '.join(Role)}")
     if is_confined and not is_name(owner):
-        raise NoIdentity(f"{described!r} names no owner in ASCII after {OWNED_BY}")
+        raise NoIdentity(f"{described!r} has no owner in ASCII after {OWNED_BY}")
     if is_confined and role not in CONFINED:
         roles = ", ".join(sorted(CONFINED))
-        raise NoIdentity(f"{described!r}: no {role} is confined to an owner's ledgers; {roles} can be")
+        raise NoIdentity(
+            f"{described!r}: a {role} cannot be restricted to an owner's ledgers; only {roles} can"
+        )
     return Identity(Role(role), name, owner)
 
 

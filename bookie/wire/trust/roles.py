@@ -49,7 +49,7 @@ MAY: dict[Role, frozenset[Right]] = {
     Role.CLIENT: _WRITERS,
     Role.JOURNAL: _WRITERS,
     Role.READER: frozenset({Right.READ, Right.INFO}),
-    Role.AUDITOR: frozenset({Right.INFO}),  # only reads the metadata
+    Role.AUDITOR: frozenset({Right.INFO}),  # otherwise only reads the metadata
     Role.CONSOLE: frozenset({Right.INFO, Right.OBSERVE}),
     Role.ADMIN: EVERYTHING,
 }

@@ -47,7 +47,7 @@ def test_a_header_that_is_cut_short_or_has_more_is_refused(cut: int) -> None:
 def test_a_flag_that_nobody_knows_is_refused() -> None:
     header = header_of(REQUEST)
     header[FLAGS_AT] |= 1 << 5
-    with pytest.raises(BadMessage, match="a frame with the flags"):
+    with pytest.raises(BadMessage, match="a frame with invalid flags"):
         decoded(header, FRAME)
 
 
