@@ -336,4 +336,4 @@ def test_a_disk_that_is_nearly_full_is_told_with_what_to_do(
         pytest.skip("this disk is empty")
     line = first_line_of(*command)
     assert f"{formatted} is nearly full: " in line
-    assert "the bookie is read-only (--free-space-min): free some space, or add bookies" in line
+    assert "the bookie becomes read-only (--free-space-min): free some space, or add bookies" in line

@@ -106,7 +106,7 @@ async def test_opening_a_cluster_that_is_down_is_no_error() -> None:
         ("", "no scheme"),
         ("/var/lib/meta.db", "no scheme"),
         ("zk://localhost/p", "scheme 'zk' is not known"),
-        ("etcd://localhost:2379", "prefix is needed"),
+        ("etcd://localhost:2379", "prefix is required"),
         ("etcd:///p", "not HOST:PORT"),
         ("etcd://a:1,,b:2/p", "not HOST:PORT"),
         ("etcd://a:notaport/p", "Port could not be cast"),

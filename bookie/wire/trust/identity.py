@@ -119,7 +119,9 @@ def identity_of(certificate: Mapping[str, Any] | None, names: Mapping[str, str])
     """
     found = set(_identities(certificate or {}, names))
     if len(found) != 1:
-        described = "names nobody" if not found else f"names {', '.join(sorted(map(str, found)))} at once"
+        described = (
+            "names nobody" if not found else f"names several identities, {', '.join(sorted(map(str, found)))}"
+        )
         raise NoIdentity(f"the certificate {described}; it needs one alternative name {URN}ROLE:NAME")
     return found.pop()
 

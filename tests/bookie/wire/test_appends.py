@@ -88,7 +88,7 @@ def test_columns_that_are_longer_than_the_message_are_refused() -> None:
     struct.pack_into("<I", header, FRAME_AT + 24, 2**32 - 1)
     with pytest.raises(BadMessage, match="shorter than its columns"):
         decoded(header, FRAME)
-    with pytest.raises(BadMessage, match="left over"):
+    with pytest.raises(BadMessage, match="extra bytes"):
         decoded(bytes(header_of(REQUEST)), FRAME, FRAME)
 
 

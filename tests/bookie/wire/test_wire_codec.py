@@ -116,9 +116,9 @@ def test_columns_that_are_said_to_be_longer_than_the_message_are_refused(field: 
 
 def test_bytes_left_over_behind_a_message_are_refused() -> None:
     assert codec.decode(ReadReply, whole(sealed(a_page(), [SOME_FRAME.columns])))
-    with pytest.raises(BadMessage, match="left over"):
+    with pytest.raises(BadMessage, match="extra bytes"):
         codec.decode(ReadReply, whole(sealed(a_page(), [SOME_FRAME.columns, SOME_FRAME.columns])))
-    with pytest.raises(BadMessage, match="left over"):
+    with pytest.raises(BadMessage, match="extra bytes"):
         codec.decode(LacReply, whole(sealed(pb.LastAddConfirmedReply(status="OK"), [SOME_FRAME.columns])))
 
 

@@ -43,7 +43,7 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
         lambda d: shutil.copy(d.parent / "client-other" / KEY, d / KEY),
         "matches the certificate",
     ),
-    "a key with a password": (encrypt, "without a password"),
+    "a key with a password": (encrypt, "has no password"),
     "no PEM at all": (lambda d: (d / CERTIFICATE).write_bytes(b"\0garbage"), "cannot be used"),
     "an empty authority": (lambda d: (d / CA).write_bytes(b""), "cannot be used"),
     "names that are no JSON": (lambda d: (d / NAMES).write_text("{"), "is not JSON"),
