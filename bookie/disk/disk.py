@@ -14,16 +14,16 @@ from typing import Protocol
 from ..errors import DataDirectoryError, DirectoryLost
 
 IOV_MAX = 1024
-"""Maximum buffers per writev call; the kernel refuses more."""
+"""Maximum number of buffers per writev call; the kernel refuses more."""
 
 _ZEROS = bytes(1024 * 1024)
 
 
 class LogFile(Protocol):
-    """One file of the log. Methods raise the operating system's OSErrors."""
+    """One file of the log. Methods raise OSError if the operating system reports an error."""
 
     def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
-        """Writes all buffers one after the other, starting at `offset`; raises OSError if any cannot be written."""
+        """Writes all buffers one after the other, starting at `offset`; raises OSError unless all were written."""
         ...
 
     def datasync(self) -> None:
@@ -69,7 +69,7 @@ class Disk(Protocol):
     def remove(self, name: str) -> None: ...
 
     def sync_directory(self) -> None:
-        """Returns once all changes of the directory's names are on disk."""
+        """Returns once all created and removed names are durable."""
         ...
 
 

@@ -45,7 +45,7 @@ async def watch(
     """Checks periodically, and calls `fail` if the directory is lost: the bookie then exits, as it does after a failed
     sync (rule B1).
 
-    At each check, the segment that is then the log's last must also exist.
+    Each check also requires that the log's last segment at that time exists.
     """
     while True:
         try:

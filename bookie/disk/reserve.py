@@ -21,7 +21,7 @@ RESERVE_SHARE_MAX = 0.02
 """The reserve's maximum share of the disk, for small disks."""
 
 RELEASE_BYTES_MIN = 64 * 1024
-"""Minimum bytes freed by one release."""
+"""Minimum number of bytes freed by one release."""
 
 
 class Reserve(Protocol):

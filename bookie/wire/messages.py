@@ -144,8 +144,8 @@ class ReadRequest:
     """Asks for a page of entries from first_entry through last_entry at most, with about `bytes_max` of payload.
 
     With `fence` the bookie refuses the ledger's writer from then on, and answers only after the fence is on disk (rules
-    R1, R3). With `whole_frames` the page consists of whole frames of the log, so that the bookie sends the bytes as
-    they are stored in the log; the page then stays below `bytes_max` unless it is a single frame.
+    R1, R3). With `whole_frames` the page ends at the end of a frame of the log, so that the bookie sends the bytes as
+    they are stored in the log; the page then stays within `bytes_max` unless it is a single frame.
     """
 
     incarnation: str
@@ -211,7 +211,7 @@ class ScanRequest:
 
 
 class BytesTaken(NamedTuple):
-    """Flow control of a scan: how many bytes of the scan's answers the client has taken up to now."""
+    """Flow control of a scan: the number of bytes of the scan's answers that the client has taken."""
 
     bytes: int
 

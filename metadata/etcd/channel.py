@@ -164,7 +164,7 @@ class EtcdChannels:
         if self._closed and task is not None and not task.cancelling():
             raise StoreUnavailable("this etcd store was closed")
 
-    # --- used by a call -----------------------------------------------------------------------
+    # --- used by _RetriedCall -----------------------------------------------------------------
     @property
     def endpoint_count(self) -> int:
         return len(self._config.endpoints)

@@ -155,7 +155,7 @@ class Connection(MessageProtocol):
     def go_on(self, reason: str) -> None:
         self._holds.discard(reason)
         if not self._holds and self._transport is not None and not self.is_lost:
-            self.heard_at = self._loop.time()  # while nothing was read, the peer was not silent
+            self.heard_at = self._loop.time()  # reading was paused, so the peer does not count as silent
             self._transport.resume_reading()
 
     @property
@@ -238,7 +238,7 @@ class Connection(MessageProtocol):
         try:
             self.on_message(message)
         except Exception as error:
-            self.abort(f"its stream failed: {error!r}")  # as for an error in a frame
+            self.abort(f"its stream failed: {error!r}")  # as in `_take_all`
             raise
 
     def pause_writing(self) -> None:

@@ -176,7 +176,7 @@ class FrameReader:
             frames.append(_received((kind, call, bytes(self._view[begin : begin + size]))))
             self._begin = begin = begin + size
         if self._begin == end < len(self._small):
-            self._begin = self._end = 0  # nearly always: everything has been taken
+            self._begin = self._end = 0  # the usual case: everything has been taken
         elif not self.wanted:
             self._close_up()
         return frames

@@ -171,7 +171,9 @@ async def connect_inside(path: str, name: str, protocol: Callable[[], asyncio.Ba
     try:
         sock.setblocking(False)
         sock.bind(name)
-        await loop.sock_connect(sock, path)  # not by the loop, because uvloop does not support abstract paths
+        await loop.sock_connect(
+            sock, path
+        )  # connects without the loop: uvloop does not support abstract paths
         await loop.create_unix_connection(protocol, sock=sock)
     except BaseException:
         sock.close()

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 class BadCertificates(ValueError):
-    """The files cannot be used; the message names the file and the reason."""
+    """The files cannot be used; the message contains the file's name and the reason."""
 
 
 def directory_of_environment() -> str | None:

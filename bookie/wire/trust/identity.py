@@ -1,8 +1,8 @@
 """Reads an identity (a role and a name) from a certificate's subject alternative names.
 
-Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority, a file maps
-any alternative name to a role and a name. With the suffix `?owner=OWNER`, the identity may use only the ledgers of that
-owner.
+Certificates made for this purpose contain a URI, `urn:bookledger:ROLE:NAME`. For certificates of another authority, a
+file maps any alternative name to a role and a name. With the suffix `?owner=OWNER`, the identity may use only that
+owner's ledgers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NoIdentity(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Role and name in a certificate."""
+    """The role and name that a certificate specifies."""
 
     role: Role
     name: str
