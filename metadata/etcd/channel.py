@@ -251,7 +251,7 @@ def _new_channel(endpoint: str, credentials: grpc.ChannelCredentials | None) -> 
 
 
 class _RetriedCall:
-    """Retries one call over the endpoints until its deadline."""
+    """Retries one call at all endpoints until its deadline."""
 
     def __init__(self, channels: EtcdChannels, effect: Effect, seconds: float) -> None:
         self._channels = channels

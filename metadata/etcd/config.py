@@ -11,21 +11,21 @@ from ..secret_file import read_bounded, read_password
 TIMEOUT_SECONDS_DEFAULT = 5.0
 
 MESSAGE_BYTES_MAX = 64 * 1024 * 1024
-"""Maximum size of a reply from etcd. If a page is larger, it is requested again as several smaller pages."""
+"""Maximum size of a reply from etcd. A larger page is requested again with fewer keys."""
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
     # A dead peer is detected within 13 s. etcd drops clients that ping more often than every 5 s.
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 3_000),
-    # By default etcd accepts pings only during a call or a watch; otherwise it closes the connection.
+    # By default, etcd closes the connection of a client that pings at other times than during a call or a watch.
     ("grpc.keepalive_permit_without_calls", 0),
     ("grpc.http2.max_pings_without_data", 0),
     # Reconnect within a second to a member that comes back.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 500),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # This client decides about retries itself.
+    # Retries are made by this client, not by gRPC.
     ("grpc.enable_retries", 0),
     # Stores share neither connections nor back-off, and http_proxy does not apply to etcd.
     ("grpc.use_local_subchannel_pool", 1),

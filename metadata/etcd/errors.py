@@ -1,4 +1,5 @@
-"""Classifies failed etcd calls: whether they may have happened, and whether they may be retried at another endpoint."""
+"""Classifies failed etcd calls: whether they may have taken effect, and whether they may be retried at another
+endpoint."""
 
 from __future__ import annotations
 

@@ -188,7 +188,8 @@ class InProcessTransport(asyncio.Transport):
             self.protocol.resume_writing()
 
     def lose(self) -> None:
-        """Notifies this end's protocol, once, that the connection is lost, and lets the peer take the remaining data."""
+        """Notifies this end's protocol, once, that the connection is lost, and lets the peer take the
+        remaining data."""
         if not self._is_lost:
             self._is_lost = self._is_closing = True
             self._is_reading = False

@@ -171,9 +171,8 @@ async def connect_inside(path: str, name: str, protocol: Callable[[], asyncio.Ba
     try:
         sock.setblocking(False)
         sock.bind(name)
-        await loop.sock_connect(
-            sock, path
-        )  # connects without the loop: uvloop does not support abstract paths
+        # The socket is connected first, because uvloop does not accept an abstract path.
+        await loop.sock_connect(sock, path)
         await loop.create_unix_connection(protocol, sock=sock)
     except BaseException:
         sock.close()
