@@ -1,6 +1,6 @@
-"""The log's file interface, and its implementation on the operating system.
+"""The log's file interface, and its implementation with the operating system's files.
 
-A new file's name is durable only after `sync_directory`, its bytes only after `datasync`.
+A new file's name is durable only after `sync_directory`, and its bytes only after `datasync`.
 """
 
 from __future__ import annotations
@@ -14,27 +14,28 @@ from typing import Protocol
 from ..errors import DataDirectoryError, DirectoryLost
 
 IOV_MAX = 1024
-"""Maximum buffers per writev call; the kernel refuses more."""
+"""Maximum number of buffers per writev call; the kernel refuses more."""
 
 _ZEROS = bytes(1024 * 1024)
 
 
 class LogFile(Protocol):
-    """One file of the log. Methods raise OSError as the operating system does."""
+    """One file of the log. Methods raise OSError if the operating system reports an error."""
 
     def write(self, buffers: Sequence[bytes | memoryview], offset: int) -> None:
-        """Writes all buffers one after the other, starting at `offset`; raises if it cannot write all of them."""
+        """Writes all buffers one after the other, starting at `offset`; raises OSError unless all were written."""
         ...
 
     def datasync(self) -> None:
-        """Returns when all written bytes are on disk. After an error, assume nothing about them (rule B1).
+        """Returns once all written bytes are on disk. After an error, assume nothing about them (rule B1).
 
-        Raises DirectoryLost if the file's name no longer refers to it, because no later process would read it.
+        Raises DirectoryLost if the file's name no longer refers to this file, because no later process would then read
+        the file.
         """
         ...
 
     def read(self, size: int, offset: int) -> bytes:
-        """Reads `size` bytes, fewer only at the end of the file."""
+        """Reads `size` bytes; returns fewer only at the end of the file."""
         ...
 
     def zero(self, offset: int, size: int) -> None:
@@ -68,12 +69,12 @@ class Disk(Protocol):
     def remove(self, name: str) -> None: ...
 
     def sync_directory(self) -> None:
-        """Returns when all created and removed names are on disk."""
+        """Returns once all created and removed names are durable."""
         ...
 
 
 class OsFile:
-    """A LogFile on the operating system. Thread-safe: every call gives its own offset."""
+    """A LogFile backed by the operating system. Thread-safe, because every call specifies its own offset."""
 
     def __init__(self, path: Path, flags: int) -> None:
         self._path = str(path)
@@ -95,12 +96,12 @@ class OsFile:
     def _write_some(self, buffers: Sequence[bytes | memoryview], offset: int) -> int:
         total = sum(map(len, buffers))
         written = os.pwritev(self._fd, buffers, offset)
-        if written < total:  # a short write (signal, quota, disk nearly full): write the rest step by step
+        if written < total:  # a short write (signal, quota, disk nearly full): write the rest in steps
             rest = memoryview(b"".join(buffers))[written:]
             while rest:
                 step = os.pwrite(self._fd, rest, offset + total - len(rest))
                 if step == 0:
-                    raise OSError(errno.EIO, "the disk accepts no more bytes and reports no error")
+                    raise OSError(errno.EIO, "the disk accepts no more bytes but reports no error")
                 rest = rest[step:]
         return offset + total
 
@@ -156,13 +157,13 @@ class OsFile:
             self._fd = -1
 
     def __del__(self) -> None:
-        # A file shared by reading threads closes when the last of them drops it.
+        # A file shared by reading threads is closed when the last of them releases it.
         if hasattr(self, "_fd"):
             self.close()
 
 
 class OsDisk:
-    """A directory of the operating system, with OsFiles."""
+    """A Disk backed by a directory of the operating system; its files are OsFiles."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -175,8 +176,8 @@ class OsDisk:
             return OsFile(self._directory / name, os.O_RDWR)
         except IsADirectoryError:
             raise DataDirectoryError(
-                f"{self._directory / name} is a directory, but should be a file of the log: move it away, and put the "
-                "file back; if there is none, `bookledger bookie salvage` reports the loss"
+                f"{self._directory / name} is a directory, but should be a log file: move it away, and put the log "
+                "file back; if the file is lost, `bookledger bookie salvage` reports what is missing"
             ) from None
 
     def names(self) -> list[str]:

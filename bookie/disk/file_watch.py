@@ -1,8 +1,8 @@
 """Detects that files of a running bookie were removed, replaced or mounted over.
 
-A cleaner of /tmp, a wrong `rm` or a mount over the directory can take the files away. The bookie could still write to
-its open files, but all those writes would be lost when it exits. The log checks its segment on every sync
-(`disk.OsFile`). This module checks the other files, and also checks while no client writes.
+A /tmp cleaner, a mistaken `rm` or a mount over the directory can make the files disappear. The bookie could still write
+to the files that it has open, but everything written to them would be lost when it exits. The log checks its segment on
+every sync (`disk.OsFile`). This module checks the other files, and does so even when no client is writing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LOOK_SECONDS = 1.0
 
 
 class FileIdentities:
-    """The identities of the files under these paths when this object was made."""
+    """The identities that the files at these paths had when this object was created."""
 
     def __init__(self, paths: Iterable[Path]) -> None:
         self._found = {path: os.stat(path) for path in paths}
@@ -42,9 +42,10 @@ async def watch(
     fail: Callable[[DirectoryLost], None],
     look_seconds: float = LOOK_SECONDS,
 ) -> None:
-    """Checks periodically, and calls `fail` if the directory is lost: the bookie then ends as after a failed sync (B1).
+    """Checks periodically, and calls `fail` if the directory is lost: the bookie then exits, as it does after a failed
+    sync (rule B1).
 
-    The segment that is the log's last at the time of a check must also exist.
+    Each check also requires that the log's last segment at that time exists.
     """
     while True:
         try:

@@ -1,6 +1,6 @@
-"""Disk space reserved for fences and recovery writes: a full disk must not prevent the recovery of a ledger (B4).
+"""Disk space reserved for fences and recovery writes: a full disk must not prevent the recovery of a ledger (rule B4).
 
-The reserve is released in small steps, as such writes need it, so that no other program takes the rest.
+The reserve is released in small steps, as these writes need space, so that other programs cannot take the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RESERVE_SHARE_MAX = 0.02
 """The reserve's maximum share of the disk, for small disks."""
 
 RELEASE_BYTES_MIN = 64 * 1024
-"""Minimum bytes freed by one release."""
+"""Minimum number of bytes freed by one release."""
 
 
 class Reserve(Protocol):
@@ -29,12 +29,13 @@ class Reserve(Protocol):
 
     @property
     def is_touched(self) -> bool:
-        """Whether part of the reserve has been released: the disk's remaining space is then for fences and recovery
-        writes only."""
+        """Whether part of the reserve has been released: if so, only fences and recovery writes may use the disk's
+        remaining space."""
         ...
 
     def release(self, size: int) -> bool:
-        """Frees `size` bytes of the disk, or what is left of the reserve; returns False if the reserve is empty."""
+        """Frees `size` bytes of the disk, or the rest of the reserve if that is less; returns False if the reserve is
+        empty."""
         ...
 
 
@@ -49,7 +50,7 @@ class NoReserve:
 
 
 class FileReserve:
-    """A file of preallocated blocks in the bookie's directory. `restore` may block on the disk."""
+    """A file of preallocated blocks in the bookie's directory. `restore` may block on disk I/O."""
 
     def __init__(self, directory: Path, size: int) -> None:
         self._path = directory / NAME

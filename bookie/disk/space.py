@@ -52,6 +52,7 @@ class SpaceWatch:
         return self._limit.bytes(disk_bytes)
 
     def filled_up(self) -> bool:
-        """Makes the bookie read-only after a write found the disk full; returns whether it was writable before."""
+        """Makes the bookie read-only after a write failed because the disk was full; returns whether the bookie was
+        writable before."""
         before, self.is_read_only, self.is_low = self.is_read_only, True, True
         return not before

@@ -1,4 +1,4 @@
-"""Monitors the disk's free space, and makes the bookie read-only and writable again (rule B4)."""
+"""Monitors the disk's free space, and makes the bookie read-only or writable accordingly (rule B4)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .space import SpaceLimit, SpaceWatch
 log = logging.getLogger(__name__)
 
 REPORTED_CHANGE_SHARE = 0.02
-"""Minimum change of free space, as a share of the disk, that updates the registration."""
+"""Minimum change in free space, as a share of the disk, that causes the registration to be updated."""
 
 INDEX_STEP_BYTES = 64 * 1024 * 1024
-"""Upper bound, in bytes, on what one checkpoint adds to the index."""
+"""Upper bound, in bytes, on the growth of the index in one checkpoint."""
 
 
 class SpaceGuard:
@@ -55,7 +55,7 @@ class SpaceGuard:
             self.on_change()
         if self._watch.observed(total, free) and self._watch.is_low:
             log.warning(
-                "%s is nearly full: %d MiB are free, and with less than %d the bookie is read-only (--free-space-min): "
+                "%s is nearly full: %d MiB are free, and below %d MiB the bookie becomes read-only (--free-space-min): "
                 "free some space, or add bookies",
                 self._directory,
                 free >> 20,
@@ -66,16 +66,17 @@ class SpaceGuard:
         self._decide(f"the bookie's disk is nearly full ({free >> 20} MiB are free)")
 
     def is_low(self) -> bool:
-        """Returns whether there may be too little space for the index's next step."""
+        """Returns whether there may be too little space for the next growth of the index."""
         return self._watch.is_low or self._disk()[1] < INDEX_STEP_BYTES
 
     def filled_up(self) -> None:
-        """Makes the bookie read-only after a write found the disk full."""
+        """Makes the bookie read-only after a write failed because the disk was full."""
         self._watch.filled_up()
         self._decide("the bookie's disk is full")
 
     def ordered(self, why: str) -> None:
-        """Makes the bookie read-only at an operator's request, or ends that if the reason is empty."""
+        """Makes the bookie read-only at an operator's request, for this reason; withdraws the request if the reason is
+        empty."""
         self._ordered = why
         self._update_read_only()
 

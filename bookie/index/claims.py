@@ -1,7 +1,7 @@
-"""Checks the log against the index's checkpoint: segments or the end of the log may be missing.
+"""Checks the log against the index's checkpoint, to detect missing segments or a missing end of the log.
 
-A log that has lost its end, or a whole segment, looks like one that never had them. The index reveals the loss, up to
-its checkpoint, because everything it points to was on disk.
+A log that has lost its end, or a whole segment, looks like a log that never had it. The index reveals such a loss, up
+to its checkpoint, because everything that the index points to was once on disk.
 """
 
 from __future__ import annotations
@@ -37,18 +37,20 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """How far the log must reach, according to the index. `reach`: the end of the last indexed frame, by segment."""
+    """The minimum extent of the log, according to the index. `reach` maps each segment to the end of its last indexed
+    frame."""
 
     checkpoint: int = 0
     reach: Mapping[int, int] = field(default_factory=dict)
 
     @property
     def last_segment(self) -> int:
-        """The segment that the log must at least reach; -1 if unknown."""
+        """The log must not end before this segment; -1 if unknown."""
         return place_of(self.checkpoint)[0] if self.checkpoint else -1
 
     def checkpoint_in(self, segment: int) -> int | None:
-        """Returns the checkpoint's offset if it lies in this segment, at its header's end or later."""
+        """Returns the checkpoint's offset in this segment, but at least the header's size; None if the checkpoint lies
+        in another segment."""
         at, offset = place_of(self.checkpoint)
         return max(SEGMENT_HEADER.size, offset) if self.checkpoint and at == segment else None
 
@@ -62,7 +64,8 @@ NO_CLAIMS = Claims()
 
 
 def opened(path: Path) -> tuple[Index | None, Claims, str]:
-    """Opens the index of a stopped bookie. Returns it and its claims; or None, NO_CLAIMS, and why it cannot be used."""
+    """Opens the index of a stopped bookie. Returns the index, its claims and ""; or, if the index cannot be used, None,
+    NO_CLAIMS and the reason."""
     index = None
     try:
         index = Index(path)
@@ -78,7 +81,7 @@ def claims_of(index: Index) -> Claims:
     checkpoint, reach = index.checkpoint_position, dict[int, int]()
     for _, place in index.places():
         segment, offset = place_of(place.position)
-        if place.position < checkpoint:  # a place after the checkpoint is damage: ignore it
+        if place.position < checkpoint:  # a place after the checkpoint is corrupt: ignore it
             reach[segment] = max(reach.get(segment, 0), offset + place.size)
     return Claims(checkpoint, reach)
 
@@ -95,10 +98,10 @@ def check_log(disk: Disk, index: Index) -> None:
     _check_segments(disk, index, there)
     segment, offset = place_of(index.checkpoint_position)
     if not index.checkpoint_position or segment < there[-1]:
-        return  # replay begins in a sealed segment, and checks its end itself
+        return  # replay begins in a sealed segment, and checks that segment's end itself
     if segment > there[-1]:
         raise DamagedLog(
-            segment_files.name_of(segment), 0, "the index refers to this segment and it is missing"
+            segment_files.name_of(segment), 0, "the index refers to this segment, but it is missing"
         )
     if offset > SEGMENT_HEADER.size:
         _check_end(disk, segment, offset)
@@ -107,8 +110,8 @@ def check_log(disk: Disk, index: Index) -> None:
 
 
 def check_before_rebuild(disk: Disk, index: Index) -> None:
-    """Raises DamagedLog if only this index shows what the log has lost: the log must be salvaged before the index is
-    discarded. A corrupt index shows nothing."""
+    """Raises DamagedLog if this index is the only evidence that the log has lost data: the log must be salvaged before
+    the index is discarded. A corrupt index proves nothing, so it is ignored."""
     try:
         claims = claims_of(index)
         check_log(disk, index)
@@ -122,13 +125,17 @@ def check_before_rebuild(disk: Disk, index: Index) -> None:
 def _check_reach(disk: Disk, segment: int, end: int) -> None:
     if segment_files.name_of(segment) not in disk.names():
         raise DamagedLog(
-            segment_files.name_of(segment), 0, "this segment is missing, and the index points into it"
+            segment_files.name_of(segment),
+            0,
+            "this segment is missing, but the index points to records in it",
         )
     size, following = segment_files.size_of(disk, segment), segment_files.header_of(disk, segment + 1)
     # If the next segment's header records this segment's end, that end counts, and replay checks it.
     if size < end and not (following is not None and following.previous_end):
         raise DamagedLog(
-            segment_files.name_of(segment), size, f"it is cut: the index points to records before {end}"
+            segment_files.name_of(segment),
+            size,
+            f"it is truncated: the index points to records up to offset {end}",
         )
 
 
@@ -140,7 +147,7 @@ def _check_segments(disk: Disk, index: Index, there: list[int]) -> None:
     said = manifest.newest(disk)
     for number in gone:
         if said is None or not said.dropped(number):
-            why = "this segment is missing, and the index points to records in it"
+            why = "this segment is missing, but the index points to records in it"
             raise DamagedLog(segment_files.name_of(number), 0, why)
 
 
@@ -152,7 +159,7 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
     except OSError as error:
         if error.errno != errno.EIO:
             raise
-        log.warning("log records before the checkpoint cannot be read, and are skipped: %s", error)
+        log.warning("skipping log records before the checkpoint that cannot be read: %s", error)
         return
     finally:
         file.close()
@@ -170,20 +177,21 @@ def _check_end(disk: Disk, segment: int, checkpoint: int) -> None:
         raise DamagedLog(
             segment_files.name_of(segment),
             end,
-            f"the log ends here, but the index shows that it reached {checkpoint}",
+            f"the log ends here, but the index shows that it extended to offset {checkpoint}",
         )
 
 
 def _check_begun(disk: Disk, segment: int) -> None:
-    """Raises DamagedLog for a segment whose header is gone: startup would remove it as one that was never begun."""
+    """Raises DamagedLog if the segment's header is missing: startup would otherwise remove the segment as one that was
+    never begun."""
     with closing(disk.open(segment_files.name_of(segment))) as file:
         if segment_files.is_unbegun(file):
-            why = "its header is gone, but the index shows that it was on disk"
+            why = "its header is missing, but the index shows that it was on disk"
             raise DamagedLog(segment_files.name_of(segment), 0, why)
 
 
 def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:
-    """Returns whether a whole record ends here. Tries the nearest possible start first."""
+    """Returns whether a complete record ends at `end`. Tries the nearest possible start first."""
     start = max(SEGMENT_HEADER.size, end - RECORD_HEADER.size - BODY_BYTES_MAX)
     data = file.read(end - start, start)
     at = data.rfind(RECORD_MAGIC_BYTES)
@@ -195,7 +203,7 @@ def _ends_with_record(file: LogFile, segment: int, end: int) -> bool:
 
 
 def _is_record(data: memoryview, position: int) -> bool:
-    """Returns whether these bytes are exactly one whole record."""
+    """Returns whether these bytes are exactly one complete record."""
     try:
         if decode_header(data, position=position).record_bytes != len(data):
             return False

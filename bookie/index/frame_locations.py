@@ -2,9 +2,9 @@
 
     places   (ledger, span class, first entry, position) → (last entry, entries, record bytes)
 
-Frames are grouped by class of span (last − first entry). A frame that may hold an entry begins within its class's reach
-before that entry, so a look-up examines a few frames of each class, however long the ledger and however mixed its
-frames.
+Frames are grouped by class of span (last − first entry). A frame that contains an entry begins before that entry by at
+most its class's maximum span. A lookup therefore examines only a few frames of each class, however long the ledger is
+and however much its frames vary.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ _ANY_POSITION = (0, 0, 0, 0)
 
 
 def place_of_frame(columns: Columns | None, position: int, size: int) -> FrameLocation | None:
-    """Returns the index's entry for a record; None for a record without entries."""
+    """Returns the location to index for a record; None if the record contains no entries."""
     if columns is None or not (entries := len(columns)):
         return None
     return _location((columns.first_entry, position, columns.last_entry, entries, size))
 
 
 SPAN_CLASSES = 17
-"""Class c holds spans below 16**c; this many classes are enough for 64-bit entry ids."""
+"""Number of span classes, enough for 64-bit entry ids. Class c contains the spans below 16**c."""
 
 
 def span_class(place: FrameLocation) -> int:
@@ -64,7 +64,7 @@ def span_class(place: FrameLocation) -> int:
 
 
 def reach(span: int, entry_id: int) -> int:
-    """Returns the lowest first entry at which a frame of this class can hold `entry_id`."""
+    """Returns the lowest first entry that a frame of this class can have if it contains `entry_id`."""
     return max(0, entry_id - (1 << 4 * span) + 1)
 
 
@@ -126,12 +126,12 @@ class RecentLocations:
                     yield ledger_id, place
 
     def forget(self, ledger_id: int) -> None:
-        """Drops the frames and deletions of this ledger."""
+        """Discards this ledger's frames and pending deletions."""
         self._count -= sum(map(len, self._of.pop(ledger_id, {}).values()))
         self.removed = [one for one in self.removed if one[0] != ledger_id]
 
     def take_back(self, other: RecentLocations) -> None:
-        """Adds the changes of `other`, after a failed checkpoint."""
+        """Merges the changes of `other` back in after a failed checkpoint."""
         for ledger_id, place in other:
             self.add(ledger_id, place)
         self.states.update(other.states)

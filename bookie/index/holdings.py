@@ -9,11 +9,11 @@ from ..wire.messages import HOLDINGS_MAX, Holding
 from .frame_locations import FrameLocation
 
 FRAMES_LOOKED_AT_MAX = 32 * 1024
-"""Maximum frames examined per call; a ledger of tiny frames takes several calls."""
+"""Maximum number of frames examined per call; a ledger of tiny frames requires several calls."""
 
 
 class Overhead(NamedTuple):
-    """A record's bytes besides payload: for the frame, and for each entry."""
+    """Number of bytes in a record that are not payload: per frame, and per entry."""
 
     frame_bytes: int
     entry_bytes: int
@@ -25,17 +25,17 @@ class Overhead(NamedTuple):
 def runs_of(
     places: Iterable[FrameLocation], first_entry: int, last_entry: int, step_bytes: int, overhead: Overhead
 ) -> tuple[tuple[Holding, ...], int]:
-    """Returns the extents of the frames that begin in the range, in order, and the entry through which they are
-    complete."""
+    """Returns, in order, the extents of the frames that begin in the range, and the last entry up to which these
+    extents are complete."""
     runs: list[Holding] = []
     low, high, entries, size = -1, -1, 0, 0
     looked_at, begun = 0, first_entry - 1
     for place in places:
         if place.first_entry < first_entry:
-            continue  # in the previous call's answer
+            continue  # already in the previous call's result
         payload = overhead.payload_of(place)
-        # An extent ends before it would be too large: a large frame after many small ones gets its own. It ends
-        # between two entries, so that no other extent begins there.
+        # An extent ends before it becomes too large, so a large frame after many small ones gets an extent of its own.
+        # It never ends between frames with the same first entry, so that no two extents begin at the same entry.
         if entries and size + payload > step_bytes and place.first_entry > begun:
             runs.append(Holding(low, high, entries, size))
             entries = size = 0

@@ -6,8 +6,8 @@
     notes    notes of each ledger's fragments, in addition to their entries (`notes_table.py`)
     meta     "checkpoint" → position: the log before it is in the index; "version" → 1; sums of usage, ledgers, sums
 
-A checkpoint moves the recent frames and the changed states into LMDB in the same transaction as its position, so the
-two can never disagree. After a crash, the log is read from the checkpoint on, which restores the recent part.
+A checkpoint writes its position, the recent frames and the changed states to LMDB in one transaction, so they can never
+disagree. After a crash, reading the log from the checkpoint on restores the recent frames.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ MAP_BYTES_MAX = 256 * 1024**3
 ROWS_PER_CALL = 10_000
 
 PLACES_PER_PAGE_MAX = 4096
-"""Maximum frames examined for one page; a page of tiny frames ends there."""
+"""Maximum number of frames examined for one page; a page of tiny frames ends at this limit."""
 
 READ_TIMES_MAX = 4
-"""Limits read amplification: at most this many pages' worth is read for one page, because frames may only overlap it.
-"""
+"""Maximum read amplification: bytes read for a page, as a multiple of its size. More bytes are read than requested
+because a frame may overlap the page only partly."""
 
 FORMAT_VERSION = 1
 
@@ -60,8 +60,8 @@ _OF_THE_SYSTEM = (
     lmdb.MemoryError,
     lmdb.ReadonlyError,
 )
-"""LMDB errors, in addition to a plain Error, that mean that the operating system refused something: the file may be
-sound."""
+"""LMDB errors, in addition to a plain Error, that mean that the operating system refused an operation: the file may be
+undamaged."""
 
 _LEDGER = struct.Struct(">Q")
 _POSITION = struct.Struct("<Q")
@@ -71,8 +71,8 @@ _LIMBO = b"limbo"
 
 
 class Index:
-    """The index of one bookie. `add`, `remove` and `recent_holding` belong to the event loop's thread. Any thread may
-    read LMDB; only one at a time may write to it."""
+    """The index of one bookie. `add`, `remove` and `recent_holding` must be called on the event loop's thread. Any
+    thread may read from LMDB, but only one at a time may write to it."""
 
     def __init__(self, directory: Path, bytes_max: int = MAP_BYTES_MAX) -> None:
         try:
@@ -109,7 +109,7 @@ class Index:
         return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
 
     def check_tables(self) -> None:
-        """Raises IndexDamaged if ledgers, sums or usage are corrupt.
+        """Raises IndexDamaged if the table of ledgers, sums or usage is corrupt.
 
         Takes time proportional to the number of ledgers.
         """
@@ -118,7 +118,8 @@ class Index:
                 table.check(txn)
 
     def is_whole(self, ledger_id: int) -> bool:
-        """Returns whether the index holds every frame of the ledger that it should: only then may it deny entries (R6).
+        """Returns whether the index contains every frame of the ledger that it should: only then may the bookie report
+        an entry as absent (rule R6).
 
         Takes time proportional to the number of the ledger's frames.
         """
@@ -153,7 +154,7 @@ class Index:
 
     def recent_holding(self, ledger_id: int, first_entry: int, last_entry: int) -> list[FrameLocation]:
         """Returns the frames not yet in LMDB that may hold entries in the range. Call this before `holding`: a
-        checkpoint in between can then show a frame twice but never hide it."""
+        checkpoint in between can then cause a frame to be found twice, but never to be missed."""
         moving = self._moving.holding(ledger_id, first_entry, last_entry)
         return sorted(moving + self._recent.holding(ledger_id, first_entry, last_entry))
 
@@ -173,10 +174,10 @@ class Index:
         recent: Iterable[FrameLocation],
         bytes_max: int,
     ) -> tuple[list[FrameLocation], int]:
-        """Returns the frames for one page, and the entry through which they are complete. Callable from any thread.
+        """Returns the frames for one page, and the last entry up to which they are complete. Callable from any thread.
 
-        Covers about `bytes_max` of requested entries and PLACES_PER_PAGE_MAX frames at most; but at least all frames
-        that begin at or before the first entry, if these are not too many.
+        Covers about `bytes_max` of the requested entries, and at most PLACES_PER_PAGE_MAX frames. Includes at least all
+        frames that begin at or before the first entry, unless there are too many of them.
         """
         found: list[FrameLocation] = []
         size, begun = 0, first_entry
@@ -199,7 +200,7 @@ class Index:
         step_bytes: int,
         overhead: Overhead,
     ) -> tuple[tuple[Holding, ...], int]:
-        """Returns the ledger's extents, and the entry through which they are complete. Callable from any thread."""
+        """Returns the ledger's extents, and the last entry up to which they are complete. Callable from any thread."""
         with readable(), self._env.begin() as txn:
             places = self._places.holding(txn, ledger_id, first_entry, last_entry, recent)
             return runs_of(places, first_entry, last_entry, step_bytes, overhead)
@@ -233,25 +234,26 @@ class Index:
 
     @property
     def checkpoint_position(self) -> int:
-        """The log before this position is in the index; 0 for an empty one."""
+        """Position in the log before which everything is in the index; 0 for an empty index."""
         with readable(), self._env.begin() as txn:
             value = self._meta.get(txn, _CHECKPOINT)
         return 0 if value is None else int(_POSITION.unpack(value)[0])
 
-    # --- what the log says ------------------------------------------------------------------
+    # --- changes from the log ---------------------------------------------------------------
 
     @property
     def recent_frames(self) -> int:
-        """Number of frames that the next checkpoint will move."""
+        """Number of frames that the next checkpoint will move into LMDB."""
         return len(self._recent)
 
     @property
     def has_changes(self) -> bool:
-        """Whether the next checkpoint has anything to write here."""
+        """Whether the next checkpoint has anything to write to the index."""
         return not self._recent.is_empty or self.notes.has_changes
 
     def apply(self, record: BookieLogRecord, position: int, size: int) -> None:
-        """Applies a ledger's record that is on disk: its frame, the fragment's note, or a state record."""
+        """Applies a log record that is on disk: adds its frame or its fragment's note, and counts it as a state record
+        unless it is only a frame."""
         place = place_of_frame(record.columns, position, size)
         if place is not None:
             self.add(record.ledger_id, place)
@@ -265,11 +267,11 @@ class Index:
         self._recent.add(ledger_id, place)
 
     def add_state(self, ledger_id: int, segment: int) -> None:
-        """Counts a state record of the ledger (a record that is not a frame) on disk in this segment."""
+        """Counts a state record (a record that is not a frame) of this ledger that is on disk in this segment."""
         self._recent.states[segment, ledger_id] += 1
 
     def remove(self, ledger_id: int, place: FrameLocation) -> None:
-        """Makes the next checkpoint delete this place, which an earlier checkpoint put into LMDB."""
+        """Makes the next checkpoint delete this location, which an earlier checkpoint wrote to LMDB."""
         self._recent.removed.append((ledger_id, place))
 
     # --- checkpoints ------------------------------------------------------------------------
@@ -281,8 +283,8 @@ class Index:
         self.notes.begin()
 
     def commit_checkpoint(self, position: int, ledger_rows: Iterable[tuple[int, bytes]]) -> None:
-        """Writes the changes set aside in one transaction; they are on disk when it returns. Callable from any thread.
-        Raises IndexUnusable."""
+        """Writes, in one transaction, the changes that were set aside; they are on disk when this returns. Callable
+        from any thread. Raises IndexUnusable."""
         with self._writing() as txn:
             self._put_all(txn, position, ledger_rows)
 
@@ -299,12 +301,12 @@ class Index:
         self._meta.put(txn, _VERSION, _POSITION.pack(FORMAT_VERSION))
 
     def end_checkpoint(self) -> None:
-        """Drops the changes set aside, which are now in LMDB. On the event loop's thread."""
+        """Discards the changes that were set aside, which are now in LMDB. Call this on the event loop's thread."""
         self._moving = RecentLocations()
         self.notes.end()
 
     def abandon_checkpoint(self) -> None:
-        """Takes back the changes set aside, after a failed commit; the next checkpoint writes them."""
+        """Restores the changes that were set aside, after a failed commit; the next checkpoint writes them."""
         moving, self._moving = self._moving, RecentLocations()
         self._recent.take_back(moving)
         self.notes.abandon()
@@ -312,20 +314,20 @@ class Index:
     # --- dropping ---------------------------------------------------------------------------
 
     def drop(self, frames: Sequence[tuple[int, FrameLocation]]) -> None:
-        """Deletes these frames from the index. The deletion is on disk when it returns; for the thread that makes
-        checkpoints."""
+        """Deletes these frames from the index. The deletion is on disk when this returns. Call this only on the thread
+        that makes checkpoints."""
         with self._writing() as txn:
             self.usage.change(txn, (), self._places.delete(txn, frames), {})
 
     def forget(self, ledger_ids: Collection[int]) -> None:
-        """Forgets these ledgers, except for changes since the last checkpoint began.
+        """Removes these ledgers from the index, except for changes since the last checkpoint began.
 
-        The deletion is on disk when it returns; for the thread that makes checkpoints. After a crash, some frames of a
-        ledger may be gone while the ledger is still known, never the other way round.
+        The deletion is on disk when this returns. Call this only on the thread that makes checkpoints. After a crash,
+        some frames of a ledger may be gone while the ledger is still known, but never the reverse.
         """
         for ledger_id in ledger_ids:
             while self._forget_some(ledger_id):
-                pass  # each call in a transaction of its own
+                pass  # each call has a transaction of its own
         with self._writing() as txn:
             self.usage.forget(txn, ledger_ids)
             self.notes.forget(txn, ledger_ids)
@@ -334,7 +336,7 @@ class Index:
                 self._ledgers.delete(txn, _LEDGER.pack(ledger_id))
 
     def forget_former(self, ledger_id: int) -> None:
-        """Forgets this ledger including all its changes; for replay, while no other thread runs."""
+        """Removes this ledger and all its changes from the index. Only for replay, while no other thread is running."""
         self._recent.forget(ledger_id)
         self.notes.forget_recent(ledger_id)
         self.forget([ledger_id])
@@ -344,8 +346,8 @@ class Index:
             return self._places.forget_some(txn, ledger_id, ROWS_PER_CALL)
 
     def clear_usage(self, segments: Iterable[int]) -> None:
-        """Deletes the usage of deleted segments. The deletion is on disk when it returns; for the thread that makes
-        checkpoints."""
+        """Deletes the usage of deleted segments. The deletion is on disk when this returns. Call this only on the
+        thread that makes checkpoints."""
         with self._writing() as txn:
             for segment in segments:
                 self.usage.clear(txn, segment)
@@ -357,7 +359,7 @@ class Index:
             return self._meta.get(txn, _LIMBO) is not None
 
     def set_limbo_due(self, due: bool) -> None:
-        """Sets or clears the limbo-is-due mark; it is on disk when it returns."""
+        """Sets or clears the limbo-is-due mark; the change is on disk when this returns."""
         with self._writing() as txn:
             if due:
                 self._meta.put(txn, _LIMBO, b"")
@@ -380,7 +382,7 @@ class Index:
 
 
 def _why(error: Exception) -> str:
-    """Returns LMDB's message, which begins with its own path, and what to do about the error."""
+    """Returns LMDB's message without the path that it begins with, and advice on the error."""
     said = str(error).rpartition(": ")[2]
     if isinstance(error, lmdb.MemoryError):
         return (
@@ -397,6 +399,7 @@ def _state(ledger_id: int, row: bytes) -> LocalLedgerState:
 
 
 def _check_not_cut(file: Path, *, pages: int) -> None:
-    """Raises CorruptedError for a truncated file: LMDB maps it, and reading past its end kills the process."""
+    """Raises CorruptedError for a truncated file: LMDB maps the file into memory, and a read past its end would kill
+    the process."""
     if file.exists() and 0 < file.stat().st_size < pages * mmap.PAGESIZE:
-        raise lmdb.CorruptedError(f"{file.name} is cut short")
+        raise lmdb.CorruptedError(f"{file.name} is truncated")

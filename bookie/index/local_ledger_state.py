@@ -36,10 +36,10 @@ _IDENTITY_UNKNOWN = 128
 class LocalLedgerState:
     """Mutable; belongs to the bookie's event loop.
 
-    `known`: at least one entry of the ledger was ever stored here. `verifier`: the key that writes and fences must
-    prove, b"" if they need no proof, None if not known yet. `limbo`: part of the ledger may have been lost here, so
-    absent entries are UNKNOWN (rule R6). `identity`: distinguishes the ledger from others with this id, None if not
-    known yet (rule W8).
+    `known`: whether any entry of the ledger was ever stored here. `verifier`: the public key that proofs for writes and
+    fences are checked against, b"" if no proof is required, None if not known yet. `limbo`: whether part of the ledger
+    may have been lost here, in which case absent entries are UNKNOWN (rule R6). `identity`: distinguishes the ledger
+    from others with the same id; None if not known yet (rule W8).
     """
 
     ledger_id: int
@@ -50,18 +50,19 @@ class LocalLedgerState:
     limbo: bool = False
     identity: bytes | None = None
     writer_address: str = ""
-    """Address from which the ledger's writer last sent, for operators: in memory only, "" if unknown."""
+    """Address from which the ledger's writer last sent a message, for operators. Kept only in memory; "" if unknown."""
     waiting_for_fence: list[object] = field(default_factory=list)
     verifier_in_log: bytes | None = None
-    """The verifier found by replay. The ledger may have been forgotten since, so this verifier authorizes no writes."""
+    """The verifier that replay found in the log. It authorizes no writes, because the ledger may have been forgotten
+    since then."""
 
     @property
     def readers_verifier(self) -> bytes:
-        """The verifier that a reader must prove; b"" if anyone may read."""
+        """The verifier that a reader's proof must match; b"" if anyone may read."""
         return (self.verifier_in_log if self.verifier is None else self.verifier) or b""
 
     def note_lac(self, statement: LacStatement | None) -> bool:
-        """Keeps the higher statement; returns whether the last-add-confirmed rose."""
+        """Keeps the higher of the two statements; returns whether the last-add-confirmed has increased."""
         held = self.last_add_confirmed
         if statement is None or (held is not None and held.last_entry >= statement.last_entry):
             return False
@@ -69,32 +70,33 @@ class LocalLedgerState:
         return True
 
     def admits(self, verifier: bytes) -> bool:
-        """Returns whether this is the ledger's verifier; adopts the first one."""
+        """Returns whether this is the ledger's verifier. Adopts it if the ledger has none yet."""
         if self.verifier is None:
             self.verifier = verifier
         return hmac.compare_digest(self.verifier, verifier)
 
     def learn(self, verifier: bytes, identity: bytes) -> None:
-        """Adopts verifier and identity from the ledger's record if they are not known yet."""
+        """Adopts the verifier and the identity from the ledger's record if they are not known yet."""
         self.admits(verifier)
         if self.identity is None:
             self.identity = identity
 
     def is_another(self, identity: bytes) -> bool:
-        """Returns whether the ledger here has another identity: it is a different ledger with the same id (rule W8)."""
+        """Returns whether the ledger stored here has a different identity, and so is a different ledger with the same
+        id (rule W8)."""
         return self.identity is not None and self.identity != identity
 
     def identity_mismatch(self, identity: bytes) -> str:
-        """Returns the error for a request that names another identity; "" if it matches."""
+        """Returns an error message if the identity in a request does not match the ledger's; otherwise ""."""
         if not self.is_another(identity):
             return ""
         return (
-            f"the ledger {self.ledger_id} here is not the one requested: the metadata was set back to an "
-            "older copy, or is another cluster's; look at it: bookledger metadata check"
+            f"ledger {self.ledger_id} on this bookie is not the one requested: the metadata was restored from an "
+            "older copy, or belongs to another cluster; to check it: bookledger metadata check"
         )
 
     def encode(self) -> bytes:
-        """Encodes the row kept in the index, which survives a restart. A pending fence counts as none."""
+        """Encodes the state as a row of the index, which survives a restart. A pending fence is encoded as no fence."""
         lac, verifier = self.last_add_confirmed, self.verifier or b""
         flags = (_FENCED if self.fence is Fence.DURABLE else 0) | (_KNOWN if self.known else 0)
         flags |= (_HAS_LAC if lac else 0) | (_HAS_VERIFIER if verifier else 0)
@@ -110,8 +112,8 @@ class LocalLedgerState:
         return fixed + (lac.digest if lac else b"") + verifier + (self.identity or b"")
 
     def absorb(self, written: LocalLedgerState) -> None:
-        """Merges a state record from the log: fence and last-add-confirmed only rise, limbo is set to the record's
-        value."""
+        """Merges a state record from the log: the fence and the last-add-confirmed can only increase, and limbo is set
+        to the record's value."""
         if written.fence is Fence.DURABLE:
             self.fence = Fence.DURABLE
         if self.verifier is None:
@@ -126,7 +128,7 @@ class LocalLedgerState:
     def decode(cls, ledger_id: int, row: bytes) -> LocalLedgerState:
         """Decodes a row. Raises ValueError if it is corrupt."""
         if len(row) < _ROW.size:
-            raise ValueError(f"the state of ledger {ledger_id} is cut short")
+            raise ValueError(f"the state of ledger {ledger_id} is truncated")
         version, flags, lac, lac_length, digest_bytes = _ROW.unpack_from(row)
         verifier_bytes = VERIFIER_BYTES if flags & _HAS_VERIFIER else 0
         lac_end = _ROW.size + digest_bytes

@@ -1,4 +1,5 @@
-"""A bookie's notes of the ledgers that it serves, in addition to entries: one for each fragment (`FragmentNote`).
+"""A bookie's notes about the ledgers that it serves, kept in addition to entries: one for each fragment
+(`FragmentNote`).
 
     notes    (ledger, first entry) → the note, encoded
 
@@ -26,11 +27,11 @@ _LEDGER = struct.Struct(">Q")
 
 NOTES_PER_PAGE_MAX = 1000
 NOTES_PAGE_BYTES_MAX = 1024 * 1024
-"""Maximum bytes of one page of notes; a larger note gets a page of its own."""
+"""Maximum size in bytes of one page of notes; a larger note gets a page of its own."""
 
 
 _Note = tuple[Headline, bytes]
-"""The fragment that a note describes, and the note, encoded."""
+"""A description of a note's fragment, and the encoded note."""
 
 
 def _read(note: bytes) -> _Note:
@@ -38,12 +39,13 @@ def _read(note: bytes) -> _Note:
 
 
 def _newer(held: _Note | None, new: _Note) -> _Note:
-    """Returns the newer of two notes of one fragment; `new` if they are equal."""
+    """Returns the newer of two notes on the same fragment; `held` if neither is newer."""
     return new if held is None or held[0].is_older_than(new[0]) else held
 
 
 class NotesTable:
-    """An LMDB table of the index, and the notes that are not in it yet. Additions belong to the event loop's thread."""
+    """An LMDB table of the index, and the notes that are not in the table yet. Notes may be added only on the event
+    loop's thread."""
 
     def __init__(self, env: lmdb.Environment, meta: Meta, ledgers: SummedTable) -> None:
         self._env = env
@@ -57,7 +59,7 @@ class NotesTable:
         return bool(self._recent)
 
     def add(self, ledger_id: int, note: bytes) -> None:
-        """Keeps a note, unless the fragment's known note is newer."""
+        """Adds a note, unless a newer note of its fragment is already known."""
         new = _read(note)
         notes, first_entry = self._recent.setdefault(ledger_id, {}), new[0].first_entry
         notes[first_entry] = _newer(notes.get(first_entry), new)
@@ -80,15 +82,15 @@ class NotesTable:
             return sum(len(note) for one in ledger_ids for _, note in self._rows(txn, one, 0))
 
     def latest(self, ledger_id: int) -> Headline | None:
-        """Returns the note of the ledger's last fragment known here."""
+        """Returns the note of the last fragment of this ledger that is known here."""
         held = self._of(ledger_id)
         return held[max(held)][0] if held else None
 
     def page(self, first_ledger: int, first_entry: int) -> tuple[tuple[HeldNote, ...], bool]:
-        """Returns the last checkpoint's notes from this point on, and whether they are the last. Callable from any
-        thread.
+        """Returns one page of notes as of the last checkpoint, beginning at this ledger and entry, and whether it is
+        the last page. Callable from any thread.
 
-        Every ledger yields at least one note, which is empty if the bookie has none of that ledger.
+        Every ledger has at least one note in the result; that note is empty if the bookie has none for the ledger.
         """
         found: list[HeldNote] = []
         size = 0
@@ -143,7 +145,7 @@ class NotesTable:
         self._moving = {}
 
     def abandon(self) -> None:
-        """Takes back the notes that `begin` has set aside."""
+        """Restores the notes that `begin` has set aside, for the next checkpoint."""
         moving, self._moving = self._moving, {}
         for ledger_id, notes in moving.items():
             recent = self._recent.setdefault(ledger_id, {})

@@ -74,7 +74,7 @@ class PlacesTable:
         return txn.get(key_of(*frame), db=self.db) is not None
 
     def is_whole(self, txn: lmdb.Transaction, ledger_id: int) -> bool:
-        """Returns whether all the ledger's rows exist as they were written. Takes time proportional to their number."""
+        """Returns whether all rows of the ledger are present and unchanged. Takes time proportional to their number."""
         rows = txn.cursor(self.db)
         if not rows.set_range(KEY.pack(ledger_id, 0, 0, 0)):
             return self._sum_of(txn, ledger_id) == NOTHING

@@ -1,7 +1,8 @@
-"""Adds checksums to LMDB tables, to detect rows that damage has hidden and that would otherwise be denied (rule R6).
+"""Adds checksums to LMDB tables, to detect rows lost through damage: the bookie must not report their entries as absent
+(rule R6).
 
-In addition to its rows, a table keeps their number and the exclusive-or of their hashes in `meta`, changed in the same
-transactions as the rows. A full scan shows whether all rows exist as they were written.
+For each table, `meta` contains the number of rows and the exclusive-or of their hashes, updated in the same
+transactions as the rows. A full scan shows whether all rows are present and unchanged.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _CRC = struct.Struct("<I")
 
 
 class Sum(NamedTuple):
-    """Number of a set of rows, and the exclusive-or of their hashes. Order does not matter."""
+    """Number of rows in a set, and the exclusive-or of their hashes. Order does not matter."""
 
     rows: int
     hashes: int
@@ -114,10 +115,10 @@ class SummedTable:
             hashes ^= hash_of(key, value)
             yield key, value
         if Sum(count, hashes) != self._written(txn):
-            raise IndexDamaged(f"rows of its table of {self._name.decode()} are lost or changed")
+            raise IndexDamaged(f"rows of its {self._name.decode()} table are missing or have changed")
 
     def check(self, txn: lmdb.Transaction) -> None:
-        """Raises IndexDamaged if the rows are not those that were written."""
+        """Raises IndexDamaged if rows are missing or have changed."""
         for _ in self.rows(txn):
             pass
 

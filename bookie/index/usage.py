@@ -2,7 +2,7 @@
 
     usage    (segment, ledger) → (bytes of its frames there, number of its records there that are not frames)
 
-Compaction and collection use it to find segments with mostly dead bytes, or with no live ones, without scanning all
+Compaction and garbage collection use it to find segments whose bytes are mostly or entirely dead, without scanning all
 frames.
 """
 
@@ -34,17 +34,18 @@ NOTHING = Usage(0, 0)
 
 
 class UsageTable:
-    """An LMDB table of the index. Any thread may read it; changes happen in the caller's transaction."""
+    """An LMDB table of the index. Any thread may read it; changes are made in the caller's transaction."""
 
     def __init__(self, env: lmdb.Environment, meta: Meta) -> None:
         self._env = env
         self.table = SummedTable(env, b"usage", meta)
 
     def totals(self) -> dict[int, Usage]:
-        """Returns the usage of each segment, summed over all ledgers; segments without contents are left out.
+        """Returns the usage of each segment, summed over all ledgers; segments without contents are omitted.
 
-        Only the last of a ledger's non-frame records counts, so `states` is a number of ledgers here. Raises
-        IndexDamaged if part of the table is lost: otherwise a segment that only seems empty would be deleted.
+        Of a ledger's records that are not frames, only the last one counts, so in this result `states` is a number of
+        ledgers. Raises IndexDamaged if part of the table is lost: otherwise, a segment that only appears empty would be
+        deleted.
         """
         frame_bytes: Counter[int] = Counter()
         states: Counter[int] = Counter()
@@ -77,7 +78,8 @@ class UsageTable:
         gone: Iterable[tuple[int, FrameLocation]],
         states: Mapping[tuple[int, int], int],
     ) -> None:
-        """Adds and subtracts frames, and adds counts of state records by (segment, ledger)."""
+        """Adds the sizes of new frames, subtracts those of frames that are gone, and adds counts of state records by
+        (segment, ledger)."""
         grown: dict[tuple[int, int], int] = defaultdict(int)
         for ledger_id, place in added:
             grown[place.position >> 32, ledger_id] += place.size
@@ -89,7 +91,7 @@ class UsageTable:
     def _change(self, txn: lmdb.Transaction, key: bytes, frame_bytes: int, states: int) -> None:
         row = self.table.get(txn, key)
         held = Usage(*VALUE.unpack(row)) if row is not None else NOTHING
-        # A forgotten ledger may have received frames since: its row starts from zero again.
+        # A forgotten ledger may have received new frames since then: its row starts from zero again.
         now = Usage(max(0, held.frame_bytes + frame_bytes), held.states + states)
         if now == NOTHING:
             self.table.delete(txn, key)

@@ -1,4 +1,4 @@
-"""Message bytes on the wire: a checksum, a protobuf message, and attachments (columns of entries) after it.
+"""Message bytes on the wire: a checksum and a protobuf message, followed by attachments (columns of entries).
 
     checksum      u32 little-endian: CRC32C over all that follows
     header_bytes  u32 little-endian
@@ -6,7 +6,7 @@
     columns       of each frame in turn: entry ids, lengths, digests, payload, as they are in memory
 
 The checksum rejects damaged messages before anything is decoded. Payloads are attached because protobuf copies its
-fields many times, which took most of the time of a read. Nothing is encrypted.
+fields many times, which took up most of the time of a read. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SEED = crc32c(b"bookledger message 1")
 
 
 Sealed = list[bytes | memoryview]
-"""A message in parts, to be sent in order: large columns are not copied."""
+"""A message as buffers to be sent in order, so that large columns are not copied."""
 
 
 DAMAGED = "checksum mismatch in a message that arrived"
@@ -68,7 +68,7 @@ def sealed_bytes(header: bytes, columns: Iterable[Columns] = ()) -> Sealed:
 def unsealed_alone(data: bytes | bytearray) -> bytes | bytearray:
     """Returns the header of a message without attachments. Raises BadMessage."""
     if (left := len(data) - _header_end(data)) > 0:
-        raise BadMessage(f"{left} bytes are left over after a message")
+        raise BadMessage(f"a message is followed by {left} extra bytes")
     return data[_BEGINNING_BYTES:]
 
 
@@ -99,7 +99,7 @@ class Unsealed:
         self._body, self._at = view, end
 
     def columns(self, entries: int, digests_bytes: int, payload_bytes: int) -> Columns:
-        """Takes the next columns. Raises BadMessage if they are inconsistent or the message is too short."""
+        """Returns the next columns. Raises BadMessage if they are inconsistent or the message is too short."""
         body, ids = self._body, self._at
         lengths = ids + ID_BYTES * entries
         digests = lengths + LENGTH_BYTES * entries
@@ -122,4 +122,4 @@ class Unsealed:
     def end(self) -> None:
         """Raises BadMessage for bytes after the last attachment."""
         if (left := len(self._body) - self._at) > 0:
-            raise BadMessage(f"{left} bytes are left over after a message")
+            raise BadMessage(f"a message is followed by {left} extra bytes")

@@ -3,11 +3,11 @@ back.
 
     entry_ids  i64 little-endian each, strictly ascending
     lengths    u32 little-endian each
-    digests    count × width bytes, width by the ledger's digest type
+    digests    count × width bytes; the width depends on the ledger's digest type
     payload    the entries' bytes, one after the other
 
-The first three are plain `bytes`. The payload may be a slice of the received or read buffer, and keeps that buffer
-alive. Batches are split and joined as a whole, in C.
+The first three are plain `bytes`. The payload may be a slice of a buffer that was received or read, and keeps that
+buffer alive. Batches are split and joined as a whole, by C code.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 if sys.byteorder != "little":
-    raise ImportError("bookledger keeps its columns little-endian in memory; this machine is not")
+    raise ImportError(
+        "bookledger requires a little-endian machine, because its columns in memory are little-endian"
+    )
 
 ID_BYTES = 8
 LENGTH_BYTES = 4
@@ -30,14 +32,14 @@ ENTRY_BYTES_MAX = 4 * 1024 * 1024
 """Maximum size of an entry; the client refuses a larger one before it sends anything."""
 
 FRAME_BYTES_MAX = 1024 * 1024
-"""A frame takes no more entries if its columns would exceed this size; a larger entry gets a frame of its own."""
+"""Maximum size of a frame's columns; a larger entry gets a frame of its own."""
 
 FRAME_ENTRIES_MAX = 16 * 1024
 """Maximum number of entries per frame; also limits how many ids a frame can span in a striped ledger."""
 
 
 Payload = bytes | memoryview
-"""Read-only in either form."""
+"""The entries' bytes; read-only, whichever type they have."""
 
 
 class BadColumns(ValueError):
@@ -46,7 +48,7 @@ class BadColumns(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """A batch of entries in ascending id order. Immutable; slices and joins make new ones."""
+    """A batch of entries in ascending id order. Immutable; slicing and joining create new batches."""
 
     entry_ids: bytes
     lengths: bytes
@@ -58,12 +60,12 @@ class Columns:
 
     @property
     def ids(self) -> Sequence[int]:
-        """The ids, without a copy."""
+        """The ids, without copying them."""
         return memoryview(self.entry_ids).cast("q")
 
     @property
     def sizes(self) -> Sequence[int]:
-        """The entries' lengths in bytes, without a copy."""
+        """The entries' lengths in bytes, without copying them."""
         return memoryview(self.lengths).cast("I")
 
     @property
@@ -81,7 +83,7 @@ class Columns:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all four columns: the size of the entries in a message, in memory and on disk."""
+        """Total size in bytes of all four columns: the size of the entries in a message, in memory and on disk."""
         return len(self.entry_ids) + len(self.lengths) + len(self.digests) + len(self.payload)
 
     @property
@@ -89,7 +91,7 @@ class Columns:
         return len(self.digests) // len(self) if len(self) else 0
 
     def check(self) -> None:
-        """Raises BadColumns unless the four columns are consistent (done once, when bytes come from outside)."""
+        """Raises BadColumns unless the four columns are consistent. Called once, when bytes come from outside."""
         if len(self.entry_ids) == ID_BYTES and len(self.lengths) == LENGTH_BYTES:  # a single entry
             (first,), (size,) = _ID.unpack(self.entry_ids), _LENGTH.unpack(self.lengths)
             if first >= 0 and size == len(self.payload):
@@ -100,9 +102,9 @@ class Columns:
         if (len(self.digests) % count if count else len(self.digests)) != 0:
             raise BadColumns(f"{len(self.digests)} bytes of digests for {count} entries")
         if (size := self._lengths_sum(count)) != len(self.payload):
-            raise BadColumns(f"lengths add up to {size}, the payload has {len(self.payload)} bytes")
+            raise BadColumns(f"lengths add up to {size}, but the payload has {len(self.payload)} bytes")
         if count and not self._are_ascending(count):
-            raise BadColumns("entry ids are not strictly ascending from 0 or more")
+            raise BadColumns("entry ids are negative or not strictly ascending")
 
     def _lengths_sum(self, count: int) -> int:
         """Returns the sum of all lengths; computed at C speed in the usual case of entries of equal length."""
@@ -150,13 +152,14 @@ class Columns:
         return self.cut(0, next(n for n, entry_id in enumerate(self.ids) if entry_id != first_entry + n))
 
     def start_of(self, bytes_max: int) -> Columns:
-        """Returns the first entries that take at most `bytes_max` in total; at least one, if there are any."""
+        """Returns as many of the first entries as fit in `bytes_max` in total; at least one, if there are any."""
         fixed = ID_BYTES + LENGTH_BYTES + self.digest_width
         ends = [end + fixed * count for count, end in enumerate(accumulate(self.sizes), 1)]
         return self.cut(0, max(bisect_right(ends, bytes_max), min(1, len(self))))
 
     def where(self, wanted: Callable[[int], bool]) -> Columns:
-        """Returns the entries whose id is wanted (work per entry: only for the client of a striped ledger)."""
+        """Returns the entries whose ids are wanted. Calls a function for each entry, so only clients of striped ledgers
+        use this."""
         chosen = [index for index, entry_id in enumerate(self.ids) if wanted(entry_id)]
         return self if len(chosen) == len(self) else self.pick(chosen)
 
@@ -188,8 +191,8 @@ NO_ENTRIES = Columns(b"", b"", b"", b"")
 
 
 def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, head: bytes = b"") -> Columns:
-    """Makes consecutive entries from `first_entry` on; `digests` holds their digests in order. Each entry begins with
-    `head`."""
+    """Makes consecutive entries from `first_entry` on; `digests` contains their digests in order. Each entry begins
+    with `head`."""
     if len(payloads) == 1 and not head:
         payload = payloads[0]
         return Columns(_ID.pack(first_entry), _LENGTH.pack(len(payload)), digests, payload)
@@ -202,17 +205,17 @@ def of_payloads(first_entry: int, payloads: Sequence[bytes], digests: bytes, hea
 
 
 def consecutive(first_entry: int, count: int) -> bytes:
-    """Returns a column of consecutive ids. `struct` takes a quarter of the time that `array` takes for a range."""
+    """Returns a column of consecutive ids. For a range, `struct` is four times as fast as `array`."""
     return struct.pack(f"<{count}q", *range(first_entry, first_entry + count))
 
 
 def _lengths(payloads: Sequence[bytes], head_bytes: int) -> list[int]:
-    """Returns the entries' lengths; as a list, because an `array` is filled four times as slowly from an iterator."""
+    """Returns the entries' lengths as a list, because filling an `array` from an iterator takes four times as long."""
     return [head_bytes + len(payload) for payload in payloads] if head_bytes else list(map(len, payloads))
 
 
 def _joined(payloads: Sequence[bytes], head: bytes) -> bytes:
-    """Joins in a single copy: first putting a head before each payload would cost another copy."""
+    """Joins heads and payloads in a single copy: prepending the head to each payload first would cost another copy."""
     return head.join((b"", *payloads)) if head else b"".join(payloads)
 
 

@@ -1,4 +1,4 @@
-"""Connection table: limits connections, in total and per peer; evicts unidentified or idle ones for newcomers."""
+"""Connection table: limits connections, in total and per peer; evicts unidentified or idle ones to admit new ones."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from ..addresses import peer_of
 from .trust.identity import Identity, Peer
 
 STRANGER_SECONDS_MIN = 1.0
-"""Minimum time that an unidentified connection has to identify itself, however many newcomers wait."""
+"""Minimum time that an unidentified connection has to identify itself, however many new connections arrive."""
 
 
 @dataclass(eq=False, slots=True)
 class ClientConnection:
-    """One connection. `cut` ends it; `is_idle`: whether no request is in progress. `identity`: from the certificate."""
+    """One connection. `cut` closes it; `is_idle` returns whether no request is in progress; `identity` is from the
+    certificate."""
 
     peer: str
     came_at: float
@@ -38,8 +39,9 @@ def part_of(whole: int, peer_share: float, least: int = 1) -> int:
 class Places:
     """Limits of a port: on all connections, on unidentified ones, and on those that speak gRPC.
 
-    `own_idle_go`: an address at its own limit loses its oldest idle connection, and the new one is admitted. `busy_go`:
-    if no connection is idle, the address with the most connections loses a busy one to a newcomer from another address.
+    `own_idle_go`: if an address has reached its limit, its oldest idle connection is closed to admit the new one.
+    `busy_go`: if no connection is idle, a busy one of the address with the most connections is closed to admit one from
+    another address.
     """
 
     connections_max: int
@@ -55,8 +57,8 @@ class Places:
     def shared(
         cls, peer_share: float, *, connections_max: int, strangers_max: int, tools_max: int = 0, **ends: bool
     ) -> Places:
-        """Makes limits of which one address may use at most `peer_share` each. `ends`: which connections are evicted
-        for newcomers."""
+        """Makes limits of which one address may use at most the share `peer_share`. `ends`: which connections are
+        evicted to admit new ones."""
         return cls(
             connections_max=connections_max,
             connections_a_peer_max=part_of(connections_max, peer_share),
@@ -69,7 +71,7 @@ class Places:
 
 
 def address_of(transport: asyncio.BaseTransport) -> str:
-    """Returns the peer address by which a connection is counted; "" if unknown."""
+    """Returns the peer address under which a connection is counted; "" if unknown."""
     name = transport.get_extra_info("peername")
     return peer_of(str(name[0])) if name else ""
 
@@ -149,15 +151,16 @@ class ConnectionTable:
 
     def _own_makes_way(self, peer: str) -> bool:
         return self._places.own_idle_go and self._ends_idle(
-            self._all[peer], "a newer connection of its address took its place"
+            self._all[peer], "it was replaced by a newer connection from its address"
         )
 
     def _make_way(self, mine: int) -> bool:
-        """Evicts a connection of the peer with the most connections, if that is more than the newcomer will have."""
+        """Evicts a connection of the peer with the most connections, if that peer has more than the new connection's
+        peer will have."""
         largest = max(self._all.values(), key=len)
         if len(largest) <= mine + 1:
             return False
-        why = "its place was needed for others"
+        why = "its place was needed for another connection"
         if self._ends_idle(largest, why):
             return True
         if self._places.busy_go:

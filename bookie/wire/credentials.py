@@ -1,17 +1,17 @@
 """Proofs that a client knows a ledger's password, by Ed25519 signatures, and their verification.
 
 A ledger with a password has an Ed25519 key pair that is derived from the password and the ledger's id
-(`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and metadata have the public key,
-the ledger's *verifier*. A proof is a signature over
+(`ledgers/integrity/ledger_keys.py`). The private key never leaves the client; bookies and the metadata store the public
+key, the ledger's *verifier*. A proof is a signature over
 
     purpose | ledger id | nonce of the append stream | incarnation of the bookie
 
 so it cannot be replayed for another ledger or at another bookie, and a proof for appending cannot be replayed on
-another stream either. A fence has no nonce because a repeated fence changes nothing. A read has none because an
-eavesdropper who can see a proof can also see the data that is read with it, and TLS shows neither.
+another stream either. A proof for a fence has no nonce, because a repeated fence changes nothing. A proof for a read
+has none, because an eavesdropper who can see the proof can also see the data that is read with it, and TLS hides both.
 
-A bookie that re-replicates reads with a key of its own (`BookieKey`). Its registration has the public key, and only
-bookies may write registrations.
+A bookie that re-replicates reads with a key of its own (`BookieKey`). Its registration contains the public key, and
+only bookies may write registrations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NONCE_BYTES = 16
 """Size of the nonce that a bookie sends with the server hello of each connection."""
 
 PROOFS_KEPT_MAX = 16_384
-"""Maximum number of ledgers per stream whose verified proof is cached; beyond it, all proofs are verified again."""
+"""Maximum number of ledgers per stream whose verified proofs are cached; beyond that, all proofs are verified again."""
 
 _LEDGER = struct.Struct("<q")
 
@@ -62,7 +62,7 @@ def is_proven(credential: Credential, signed: bytes) -> bool:
 
 
 class BookieKey:
-    """Key pair of one run of a bookie, to prove to other bookies that it is a bookie."""
+    """Key pair for one run of a bookie, used to prove to other bookies that it is a bookie."""
 
     def __init__(self) -> None:
         self._private = Ed25519PrivateKey.generate()
@@ -78,7 +78,7 @@ class BookieKey:
 
 
 class StreamProofs:
-    """Verifies the proofs for one purpose on one connection, and caches them, because every request brings the same
+    """Verifies the proofs for one purpose on one connection, and caches them, because every request contains the same
     proof."""
 
     def __init__(self, incarnation: str, nonce: bytes, purpose: Purpose = Purpose.APPEND) -> None:
@@ -92,7 +92,7 @@ class StreamProofs:
         return self._checked.get(ledger_id) == credential
 
     def hold(self, ledger_id: int, credential: Credential) -> bool:
-        """Returns whether the credential is proven for this purpose, ledger, bookie and stream."""
+        """Returns whether the credential's proof is valid for this purpose, ledger, bookie and stream."""
         if credential == NO_CREDENTIAL or self.knows(ledger_id, credential):
             return True
         signed = statement(self._purpose, ledger_id, self._incarnation, self._nonce)

@@ -1,4 +1,5 @@
-"""Error of calls to the rest of the cluster during a repair, shared by the bookie and the client that helps it."""
+"""Error raised when calls to the rest of the cluster fail during a repair; shared by the bookie and the client that
+helps it."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from ..errors import BookieError
 class PeersFailed(BookieError):
     """The other bookies, or the metadata, could not help with a ledger. `str()` says what to do next.
 
-    Nothing was lost or decided: the caller may repeat the call, and must do so if the ledger is still to be repaired.
-    `entry_id` is the first entry that no replica could provide, None if no entry failed; `answers` holds the answer of
-    each of the other replicas for that entry.
+    Nothing was lost or decided: the caller may repeat the call, and must do so if the ledger still needs to be
+    repaired. `entry_id` is the first entry that no replica could provide, None if no entry failed; `answers` contains
+    each other replica's answer for that entry.
     """
 
     def __init__(

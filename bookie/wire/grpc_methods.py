@@ -27,7 +27,7 @@ CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
     ("grpc.keepalive_timeout_ms", KEEPALIVE_MS),
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
-    # A bookie that restarts is back within a second: reconnect sooner than gRPC would.
+    # A restarted bookie is back within a second: reconnect sooner than gRPC does by default.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
     # Each client object has its own connections: closing one client never disturbs another.

@@ -1,4 +1,4 @@
-"""Messages between clients and bookies, as frozen values. Only the codec deals with their bytes."""
+"""Messages between clients and bookies, as immutable values. Only the codec handles their encoded form."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ VERIFIER_BYTES = 32
 PROOF_BYTES = 64
 
 NO_IDENTITY = b""
-"""Used where no identity is named; a ledger's record has an identity of `IDENTITY_BYTES` (rule W8)."""
+"""Used if no identity is specified; the identity in a ledger's record has a length of `IDENTITY_BYTES` (rule W8)."""
 
 
 NO_NOTE = b""
-"""Used if a frame brings no note of its fragment (a `FragmentNote`, encoded)."""
+"""Used if a frame contains no note of its fragment (an encoded `FragmentNote`)."""
 
 
 class Credential(NamedTuple):
@@ -42,10 +42,11 @@ NO_CREDENTIAL = Credential()
 
 
 class Status(StrEnum):
-    """A bookie's answer. Refusals are answers; a gRPC error only means that the call did not take place."""
+    """Status of a bookie's answer. A refusal is an answer, too; a gRPC error only means that the call did not take
+    place."""
 
     OK = "ok"
-    WRITTEN = "written"  # with deferred sync: in the log, and on disk after a later sync
+    WRITTEN = "written"  # with deferred sync: in the log, but not on disk until a later sync
     NO_SUCH_LEDGER = "no such ledger"
     FENCED = "fenced"
     UNAUTHORIZED = "unauthorized"
@@ -60,7 +61,8 @@ class Status(StrEnum):
 
 
 class LacStatement(NamedTuple):
-    """ "Everything through `last_entry` is confirmed", with the payload bytes up to there and a digest over both."""
+    """States that everything through `last_entry` is confirmed, with the number of payload bytes up to that entry and a
+    digest over both."""
 
     last_entry: int
     length_bytes: int
@@ -68,15 +70,15 @@ class LacStatement(NamedTuple):
 
 
 NO_TRACE = b""
-"""Used if a message belongs to no trace; any other value is encoded by `trace_context`."""
+"""Used if a message does not belong to a trace; any other value is encoded by `trace_context`."""
 
 
 class Frame(NamedTuple):
     """Entries of one ledger for one bookie, with the writer's last-add-confirmed at the time of sending.
 
-    Without columns, the frame carries only the last-add-confirmed (an explicit LAC), or a `note`. With `deferred_sync`
-    the bookie may answer WRITTEN; it answers the next frame without `deferred_sync` when everything before that frame
-    is on disk, too.
+    Without columns, the frame contains only the last-add-confirmed (an explicit LAC), or a `note`. With `deferred_sync`
+    the bookie may answer WRITTEN; it answers the next frame without `deferred_sync` only when everything before that
+    frame is on disk as well.
     """
 
     ledger_id: int
@@ -91,10 +93,10 @@ class Frame(NamedTuple):
 
 
 class AppendRequest(NamedTuple):
-    """Frames for the bookie with this incarnation; `first_sequence` is the number of frames[0], and the others are
-    numbered consecutively.
+    """Frames for the bookie with this incarnation; `first_sequence` is the number of frames[0], and the following
+    frames are numbered consecutively.
 
-    `note_frames`: frames with only a note. The bookie does not answer them, and they may be lost.
+    `note_frames`: frames that contain only a note. The bookie does not answer them, and they may be lost.
     """
 
     incarnation: str
@@ -142,8 +144,8 @@ class ReadRequest:
     """Asks for a page of entries from first_entry through last_entry at most, with about `bytes_max` of payload.
 
     With `fence` the bookie refuses the ledger's writer from then on, and answers only after the fence is on disk (rules
-    R1, R3). With `whole_frames` the page ends at the end of a frame of the log, before `bytes_max` unless the page is a
-    single frame, so that the bookie sends the bytes as they are stored in the log.
+    R1, R3). With `whole_frames` the page ends at the end of a frame of the log, so that the bookie sends the bytes as
+    they are stored in the log; the page then stays within `bytes_max` unless it is a single frame.
     """
 
     incarnation: str
@@ -161,8 +163,8 @@ class ReadRequest:
 @dataclass(frozen=True, slots=True)
 class ReadReply:
     """A page of entries. An id through `covered_through` that is neither in `columns` nor in a `damaged` range is not
-    on this bookie; the page says nothing about later ids. `detail`: with OK, why the first `damaged` entry was not
-    read."""
+    on this bookie; the page gives no information about later ids. If the status is OK, `detail` is the reason why the
+    first `damaged` entry was not read."""
 
     status: Status
     columns: Columns = NO_ENTRIES
@@ -179,10 +181,11 @@ class ReadReply:
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """Asks for the entries first_entry … last_entry in pages of whole frames, each answered as a read.
+    """Asks for the entries first_entry … last_entry in pages of whole frames, each of which is a reply to a read.
 
-    The bookie sends the next page when the untaken bytes leave room for `page_bytes` in `window_bytes`, or when the
-    client has taken everything. A page for which `ends` is true is the last one. Never fences.
+    The bookie sends the next page once the bytes that the client has not taken leave room for `page_bytes` in
+    `window_bytes`, or once the client has taken everything. A page for which `ends` is true is the last one. A scan
+    never fences.
     """
 
     incarnation: str
@@ -195,26 +198,27 @@ class ScanRequest:
     identity: bytes = NO_IDENTITY
 
     def page_from(self, first_entry: int) -> ReadRequest:
-        """Returns the read request for the next page, after everything before this entry was sent."""
+        """Returns the read request for the next page, which begins at this entry."""
         asked = self.incarnation, self.ledger_id, first_entry, self.last_entry, self.page_bytes
         return ReadRequest(*asked, credential=self.credential, whole_frames=True, identity=self.identity)
 
     def ends(self, reply: ReadReply) -> bool:
-        """Returns whether this page ends the scan: it is the last, or part of its range is damaged or refused."""
+        """Returns whether this page ends the scan: it is the last page, or part of its range is damaged, or it was
+        refused."""
         return (
             reply.status is not Status.OK or bool(reply.damaged) or reply.covered_through >= self.last_entry
         )
 
 
 class BytesTaken(NamedTuple):
-    """Flow control of a scan: how many bytes of the scan's answers the client has taken up to now."""
+    """Flow control of a scan: the number of bytes of the scan's answers that the client has taken."""
 
     bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class LacRequest:
-    """Asks for the highest last-add-confirmed on the bookie; may fence, or wait for a later one (long poll)."""
+    """Asks for the highest last-add-confirmed on the bookie; may also fence, or wait for a higher one (long poll)."""
 
     incarnation: str
     ledger_id: int
@@ -228,11 +232,11 @@ class LacRequest:
 
 @dataclass(frozen=True, slots=True)
 class LacReply:
-    """`vouched_since`, in a reply to a fence: since which revision the metadata store has not gone back to an older
-    copy of itself without the cluster holding back (rule W8); 0 if the bookie does not know. `latest`, also in a reply
-    to a fence: the bookie's note of the ledger's last fragment; None if it has none. `writer_address`: the peer address
-    and port of the connection over which the ledger's writer last sent; "" if it has sent nothing since the bookie
-    started, or the bookie has forgotten it."""
+    """The reply to a LacRequest. `vouched_since`, in a reply to a fence: the revision since which the metadata store
+    has not gone back to an older copy of itself without the cluster holding back (rule W8); 0 if the bookie does not
+    know. `latest`, also in a reply to a fence: the bookie's note of the ledger's last fragment; None if it has none.
+    `writer_address`: the peer address and port of the connection over which the ledger's writer last sent a message; ""
+    if the writer has sent nothing since the bookie started, or if the bookie has forgotten the address."""
 
     status: Status
     last_add_confirmed: LacStatement | None = None
@@ -253,7 +257,7 @@ HOLDINGS_BYTES_MAX = 256 * 1024
 class HoldingsRequest:
     """Asks a bookie for a ledger's extents, covering all frames that begin in this range of entries.
 
-    Successive frames make up one extent, of `step_bytes` at most unless it is a single frame.
+    Successive frames are combined into extents of at most `step_bytes`; a larger frame is an extent of its own.
     """
 
     incarnation: str
@@ -265,9 +269,10 @@ class HoldingsRequest:
 
 
 class Holding(NamedTuple):
-    """An extent (a run of frames): the range of its entries, their number, and roughly their payload bytes.
+    """An extent (a run of frames): the range of its entries, their number, and the approximate size of their payload in
+    bytes.
 
-    An entry that is stored twice counts twice.
+    An entry that is stored twice is counted twice.
     """
 
     first_entry: int
@@ -288,7 +293,7 @@ class HoldingsReply:
 
 @dataclass(frozen=True, slots=True)
 class NotesRequest:
-    """Asks for a bookie's notes of its ledgers, beginning with this ledger, and in it with this entry."""
+    """Asks for a bookie's notes of its ledgers, beginning with this ledger and, within this ledger, with this entry."""
 
     incarnation: str
     first_ledger: int = 0
@@ -314,7 +319,7 @@ class HeldNote(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NotesReply:
-    """Notes ordered by ledger and first entry; `is_last` if none follow."""
+    """Notes ordered by ledger and first entry; `is_last`: whether no more notes follow."""
 
     status: Status
     notes: tuple[HeldNote, ...] = ()
@@ -329,10 +334,10 @@ class InfoRequest:
 
 @dataclass(frozen=True, slots=True)
 class InfoReply:
-    """A bookie's status; counters are since it started.
+    """A bookie's status; counters cover the time since it started.
 
-    `append_counts`: for each bound in `append_seconds_bounds`, the number of frames that were on disk within it, and as
-    a last count the number of slower ones.
+    `append_counts`: for each bound in `append_seconds_bounds`, the number of frames that were on disk within that time,
+    followed by the number of slower frames.
     """
 
     bookie_id: str
@@ -357,7 +362,7 @@ class MaintenanceAction(StrEnum):
 
     STATUS = "status"
     COLLECT = "collect"  # collect garbage now
-    SUSPEND = "suspend"  # pauses the bookie's own collections, until RESUME
+    SUSPEND = "suspend"  # pause the bookie's own collections until RESUME
     RESUME = "resume"
     SCRUB = "scrub"  # verify everything on the bookie's disk
     REPAIR = "repair"  # fetch missing copies from the other replicas
@@ -369,8 +374,9 @@ REPORT_BYTES_MAX = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class MaintainRequest:
-    """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions it takes over. `retired`,
-    with COLLECT: an operator confirms that ledgers without a record, with ids below those retired, were deleted."""
+    """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions this bookie takes over.
+    `retired`, with COLLECT: whether an operator confirms that ledgers without a record, with ids below those retired,
+    were deleted."""
 
     action: MaintenanceAction
     adopt: str = ""

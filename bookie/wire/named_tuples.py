@@ -1,4 +1,4 @@
-"""Makes named tuples without a Python call, because such calls are most of the cost of a single append."""
+"""Makes named tuples without a Python call, because such calls account for most of the cost of a single append."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ T = TypeVar("T", bound=tuple[Any, ...])
 
 
 def made_of(kind: type[T]) -> Callable[[tuple[Any, ...]], T]:
-    """Returns a function from a tuple of all fields, in order, to the named tuple. Annotate the variable it is assigned
-    to."""
+    """Returns a function that turns a tuple of all fields, in order, into the named tuple. Annotate the variable to
+    which the function is assigned."""
     return partial(tuple.__new__, kind)

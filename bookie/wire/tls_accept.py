@@ -1,4 +1,4 @@
-"""TLS accept: admits connections and does the TLS handshake before a protocol sees them."""
+"""TLS accept: admits connections and performs the TLS handshake before a protocol sees them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class TlsAccept:
     """Accepts connections on a bound socket until closed. Each connection is counted in the table before its handshake.
 
-    `context`: called for each connection, so that it gets the newest certificates. `protocol` makes the protocol of an
-    admitted connection; the protocol's `connection_lost` is called even if the handshake fails.
+    `context`: called for each connection, so that each one uses the newest certificates. `protocol` makes the protocol
+    of an admitted connection; the protocol's `connection_lost` is called even if the handshake fails.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class TlsAccept:
     ) -> None:
         try:
             await sockets.secured(connection, lambda: protocol, self._context())
-        except Exception as error:  # any error: a bad certificate can make the parsers below raise anything
+        except Exception as error:  # a bad certificate can make the parsers raise any exception
             why = sockets.audit_tls_failure(error, visitor.peer)
             log.info(
                 "%s did not complete the TLS handshake: %s", visitor.peer, why, extra={"peer": visitor.peer}
@@ -85,4 +85,4 @@ class TlsAccept:
 
 def _send_away(connection: socket.socket, protocol: asyncio.Protocol) -> None:
     connection.close()
-    protocol.connection_lost(None)  # asyncio calls it only after a finished handshake
+    protocol.connection_lost(None)  # asyncio calls it only after a successful handshake

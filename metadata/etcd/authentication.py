@@ -1,8 +1,8 @@
-"""Authentication with etcd: our user's token, and the password for it, which may change at any time.
+"""Authentication with etcd: the user's token, and the password that it is obtained with, which may change at any time.
 
-The password's file is read again for every new token. A file that changes before etcd has the new password does no
-harm, because the password that etcd accepted last is tried, too. If etcd has already changed to another password, calls
-wait for the file as they wait for an unreachable etcd, so that watches and leases resume without a restart.
+The password file is read again for every new token. The file may be changed before etcd has the new password, because
+the last password that etcd accepted is also tried. If the password is changed in etcd first, calls wait for the file as
+they wait for an unreachable etcd, so watches and leases resume without a restart.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from .config import EtcdConfig
 from .errors import Effect, EtcdRefused, FailureVerdict, MemberRefused, NotSent, PasswordRefused, verdict_on
 
 REFUSED_PAUSE_SECONDS = 1.0
-"""Pause after a refusal before the file is read and etcd asked again: each password costs etcd a tenth of a second."""
+"""Pause after a refusal, before the file is read again and etcd is asked again: checking a password takes etcd a tenth
+of a second."""
 
 log = logging.getLogger(__name__)
 
 Ask = Callable[[str], Awaitable[str]]
-"""Asks etcd for a token by a password. Raises AioRpcError."""
+"""Requests a token from etcd with a password. Raises AioRpcError."""
 
 
 class Authentication:
@@ -44,8 +45,8 @@ class Authentication:
     async def token(self, ask: Ask, endpoint: str) -> str:
         """Returns the token; requests one if there is none.
 
-        If etcd refuses the password, raises EtcdRefused if etcd has never accepted one, else PasswordRefused. Raises
-        NotSent if etcd cannot be asked.
+        If etcd refuses the password, raises EtcdRefused if etcd has never accepted one, otherwise PasswordRefused.
+        Raises NotSent if the request for a token fails for any other reason.
         """
         async with self._asking:
             if self._token is None:
@@ -58,7 +59,7 @@ class Authentication:
             self._token = None
 
     def read_again(self) -> None:
-        """Makes the next call read the file, and request a new token."""
+        """Makes the next call read the password file again and request a new token."""
         self._token = self._refusal = None
 
     async def _new_token(self, ask: Ask, endpoint: str) -> str:
@@ -73,26 +74,27 @@ class Authentication:
         raise self._refused(endpoint, self._refusal)
 
     def _reread(self) -> None:
-        """Reads the file again. An unusable file, such as one that is half written, keeps the former password."""
+        """Reads the file again. Keeps the previous password if the file is unusable, for example because it is only
+        half written."""
         try:
             found = self._config.read_password()
         except (OSError, ValueError) as error:
-            self._log_once(f"the password for etcd cannot be read again: {error}; keeping the previous one")
+            self._log_once(f"cannot reload the password for etcd: {error}; keeping the previous one")
             return
         if found != self._in_file:
-            log.info("the password for etcd was read again from %s", self._config.password_file)
+            log.info("loaded a changed password for etcd from %s", self._config.password_file)
             self._in_file = found
 
     async def _asked(self, ask: Ask, password: str) -> str | None:
-        """Returns a token. If etcd does not accept this password, returns None and records the refusal."""
+        """Requests a token. If etcd does not accept this password, returns None and records the refusal."""
         try:
             return await ask(password)
         except grpc.aio.AioRpcError as error:
             verdict = verdict_on(error, Effect.REPEATABLE)
             if verdict is not FailureVerdict.REFUSED:
-                # the call itself was not sent, whether or not the authentication succeeded
+                # the caller's request was not sent, whether or not the authentication succeeded
                 not_sent = MemberRefused if verdict is FailureVerdict.NOT_HERE else NotSent
-                raise not_sent(f"authenticating: {error.details()} ({error.code().name})") from error
+                raise not_sent(f"cannot authenticate: {error.details()} ({error.code().name})") from error
             details = f"{error.details()}; {self._what_to_do()}"
             self._refusal = _Refusal(time.monotonic() + REFUSED_PAUSE_SECONDS, error.code(), details)
             if self._accepted is not None:
@@ -101,7 +103,7 @@ class Authentication:
 
     def _took(self, password: str) -> None:
         if self._accepted is not None and password != self._accepted:
-            log.warning("etcd takes the new password of user %s", self._config.user)
+            log.warning("etcd has accepted the new password of user %s", self._config.user)
         if password == self._in_file:
             self._last_logged = None
         self._accepted, self._refusal = password, None
@@ -115,7 +117,7 @@ class Authentication:
     def _what_to_do(self) -> str:
         return (
             f"write the password that etcd has for user {self._config.user} into {self._config.password_file}, "
-            "which is read again at each refusal"
+            "which is read again after each refusal"
         )
 
     def _refused(self, endpoint: str, why: _Refusal) -> EtcdRefused | PasswordRefused:

@@ -35,7 +35,7 @@ from .errors import (
 
 # TLS credentials of an etcd client, reloaded when their files change.
 #
-# A connection keeps its credentials. The next one uses the renewed files, so renewed certificates require no restart.
+# A connection keeps its credentials. New connections use the renewed files, so no restart is required.
 
 log = logging.getLogger(__name__)
 
@@ -49,8 +49,8 @@ class Credentials:
         self._newest = config.read_credentials()
 
     def newest(self) -> grpc.ChannelCredentials | None:
-        """Returns the latest credentials; None for plain text. A failed reload (half-renewed files) keeps the former
-        ones."""
+        """Returns the latest credentials; None for plain text. If a reload fails, for example because only half of the
+        files have been renewed, the previous credentials are kept."""
         seen = self._look()
         if seen != self._seen:
             self._seen = seen
@@ -59,7 +59,7 @@ class Credentials:
             except (OSError, ValueError) as error:
                 log.warning("certificates for etcd: %s; keeping the previous ones", error)
             else:
-                log.info("certificates for etcd were read again")
+                log.info("reloaded the certificates for etcd")
         return self._newest
 
     def _look(self) -> list[tuple[int, int, int] | None]:
@@ -81,20 +81,20 @@ WHAT_TO_DO = (
 )
 
 ROUND_PAUSE_SECONDS = 0.1
-"""The pause after every endpoint failed once, before the first is tried again."""
+"""Pause after every endpoint has failed once, before the first one is tried again."""
 
 TOKEN_RENEWALS_MAX = 3
-"""Maximum number of new tokens for one call. A token that another call has just got may expire in between, or etcd's
-users may change again."""
+"""Maximum number of token renewals for one call. A new token from another call may have expired in the meantime, or
+etcd's users may have changed again."""
 
 Metadata = tuple[tuple[str, str], ...]
 
-# A member cut off from its leader then refuses at once, instead of not answering.
+# Makes a member that is cut off from its leader refuse calls immediately, instead of not answering.
 REQUIRE_LEADER: Metadata = (("hasleader", "true"),)
 
 T = TypeVar("T")
 Attempt = Callable[[grpc.aio.Channel, Metadata, float], Awaitable[T]]
-"""One try of a call on one channel, with this metadata, within these seconds."""
+"""Makes one attempt at a call on this channel, with this metadata, within this number of seconds."""
 
 
 class EtcdRequest(Protocol):
@@ -104,7 +104,7 @@ class EtcdRequest(Protocol):
 
 
 def unary(method: str, request: EtcdRequest, parse: Callable[[bytes], T]) -> Attempt[T]:
-    """Returns an attempt at one unary call. `method` is its path."""
+    """Returns an attempt at one unary call. `method` is the path of the call."""
 
     async def attempt(channel: grpc.aio.Channel, metadata: Metadata, seconds: float) -> T:
         call: grpc.aio.UnaryUnaryMultiCallable[bytes, T] = channel.unary_unary(
@@ -116,7 +116,7 @@ def unary(method: str, request: EtcdRequest, parse: Callable[[bytes], T]) -> Att
 
 
 class EtcdChannels:
-    """One channel per endpoint, made on demand. Stays with the endpoint that works, and fails over."""
+    """One channel per endpoint, created on demand. Uses one endpoint until it fails, then switches to another."""
 
     def __init__(self, config: EtcdConfig) -> None:
         own_grpc(self)
@@ -129,10 +129,10 @@ class EtcdChannels:
         self._home = ForkGuard(lambda why: StoreRefused(f"this etcd store cannot be used here: {why}"))
 
     async def run(self, attempt: Attempt[T], effect: Effect) -> T:
-        """Makes the call on some endpoint, within the configured timeout.
+        """Makes the call at one of the endpoints, within the configured timeout.
 
-        Raises EtcdRefused if etcd refuses the call, StoreUnavailable if the call certainly did nothing, OutcomeUnknown
-        if it may have changed something.
+        Raises EtcdRefused if etcd refuses the call, StoreUnavailable if the call certainly had no effect,
+        OutcomeUnknown if it may have changed something.
         """
         self.check_open()
         try:
@@ -145,9 +145,9 @@ class EtcdChannels:
             raise
 
     async def close(self) -> None:
-        """Closes every channel; calls under way raise StoreUnavailable."""
+        """Closes every channel; calls in progress raise StoreUnavailable."""
         if not self._home.is_here:
-            return  # they belong to the parent process
+            return  # the channels belong to the parent process
         self._closed = True
         channels, self._channels = self._channels, {}
         for one in channels.values():
@@ -159,13 +159,12 @@ class EtcdChannels:
             raise StoreRefused("this etcd store is closed")
 
     def check_open_after_cancel(self) -> None:
-        """Raises StoreUnavailable if `close`, and not the caller, cancelled a call."""
+        """Raises StoreUnavailable if a call was cancelled by `close` rather than by its caller."""
         task = asyncio.current_task()
         if self._closed and task is not None and not task.cancelling():
             raise StoreUnavailable("this etcd store was closed")
 
-    # For one run
-
+    # --- used by _RetriedCall -----------------------------------------------------------------
     @property
     def endpoint_count(self) -> int:
         return len(self._config.endpoints)
@@ -176,16 +175,16 @@ class EtcdChannels:
         return self._config.endpoints[self._current]
 
     def turn_from(self, endpoint: str) -> None:
-        """Moves on to another endpoint, unless a concurrent call did so already."""
+        """Switches to another endpoint, unless a concurrent call has already done so."""
         if self.endpoint == endpoint:
             self._current = (self._current + 1) % self.endpoint_count
 
     async def connected(self, endpoint: str, seconds: float) -> grpc.aio.Channel:
         """Connects the endpoint's channel. Raises NotSent after `seconds`.
 
-        Nothing is sent before this returns, so a call can use another endpoint after NotSent. A channel whose
-        connection failed is returned as it is: a call on it fails at once with the reason, for example the error of the
-        TLS handshake.
+        Nothing is sent before this returns, so a call can use another endpoint after NotSent. If the connection failed,
+        its channel is returned nevertheless: a call on it fails immediately with the reason, for example a TLS
+        handshake error.
         """
         channel = self._channel(endpoint)
         settled = (grpc.ChannelConnectivity.READY, grpc.ChannelConnectivity.TRANSIENT_FAILURE)
@@ -202,8 +201,8 @@ class EtcdChannels:
     async def credentials(
         self, endpoint: str, channel: grpc.aio.Channel, seconds: float
     ) -> tuple[Metadata, str | None]:
-        """Returns the metadata of a call, and the token in it if a user is configured. Raises as `Authentication.token`
-        does."""
+        """Returns the metadata of a call, and the token in it if a user is configured. Raises the same errors as
+        `Authentication.token`."""
         if self._config.user is None:
             return REQUIRE_LEADER, None
 
@@ -225,8 +224,8 @@ class EtcdChannels:
         self._authentication.forget(token)
 
     def _channel(self, endpoint: str) -> grpc.aio.Channel:
-        """Returns the endpoint's channel. Replaces one that is not connected after its certificates were renewed. The
-        old channel is freed when the last call on it has ended."""
+        """Returns the endpoint's channel. Replaces a channel that is not connected if certificates were renewed after
+        it was created. The old channel is freed when the last call on it has ended."""
         self.check_open()
         known = self._channels.get(endpoint)
         if known is None or (not known.is_connected and known.credentials is not self._credentials.newest()):
@@ -252,7 +251,7 @@ def _new_channel(endpoint: str, credentials: grpc.ChannelCredentials | None) -> 
 
 
 class _RetriedCall:
-    """Retries one call over the endpoints until its deadline."""
+    """Retries one call at all endpoints until its deadline."""
 
     def __init__(self, channels: EtcdChannels, effect: Effect, seconds: float) -> None:
         self._channels = channels
@@ -278,18 +277,18 @@ class _RetriedCall:
                     refusals += isinstance(failure, MemberRefused)
                     if isinstance(
                         failure, PasswordRefused
-                    ):  # the error of a last try without time left is less useful
+                    ):  # more useful than the error of a final attempt without time left
                         self._refused = failure
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))
                 self._channels.turn_from(endpoint)
             if refusals == self._channels.endpoint_count:  # no member accepts such a call
-                raise StoreRefused(f"no member of etcd takes this call: {self._failed()}")
+                raise StoreRefused(f"no etcd member accepts this call: {self._failed()}")
             await asyncio.sleep(min(ROUND_PAUSE_SECONDS, max(self._left(), 0)))
 
     async def _try(self, endpoint: str, attempt: Attempt[T], seconds: float) -> T:
-        """Tries the call once within `seconds`. If it must not be repeated, its answer may take all the remaining
-        time."""
+        """Makes one attempt at the call, within `seconds`. A call that must not be repeated may use all the remaining
+        time to wait for its answer."""
         until = asyncio.get_running_loop().time() + seconds
         channel = await self._channels.connected(endpoint, seconds)
         token: str | None = None
@@ -336,7 +335,7 @@ class _RetriedCall:
     def _gave_up(self) -> StoreUnavailable:
         why = self._failed()
         if self._may_have_happened:
-            return OutcomeUnknown(f"the answer of etcd was lost, the write may have happened: {why}")
+            return OutcomeUnknown(f"etcd's answer was lost, so the write may have taken effect: {why}")
         if self._refused is not None:
             return StoreUnavailable(str(self._refused))
         return StoreUnavailable(

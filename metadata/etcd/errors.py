@@ -1,4 +1,5 @@
-"""Classifies failed etcd calls: whether they may have happened, and whether they may be retried at another endpoint."""
+"""Classifies failed etcd calls: whether they may have taken effect, and whether they may be retried at another
+endpoint."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ..errors import StoreFull, StoreRefused, StoreUnavailable
 
 
 class Effect(Enum):
-    """Effect of a call on etcd. It decides whether the call is retried if its answer is lost."""
+    """Effect of a call on etcd. It determines whether the call is retried if its answer is lost."""
 
     READS = "reads"  # may be sent again
     REPEATABLE = "repeatable"  # changes something, but is idempotent
@@ -21,37 +22,35 @@ class FailureVerdict(Enum):
     """Classification of a gRPC error."""
 
     NOT_SENT = "not sent"
-    NOT_HERE = (
-        "not here"  # refused before anything was done, because of this member's kind: others may accept it
-    )
+    NOT_HERE = "not here"  # refused before anything was done, because of the kind of member: others may accept the call
     TOKEN_REFUSED = "token refused"
     REFUSED = "refused"  # etcd refused, and nothing was changed
-    FULL = "full"  # over its quota of space: answered, and perhaps applied
-    UNKNOWN = "unknown"  # ambiguous: it may have been applied, or may still be
+    FULL = "full"  # over the space quota: etcd answered, and may have applied the change
+    UNKNOWN = "unknown"  # ambiguous: the change may have been applied, or may be applied later
 
 
 class NotSent(Exception):
-    """This endpoint was not reached; any call may be retried at another."""
+    """The endpoint was not reached; any call may be retried at another endpoint."""
 
 
 class PasswordRefused(NotSent):
-    """etcd no longer accepts our password, and may accept the next one in its file."""
+    """etcd no longer accepts our password, but may accept the next one that is written to the password file."""
 
 
 class MemberRefused(NotSent):
-    """This member refuses such calls, as a learner or an older version does."""
+    """This member refuses calls of this kind, as learners and older versions do."""
 
 
 class TokenRefused(Exception):
-    """etcd does not accept our token, or no longer does; the call did nothing."""
+    """etcd does not accept our token, or no longer accepts it; the call had no effect."""
 
 
 class AnswerLost(Exception):
-    """The stream ended before its answer came; the call may have happened."""
+    """The stream ended before its answer arrived; the call may have taken effect."""
 
 
 class EtcdRefused(StoreRefused):
-    """etcd answered and refused; nothing was changed. `code` is gRPC's."""
+    """etcd refused the call; nothing was changed. `code` is the gRPC status code."""
 
     def __init__(self, endpoint: str, code: grpc.StatusCode, details: str) -> None:
         super().__init__(f"etcd at {endpoint} refused: {details} ({code.name})")
@@ -63,7 +62,8 @@ WHAT_TO_DO_FULL = 'make room and disarm its alarm, as docs/runbooks.md describes
 
 
 class EtcdFull(StoreFull):
-    """etcd answered that it is over its quota; `settled_writes` finds out whether it made the change."""
+    """etcd answered that it is over its space quota; `settled_writes` determines whether etcd made the change
+    nevertheless."""
 
     def __init__(self, endpoint: str, details: str) -> None:
         super().__init__(
@@ -71,22 +71,23 @@ class EtcdFull(StoreFull):
         )
 
 
-# gRPC's messages for a call that never got a connection. If a later gRPC changes them, such
-# a failure counts as UNKNOWN, which is safe.
+# gRPC's messages for a call that never had a connection. If a later version of gRPC changes them,
+# such a failure counts as UNKNOWN, which is safe.
 _NEVER_SENT = ("failed to connect to all addresses", "DNS resolution failed", "empty address list")
 
-# Errors before anything is done. A member without a leader finds one, or another member does.
+# Errors raised before anything is done. A member without a leader may find one soon, and other members may have one.
 _NOT_HERE = ("rpc not supported for learner", "etcdserver: not capable")
 _NO_LEADER = "etcdserver: no leader"
 
 _OVER_QUOTA = "database space exceeded"
 
-# Errors before anything is changed. Some releases, such as 3.5.1, give the last one the code UNKNOWN.
+# Errors raised before anything is changed. Some etcd releases, such as 3.5.1, give the last one the code UNKNOWN.
 _STALE_TOKEN = ("invalid auth token", "revision of auth store is old", "auth: revision in header is old")
 
-# etcd checks these before it proposes the request, or while it applies it and before it changes
-# anything. RESOURCE_EXHAUSTED is not one of them: the write that crosses the space quota is applied
-# and answered "database space exceeded", and an answer too large to receive was an answer.
+# etcd returns these codes before it proposes the request, or while it applies the request but before it
+# changes anything. RESOURCE_EXHAUSTED is not one of them: the write that crosses the space quota is applied,
+# although it fails with "database space exceeded"; and if the answer is too large to receive, the request was
+# executed.
 _REFUSALS = frozenset(
     {
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -120,7 +121,7 @@ def verdict_on(error: grpc.aio.AioRpcError, effect: Effect) -> FailureVerdict:
 
 
 def is_too_large(error: StoreUnavailable) -> bool:
-    """Returns whether a read failed because its answer is over MESSAGE_BYTES_MAX."""
+    """Returns whether a read failed because its answer is larger than MESSAGE_BYTES_MAX."""
     return (
         isinstance(error, EtcdRefused)
         and error.code is grpc.StatusCode.RESOURCE_EXHAUSTED

@@ -1,17 +1,19 @@
 """Least-privilege roles for etcd users: the keys that each kind of process may read and write.
 
-Keys are those of `metadata/keys.py`. Damage that a compromised role can do:
+The keys are defined in `metadata/keys.py`. Damage that a compromised role can do:
 
-    reader, console    nothing
-    client             any ledger's and any log's record: it can delete those of others, and close ledgers early;
-                       any election and any cursor: it can lead, end others' terms, and have records skipped
+    reader, console    none
+    client             any ledger's and any log's record: it can delete those of other users, and close ledgers early;
+                       any election and any cursor: it can become leader, end other leaders' terms, and cause records
+                       to be skipped
     journal            the same, and any journal's promises
-    auditor            under-replication marks: needless re-replication, or none where it is needed
-    bookie             all of these but journals and logs, the registrations of others, and the hold on older metadata
-    admin              everything; needed to format a bookie, to drain it, or to mark it as given up
+    auditor            under-replication marks: it can cause needless re-replication, or prevent necessary
+                       re-replication
+    bookie             all of these except journals and logs; other bookies' registrations; the hold on older metadata
+    admin              everything; this role is required to format a bookie, to drain it, or to mark it as given up
 
-To etcd, the right to write a ledger's record includes deleting it. Only the client library requires an admin for
-deleting another user's ledger.
+In etcd, the right to write a ledger's record includes the right to delete it. Only the client library enforces that
+deleting another user's ledger requires an admin.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ _AUDITORS = (
 
 @dataclass(frozen=True, slots=True)
 class KeyAccess:
-    """Keys, or prefixes of keys that end in "/"; the right to write includes reading."""
+    """The keys that a role may write and read, or prefixes of keys, which end in "/". A key that may be written may
+    also be read."""
 
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()
@@ -114,13 +117,13 @@ def etcdctl_commands(metadata_uri: str) -> Iterator[str]:
     parts = split(metadata_uri)
     if parts.scheme not in ("etcd", "etcds"):
         raise ValueError(
-            f"roles are for etcd, and {metadata_uri} is not an etcd URI: write etcd://HOST:PORT/PREFIX"
+            f"roles are for etcd only, but {metadata_uri} is not an etcd URI: use etcd://HOST:PORT/PREFIX"
         )
     prefix = config_in(parts).prefix
     for role, access in ACCESS.items():
         name = f"{prefix}-{role}"
         yield shlex.join(["etcdctl", "role", "add", name])
-        # the revision is read from the prefix itself, which is not a key
+        # clients read the revision by reading the prefix, although it is not a key
         yield _granted(name, "read", f"{prefix}/", is_prefix=False)
         for key in access.writes:
             yield _granted(name, "readwrite", f"{prefix}/{key}", is_prefix=not key or key.endswith("/"))

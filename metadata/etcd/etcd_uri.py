@@ -13,11 +13,11 @@ ETCD_OPTIONS = frozenset({"user", "password_file", "ca_cert", "cert_cert", "cert
 def config_in(parts: SplitResult) -> EtcdConfig:
     """Parses the URI. Raises ValueError for an invalid one, OSError for a file that cannot be read."""
     if "@" in parts.netloc:
-        raise ValueError("a user belongs in ?user=NAME&password_file=PATH, not before the host")
+        raise ValueError("specify the user as ?user=NAME&password_file=PATH, not before the host")
     options = _options(parts)
     tls = parts.scheme == "etcds"
     if not tls and options.keys() & {"ca_cert", "cert_cert", "cert_key"}:
-        raise ValueError("certificates are for TLS; write etcds://")
+        raise ValueError("certificates require TLS; use an etcds:// URL")
     config = EtcdConfig(
         endpoints=tuple(_endpoint(text) for text in parts.netloc.split(",")),
         prefix=unquote(parts.path).strip("/"),
@@ -43,7 +43,7 @@ def _options(parts: SplitResult) -> dict[str, str]:
         if not value:
             raise ValueError(f"option {name!r} has no value")
     if len(dict(pairs)) != len(pairs):
-        raise ValueError("an option is given twice")
+        raise ValueError("an option is specified twice")
     return dict(pairs)
 
 

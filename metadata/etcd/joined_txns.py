@@ -1,8 +1,8 @@
-"""Joins the changes, or the reads, of one turn of the event loop into one call, which costs etcd one sync.
+"""Joins the changes, or the reads, of one event loop iteration into one call, which costs etcd one sync.
 
-The joined transaction has all conditions and all operations. If a condition does not hold, which is rare, nothing is
-done, and each transaction is sent separately. No transaction reads a key that another one changes, so each has the same
-outcome as if it were sent separately, in any order. All their changes have one revision.
+The joined transaction contains all conditions and all operations. If a condition does not hold, which is rare, nothing
+is done, and each transaction is sent separately. No transaction reads a key that another one changes, so each has the
+same outcome as if they were sent separately, in any order. All their changes have the same revision.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from . import etcd_pb2 as pb
 from .errors import EtcdRefused
 
 CONDITIONS_MAX = 100
-"""etcd accepts 128 conditions, and as many operations, by default."""
+"""Maximum number of conditions in a joined transaction. By default, etcd accepts 128 conditions, and the same number of
+operations."""
 
 JOINED_BYTES_MAX = 512 * 1024
-"""etcd accepts requests of 1.5 MiB by default. A larger transaction is sent separately."""
+"""Maximum size of a joined transaction. By default, etcd accepts requests of up to 1.5 MiB. A larger transaction is
+sent separately."""
 
 
 @dataclass(slots=True)
@@ -31,8 +33,8 @@ class _Txn:
 
 
 class JoinedTxns:
-    """Joins transactions of one store. `send` sends a request, and decides whether it is retried. Belongs to its event
-    loop."""
+    """Joins the transactions of one store. `send` sends a request, and decides whether it is retried. Belongs to the
+    store's event loop."""
 
     def __init__(self, send: Callable[[pb.TxnRequest], Awaitable[pb.TxnResponse]]) -> None:
         self._send = send
@@ -40,7 +42,8 @@ class JoinedTxns:
         self._calls: set[asyncio.Task[None]] = set()
 
     async def run(self, request: pb.TxnRequest, changes: bytes | None = None) -> pb.TxnResponse:
-        """Executes the transaction, which changes at most the key `changes`. Returns and raises as `send` does."""
+        """Executes a transaction that changes at most the key `changes`. Returns the reply, and raises the errors of
+        `send`."""
         txn = _Txn(request, changes, asyncio.get_running_loop().create_future())
         joined = self._next
         if joined is not None and joined.takes(txn):
@@ -49,7 +52,7 @@ class JoinedTxns:
         joined = self._next = _Joined()
         joined.add(txn)
         try:
-            await asyncio.sleep(0)  # to the end of this turn
+            await asyncio.sleep(0)  # until the end of this loop iteration
         except asyncio.CancelledError:
             txn.reply.cancel()
             raise
@@ -59,7 +62,7 @@ class JoinedTxns:
             others = joined.txns[1:]
             if others:
                 self._begin(joined.txns)
-        # The usual case: no other task.
+        # In the usual case, there are no other transactions.
         return await (txn.reply if others else self._send(request))
 
     def _begin(self, txns: list[_Txn]) -> None:
@@ -71,7 +74,7 @@ class JoinedTxns:
         call.add_done_callback(self._calls.discard)
 
     async def _made(self, txns: list[_Txn]) -> None:
-        """Makes the call for these transactions; sends each separately if nothing was done."""
+        """Sends these transactions in one call; if that call did nothing, sends each transaction separately."""
         try:
             replies = await self._together(txns) if len(txns) > 1 else [await self._send(txns[0].request)]
         except BaseException as error:
@@ -87,8 +90,8 @@ class JoinedTxns:
             _end(txn, reply)
 
     async def _together(self, txns: list[_Txn]) -> list[pb.TxnResponse] | None:
-        """Returns the replies; None if nothing was done because a condition does not hold or etcd refuses: one
-        transaction may lack a right, or the answer may be too large."""
+        """Returns the replies; None if nothing was done, because a condition does not hold or because etcd refused the
+        call: one transaction may lack a right, or the answer may be too large."""
         request = pb.TxnRequest()
         for txn in txns:
             request.compare.extend(txn.request.compare)

@@ -15,17 +15,18 @@ from .channel import EtcdChannels, unary
 from .errors import WHAT_TO_DO_FULL, EtcdRefused, NotSent
 
 VERSION_MIN = (3, 4)
-"""Older versions lack lease checkpoints and the hasleader check of single calls."""
+"""Minimum version of etcd. Older versions lack lease checkpoints, and the hasleader check for single calls."""
 
 UNSAFE = (((3, 4), (3, 4, 22)), ((3, 5), (3, 5, 6)))
-"""Version ranges, the end excluded, that may lose confirmed writes according to etcd: 3.5.0 to 3.5.2 if any member is
-killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 if the only member is killed (#14370), before 3.5.6 if a member is
-killed while it defragments (#14685), and 3.4.20, 3.4.21 and 3.5.5 if a member joins a cluster with authentication."""
+"""Ranges of etcd versions, excluding their ends, that may lose confirmed writes, according to etcd: 3.5.0 to 3.5.2 if
+any member is killed (etcd-io/etcd #13766), before 3.4.21 and 3.5.5 if the only member is killed (#14370), before 3.5.6
+if a member is killed during defragmentation (#14685), and 3.4.20, 3.4.21 and 3.5.5 if a member joins a cluster with
+authentication."""
 
 _ALARM = re.compile(r"\balarm:(\w+)")
 _ALARMS = {
     "NOSPACE": f"etcd is out of space, and refuses changes: {WHAT_TO_DO_FULL}",
-    "CORRUPT": "etcd has found that its copies differ, and refuses everything: "
+    "CORRUPT": "etcd has detected that its copies differ, and refuses all requests: "
     "https://etcd.io/docs/v3.5/op-guide/data_corruption/",
 }
 """The meaning of each etcd alarm for the metadata, and the remedy."""
@@ -38,7 +39,8 @@ _REFUSES = (
 
 
 async def health_of(channels: EtcdChannels, endpoints: tuple[str, ...], seconds: float) -> StoreHealth:
-    """Queries every endpoint. Raises StoreTooOld. A member that does not answer is reported, and is not an error."""
+    """Queries every endpoint. Raises StoreTooOld. A member that does not answer is reported in the result, not as an
+    error."""
     replies = await asyncio.gather(*(_asked(channels, one, seconds) for one in endpoints))
     members, versions, size = {}, set(), 0
     alarms: set[str] = set()
@@ -63,10 +65,10 @@ async def _asked(channels: EtcdChannels, endpoint: str, seconds: float) -> pb.St
         return await attempt(channel, metadata, seconds)
     except grpc.aio.AioRpcError as error:
         if error.code() in _REFUSES:
-            return "alive; reports nothing else"
+            return "alive, but does not report its status"
         return f"{error.details()} ({error.code().name})"
     except EtcdRefused as refused:
-        return f"alive; refuses us: {refused.details}"
+        return f"alive, but refused the request: {refused.details}"
     except NotSent as error:
         return str(error)
 

@@ -1,11 +1,11 @@
 """Metadata store on etcd, for a cluster of machines: a thin client over grpc.aio.
 
     create   txn: create_revision == 0            ? put                : KeyExists
-    replace  txn: exists, mod_revision == version, value begins so ? put (ignore_lease) : read it, to find out why
-    delete   txn: exists, mod_revision == version ? delete             : read it, to find out why
+    replace  txn: exists, mod_revision == version, value begins as required ? put (ignore_lease) : read to find out why
+    delete   txn: exists, mod_revision == version ? delete             : read to find out why
 
-Changes of one turn of the loop are sent in one call, and so are reads of single keys (`joined_txns`). All reads are
-linearizable. A key's version is etcd's mod_revision.
+All changes of one event loop iteration are sent in one call, and so are all reads of single keys (`joined_txns`). All
+reads are linearizable. A key's version is etcd's mod_revision.
 """
 
 from __future__ import annotations
@@ -41,18 +41,20 @@ from .watch import resuming_watch
 
 # Learns for each prefix, from earlier pages, how many keys of a listing to request from etcd at once.
 #
-# A page's bytes are bounded by the sizes of values. Also, etcd counts all keys of a range, even those after the
-# page's last one, so pages of one range would cost it the square of the number of keys. So keys that end in a
-# number, as those of ledgers do, are requested up to a number at which the page has most likely ended.
+# The number of bytes in a page is limited by an estimate of the size of its values. In addition, etcd counts all keys
+# of the requested range, even those after the page's last key, so reading a range page by page would take time
+# proportional to the square of the number of keys. Therefore, keys that end in a number, as those of ledgers do, are
+# requested only up to the number at which the page will most likely end.
 
 PAGE_BYTES = 512 * 1024
-"""Size of a page if its values are as large as those of the page before."""
+"""Size of a page if its values are as large as those of the previous page."""
 
 BYTES_EACH = 8 * 1024
 """Assumed bytes per key of a prefix before its first page, so that this page is small."""
 
 PREFIXES_MAX = 1000
-"""A store that lists more prefixes forgets the sizes that it has learnt, and learns them again."""
+"""Maximum number of prefixes with known statistics. If more are listed, the store discards all statistics and collects
+them again."""
 
 IDS_EACH = 2.0
 WIDENED = 8.0
@@ -64,7 +66,7 @@ _NUMBER_MAX = 2**63 - 1
 
 @dataclass(slots=True)
 class Paging:
-    """The known statistics of one prefix: how large its values are, and how far apart its numbers are."""
+    """Known statistics of one prefix: the size of its values, and the distance between the numbers in its keys."""
 
     bytes_each: float = BYTES_EACH
     ids_each: float = IDS_EACH
@@ -74,7 +76,8 @@ class Paging:
         return max(1, min(most, int(PAGE_BYTES / self.bytes_each)))
 
     def end(self, after: bytes, limit: int) -> bytes | None:
-        """Returns the last key of the range that most likely holds a page after this key; None for all later keys."""
+        """Returns the last key of the range that most likely contains a page after this key; None for a range without
+        an end."""
         numbered = _NUMBERED.fullmatch(after)
         if numbered is None:
             return None
@@ -82,7 +85,7 @@ class Paging:
         return None if last >= _NUMBER_MAX else b"%s%016x" % (numbered[1], last)
 
     def learn(self, kvs: Sequence[pb.KeyValue], limit: int) -> None:
-        """Learns from a page, the result of a request for `limit` keys."""
+        """Updates the statistics from a page that was returned for a request of `limit` keys."""
         if kvs:
             self.bytes_each = max(1.0, sum(len(kv.key) + len(kv.value) for kv in kvs) / len(kvs))
         first, last = (_NUMBERED.fullmatch(kv.key) for kv in (kvs[0], kvs[-1])) if kvs else (None, None)
@@ -172,7 +175,7 @@ class EtcdStore:
         return self._page(found, None)
 
     async def _range_of(self, first: bytes, end: bytes, limit: int) -> pb.RangeResponse:
-        """Returns the first keys in the range from `first` to before `end`: as many as fit an answer."""
+        """Returns the first keys in the range from `first` to before `end`: as many as fit in one answer."""
         request = pb.RangeRequest(key=first, range_end=end, limit=limit)
         while True:
             try:
@@ -205,7 +208,7 @@ class EtcdStore:
         assert ttl_seconds > 0
         request = pb.LeaseGrantRequest(TTL=math.ceil(ttl_seconds))
         attempt = unary("/etcdserverpb.Lease/LeaseGrant", request, pb.LeaseGrantResponse.FromString)
-        # Idempotent: a second lease expires without any key on it.
+        # Idempotent: if a second lease is granted, it expires without ever having a key.
         reply = await self._channels.run(attempt, Effect.REPEATABLE)
         return Lease(reply.ID, float(reply.TTL))
 
@@ -230,7 +233,7 @@ class EtcdStore:
         try:
             await self._channels.run(attempt, Effect.REPEATABLE)
         except EtcdRefused as refused:
-            if refused.code is not grpc.StatusCode.NOT_FOUND:  # a dead lease is as good as a revoked one
+            if refused.code is not grpc.StatusCode.NOT_FOUND:  # an expired lease is as good as a revoked one
                 raise
 
     async def close(self) -> None:
@@ -247,7 +250,7 @@ class EtcdStore:
         """Makes the change if the key is at `version` and its value begins with `begins`; returns the revision of the
         change."""
         at = self._to_etcd(key)
-        # mod_revision == 0 is true of a missing key, so existence is compared separately.
+        # mod_revision == 0 is true for a missing key, so existence is checked separately.
         exists = pb.Compare(target=pb.Compare.VERSION, result=pb.Compare.GREATER, key=at, version=0)
         same = pb.Compare(target=pb.Compare.MOD, result=pb.Compare.EQUAL, key=at, mod_revision=version)
         read = pb.RequestOp(request_range=pb.RangeRequest(key=at))
@@ -288,7 +291,7 @@ class EtcdStore:
         return await self._channels.run(attempt, effect)
 
     async def _revision(self) -> int:
-        """Returns the cluster's current revision; a watch on one member might start from an older one."""
+        """Returns the cluster's current revision; a single member's watch might otherwise start from an older one."""
         return (await self._range(pb.RangeRequest(key=self._prefix))).header.revision
 
     def _to_etcd(self, key: str) -> bytes:
@@ -314,7 +317,7 @@ def _keep_alive(lease: Lease) -> Attempt[pb.LeaseKeepAliveResponse]:
             await call.write(pb.LeaseKeepAliveRequest(ID=lease.lease_id).SerializeToString())
             reply = await call.read()
         except asyncio.InvalidStateError as error:
-            raise AnswerLost("the keep-alive stream ended at once") from error
+            raise AnswerLost("the keep-alive stream ended immediately") from error
         finally:
             call.cancel()
         if not isinstance(reply, pb.LeaseKeepAliveResponse):

@@ -1,8 +1,8 @@
-"""A watch on a range of etcd's keys that resumes after the loss of its stream, without gap or repeat.
+"""A watch on a range of etcd's keys that resumes after its stream is lost, without missing or repeating an event.
 
-A new stream always names the revision from which it requests events. etcd sends the events of one revision in one
-response, so after a response, or a progress notice, the watch has seen everything up to its revision, and a new stream
-on any member starts at the next.
+A new stream always specifies the revision from which it requests events. etcd sends all events of a revision in one
+response. So after a response, or a progress notice, the watch has seen everything up to the response's revision, and a
+new stream on any member starts at the next revision.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ RESUME_PAUSE_SECONDS = 0.1
 """Pause before a lost watch tries another endpoint."""
 
 _NOT_THERE = ("compacted", "future revision")
-"""etcd's errors for a revision that it has compacted, and for one that it does not have because it went back to an
-older copy of itself."""
+"""etcd's errors for a revision that it has compacted, and for one that it does not have because it was restored from an
+older copy."""
 
 _MAY_NOT_WATCH = ("permission denied", "auth", "user name is empty")
 
@@ -32,10 +32,10 @@ _Call = grpc.aio.StreamStreamCall[bytes, pb.WatchResponse]
 async def resuming_watch(
     channels: EtcdChannels, key: bytes, range_end: bytes, after: int
 ) -> AsyncGenerator[pb.Event, None]:
-    """Yields every event in the range with a revision > `after`, in order, for ever.
+    """Yields every event in the range with a revision > `after`, in order, forever.
 
-    Raises WatchCompacted if etcd has dropped events that were not seen, EtcdRefused if we may not watch. Waits for an
-    etcd that cannot be reached.
+    Raises WatchCompacted if etcd has discarded events that were not yielded yet, EtcdRefused if we have no permission
+    to watch. If etcd cannot be reached, waits until it can.
     """
     while True:
         endpoint, call = await _opened(channels, key, range_end, after)
@@ -55,7 +55,7 @@ async def resuming_watch(
 
 
 async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: int) -> tuple[str, _Call]:
-    """Opens a stream; returns it once its watch is in place, with its endpoint."""
+    """Opens a stream. Once its watch is established, returns the endpoint and the stream."""
     create = pb.WatchCreateRequest(
         key=key, range_end=range_end, start_revision=after + 1, progress_notify=True
     )
@@ -72,7 +72,7 @@ async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: i
                     await _check_history(channel, metadata, seconds, create, after)
         except TimeoutError:
             call.cancel()
-            raise NotSent(f"no watch within {seconds:.1f} s") from None
+            raise NotSent(f"the watch was not established within {seconds:.1f} s") from None
         except BaseException:
             call.cancel()
             raise
@@ -83,7 +83,7 @@ async def _opened(channels: EtcdChannels, key: bytes, range_end: bytes, after: i
             return await channels.run(attempt, Effect.READS)
         except EtcdRefused:
             raise
-        except StoreUnavailable:  # retry: etcd may come back, and the watch then resumes where it was
+        except StoreUnavailable:  # retry: once etcd can be reached again, the watch resumes where it was
             channels.check_open()
             await asyncio.sleep(RESUME_PAUSE_SECONDS)
 
@@ -92,11 +92,11 @@ async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
     """Sends the request and waits until etcd confirms the watch; returns the store's revision at that time."""
     try:
         await call.write(request.SerializeToString())
-    except asyncio.InvalidStateError:  # the call is over; reading gives the reason
+    except asyncio.InvalidStateError:  # the call has ended; reading from it raises the reason
         pass
     response = await _read(call)
-    # Without the right to watch, the first answer is "created" and "canceled" at once; an unknown
-    # token gets the same words, so a new token is worth one try.
+    # If we have no permission to watch, the first answer is both "created" and "canceled". An unknown token
+    # gets an answer with the same wording, so one attempt with a new token is worthwhile.
     if response.canceled and any(words in response.cancel_reason for words in _MAY_NOT_WATCH):
         raise TokenRefused(f"watch: {response.cancel_reason}")
     _check_not_cancelled(response, after)
@@ -108,11 +108,11 @@ async def _created(call: _Call, request: pb.WatchRequest, after: int) -> int:
 async def _check_history(
     channel: grpc.aio.Channel, metadata: Metadata, seconds: float, watch: pb.WatchCreateRequest, after: int
 ) -> None:
-    """Raises WatchCompacted unless the store can be read as of revision `after`: it has that revision and still keeps
-    it.
+    """Raises WatchCompacted unless the store can be read as of revision `after`, which means that it has reached that
+    revision and has not compacted it.
 
-    etcd itself refuses a watch only from *before* its compact revision. One from exactly there it accepts, but older
-    releases have dropped a deletion made at that revision (etcd-io/etcd#18089).
+    etcd itself refuses a watch only from *before* its compact revision. It accepts a watch from exactly that revision,
+    but older releases have omitted a deletion made at that revision (etcd-io/etcd#18089).
     """
     request = pb.RangeRequest(
         key=watch.key, range_end=watch.range_end, limit=1, revision=after, keys_only=True
@@ -155,8 +155,8 @@ def _check_not_cancelled(response: pb.WatchResponse, after: int) -> None:
 def _seen_up_to(response: pb.WatchResponse) -> int:
     """Returns the revision up to which the watch has seen everything after this response.
 
-    With events it is the last event's: the header may be ahead of a watch that is catching up. A response without
-    events is a progress notice, sent only to a watch that has caught up.
+    If the response has events, this is the last event's revision: the revision in the header may be ahead of a watch
+    that is still catching up. A response without events is a progress notice, sent only to a watch that has caught up.
     """
     if response.events:
         return response.events[-1].kv.mod_revision

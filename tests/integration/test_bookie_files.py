@@ -90,7 +90,7 @@ def test_a_part_of_a_bookie_that_is_gone_is_named_with_what_to_do(
         case _:
             first_segment(stopped).unlink()
             first_segment(stopped).mkdir()
-            why = "is a directory, but should be a file of the log: move it away"
+            why = "is a directory, but should be a log file: move it away"
     assert why in fails_with_one_line("bookie", command, f"--data={stopped}")
 
 

@@ -279,7 +279,7 @@ def test_a_port_that_is_taken_is_told_with_how_to_see_by_whom(
 def test_an_address_that_is_not_ours_is_told(formatted: Path, uri: str) -> None:
     done = bookledger(*run_on(formatted, uri), "--host=192.0.2.1", "--insecure")
     assert done.returncode == 1
-    assert "this machine has no such address: `ip address` lists those it has" in done.stderr.decode()
+    assert "this machine has no such address: `ip address` lists its addresses" in done.stderr.decode()
 
 
 def test_too_few_descriptors_are_told_with_how_to_have_more(formatted: Path, uri: str) -> None:
@@ -336,4 +336,4 @@ def test_a_disk_that_is_nearly_full_is_told_with_what_to_do(
         pytest.skip("this disk is empty")
     line = first_line_of(*command)
     assert f"{formatted} is nearly full: " in line
-    assert "the bookie is read-only (--free-space-min): free some space, or add bookies" in line
+    assert "the bookie becomes read-only (--free-space-min): free some space, or add bookies" in line

@@ -96,7 +96,7 @@ def test_a_writer_appends_and_makes_ledgers_while_both_change(
         work()
         changed_at(etcd_with_users)
         work()
-        until(lambda: "takes the new password" in bookie.log.read_text(), SECONDS_MAX)
+        until(lambda: "has accepted the new password" in bookie.log.read_text(), SECONDS_MAX)
         work()
     told = bookie.log.read_text()
     assert "SIGHUP: passwords and certificates will be read again" in told

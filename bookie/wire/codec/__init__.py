@@ -1,8 +1,8 @@
 """Encodes and decodes messages: the only modules that use the generated protobuf code.
 
-Every message has a checksum and attached columns (`attachments`), and is encoded in parts. Decoding never trusts the
-sender: inconsistent columns, a wrong checksum or an unknown status raise BadMessage, and no part of the message is
-used.
+Every message has a checksum and attached columns (`attachments`), and is encoded as several buffers. Decoding never
+trusts the sender: for inconsistent columns, a wrong checksum or an unknown status it raises BadMessage, and no part of
+the message is used.
 """
 
 from __future__ import annotations

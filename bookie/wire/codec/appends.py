@@ -1,11 +1,11 @@
 """Encodes and decodes appends (frames of entries) and their acknowledgements, in fields of fixed width.
 
-Messages make up most of the cost of a small append, and protobuf builds and parses a message field by field. Numbers
-are little-endian:
+Protobuf is not used here because messages account for most of the cost of a small append, and protobuf builds and
+parses a message field by field. Numbers are little-endian:
 
     request  incarnation_bytes u16, frames u16, note_frames u16, first_sequence u64, incarnation, frames, note_frames
     frame    the fields of `_FRAME`; then, if present: the LAC's digest, verifier, proof, identity, trace, note
-    reply    for each: sequence u64, status u16 (numbers of bookie.proto), detail_bytes u32, detail in UTF-8
+    reply    for each frame: sequence u64, status u16 (numbers of bookie.proto), detail_bytes u32, detail in UTF-8
 """
 
 from __future__ import annotations
@@ -37,19 +37,21 @@ from ..messages import (
 from .parts import STATUS_FROM_PB, STATUS_TO_PB, Body, Codec, checked_lac
 
 FRAMES_MAX = 1024
-"""Maximum frames per message, which clients respect; a bookie's other clients wait while it decodes a message."""
+"""Maximum number of frames per message, which clients do not exceed. Limited because a bookie's other clients wait
+while it decodes a message."""
 
 APPEND_HEADER_BYTES_MAX = 512 * 1024
-"""Maximum size of a header; FRAMES_MAX frames need half of it. Each frame takes memory once it is decoded."""
+"""Maximum size of a header; FRAMES_MAX frames need half of this. Limited because each decoded frame takes up memory."""
 
 SEQUENCES_MAX = 1 << 64
-"""Limit on frame sequence numbers on one connection; an acknowledgement has no room for larger ones."""
+"""Exclusive upper bound on the sequence numbers of frames on one connection: larger numbers do not fit in an
+acknowledgement."""
 
 _REQUEST = struct.Struct("<HHHQ")
 
 _FRAME = struct.Struct("<qqqIIIIBBB")
-"""Ledger id; LAC, and the ledger's bytes through it; number of entries; sizes in bytes of their digests, their payload,
-the note, the LAC's digest and the trace; flags."""
+"""Ledger id; LAC, and the ledger's size in bytes through the LAC; number of entries; sizes in bytes of their digests,
+their payload, the note, the LAC's digest and the trace; flags."""
 
 _ACK = struct.Struct("<QHI")
 _FRAME_BYTES, _ACK_BYTES = _FRAME.size, _ACK.size
@@ -100,18 +102,18 @@ def _decode_request(data: Body) -> AppendRequest:
             frame, at = _frame_at(at, header, body)
             found.append(frame)
         if not all(map(_is_note_only, found[frames:])):
-            raise BadMessage("a note-only frame has more than a note")
+            raise BadMessage("a note-only frame contains more than a note")
     except (struct.error, UnicodeDecodeError) as error:
         raise BadMessage(f"its fields are not appends: {error}") from None
     if at != len(header):
-        raise BadMessage(f"a header of {len(header)} bytes, and fields of {at}")
+        raise BadMessage(f"the header has {len(header)} bytes, but its fields have {at}")
     body.end()
     return AppendRequest(incarnation, first_sequence, tuple(found[:frames]), tuple(found[frames:]))
 
 
 def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
-    """Decodes the frame that begins at this offset; returns it and its end. If the header is too short, so are the
-    frame's byte strings: the caller compares the ends."""
+    """Decodes the frame that begins at this offset; returns the frame and its end. If the header is too short, the
+    frame's byte strings are truncated, so the caller must compare the end with the header's."""
     # fmt: off
     (
         ledger_id, last_entry, length_bytes, entries, digests_bytes, payload_bytes,
@@ -119,7 +121,7 @@ def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
     ) = _FRAME.unpack_from(header, at)
     # fmt: on
     if flags >= _FLAGS_END:
-        raise BadMessage(f"a frame with the flags {flags}")
+        raise BadMessage(f"a frame with invalid flags: {flags}")
     digest_at = at + _FRAME_BYTES
     at = digest_at + lac_digest_bytes
     lac = checked_lac(last_entry, length_bytes, header[digest_at:at]) if flags & _HAS_LAC else None
@@ -145,12 +147,12 @@ def _frame_at(at: int, header: bytes, body: Unsealed) -> tuple[Frame, int]:
 
 
 def _is_note_only(frame: Frame) -> bool:
-    """Returns whether a frame has only a note and the ledger's credential and identity."""
+    """Returns whether a frame contains only a note and the ledger's credential and identity."""
     return not (len(frame.columns) or frame.last_add_confirmed or frame.deferred_sync or frame.trace)
 
 
 def _check_count(frames: int, note_frames: int, first_sequence: int) -> None:
-    """Raises BadMessage if there are too many frames, or more than there are sequence numbers to acknowledge them."""
+    """Raises BadMessage if there are too many frames, or not enough sequence numbers to acknowledge them."""
     if frames + note_frames > FRAMES_MAX:
         raise BadMessage(f"{frames + note_frames} frames in one message; the limit is {FRAMES_MAX}")
     if first_sequence + frames > SEQUENCES_MAX:
@@ -158,7 +160,7 @@ def _check_count(frames: int, note_frames: int, first_sequence: int) -> None:
 
 
 def _check_frame(ledger_id: int, note: bytes) -> None:
-    """Raises BadMessage for values that no frame can have."""
+    """Raises BadMessage if the ledger id or the note is not valid."""
     if ledger_id < 0:
         raise BadMessage(f"{ledger_id} is not a ledger id")
     if len(note) > NOTE_BYTES_MAX:
@@ -192,7 +194,7 @@ def _decode_reply(data: Body) -> AppendReply:
     except (struct.error, UnicodeDecodeError) as error:
         raise BadMessage(f"its fields are not acknowledgements: {error}") from None
     if at != end:
-        raise BadMessage(f"a header of {end} bytes, and fields of {at}")
+        raise BadMessage(f"the header has {end} bytes, but its fields have {at}")
     return new_reply((tuple(acks),))
 
 

@@ -1,4 +1,5 @@
-"""Encodes and decodes what messages have in common: headers and columns, LAC statements, credentials, statuses."""
+"""Encodes and decodes the parts that messages have in common: headers and columns, LAC statements, credentials,
+statuses."""
 
 from __future__ import annotations
 
@@ -100,7 +101,9 @@ def credential_from(
         return NO_CREDENTIAL
     credential = Credential(message.credential.verifier, message.credential.proof)
     if len(credential.verifier) != VERIFIER_BYTES or len(credential.proof) != PROOF_BYTES:
-        raise BadMessage(f"a credential of {len(credential.verifier)} and {len(credential.proof)} bytes")
+        raise BadMessage(
+            f"a verifier of {len(credential.verifier)} bytes and a proof of {len(credential.proof)} bytes"
+        )
     return credential
 
 
@@ -131,7 +134,7 @@ _ACTION_FROM_PB = {int(number): action for action, number in _ACTION_TO_PB.items
 def _action_from(message: pb.MaintainRequest) -> MaintenanceAction:
     action = _ACTION_FROM_PB.get(message.action)
     if action is None:
-        raise BadMessage(f"unknown act of maintenance {message.action}")
+        raise BadMessage(f"unknown maintenance action {message.action}")
     return action
 
 
@@ -161,7 +164,8 @@ class Codec(NamedTuple):
 
 
 def plain(kind: type[Message], of: type[V], check: Callable[[V], None] = lambda _: None) -> Codec:
-    """Makes the codec of a message that has exactly the fields of this dataclass, at least two, under the same names.
+    """Returns the codec for a protobuf message that has the same fields as this dataclass, which must have at least
+    two.
 
     `check` raises BadMessage for a decoded message with impossible values.
     """

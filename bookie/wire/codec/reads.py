@@ -115,7 +115,7 @@ def _decode_holdings_reply(data: Body) -> HoldingsReply:
     m = parse(pb.HoldingsReply, data)
     columns = m.first_entries, m.last_entries, m.entries, m.payload_bytes
     if len({len(column) for column in columns}) != 1 or len(m.entries) > HOLDINGS_MAX:
-        raise BadMessage(f"holdings in columns of {[len(column) for column in columns]}")
+        raise BadMessage(f"columns of holdings have invalid lengths: {[len(column) for column in columns]}")
     holdings = tuple(map(Holding, *columns))
     if any(not 0 <= first <= last for first, last, _, _ in holdings):
         raise BadMessage("holdings that end before they begin")

@@ -34,9 +34,9 @@ def _decode_info_request(data: Body) -> InfoRequest:
 def _check_info(reply: InfoReply) -> None:
     bounds, counts = reply.append_seconds_bounds, reply.append_counts
     if len(counts) > BUCKETS_MAX or len(counts) != len(bounds) + bool(counts):
-        raise BadMessage(f"{len(counts)} counts of appends for {len(bounds)} bounds")
+        raise BadMessage(f"{len(counts)} append counts for {len(bounds)} bounds")
     if list(bounds) != sorted(set(bounds)) or not all(map(math.isfinite, bounds)):
-        raise BadMessage("bounds of seconds that do not rise")
+        raise BadMessage("the bounds in seconds are not finite or not in ascending order")
 
 
 def _check_report(reply: MaintainReply) -> None:
@@ -46,7 +46,7 @@ def _check_report(reply: MaintainReply) -> None:
 
 def _check_notes_request(request: NotesRequest) -> None:
     if request.first_ledger < 0 or request.first_entry < 0:
-        raise BadMessage(f"no ledger {request.first_ledger} has an entry {request.first_entry}")
+        raise BadMessage(f"ledger {request.first_ledger} and entry {request.first_entry} are not valid ids")
 
 
 def _encode_notes_reply(reply: NotesReply) -> Sealed:
@@ -60,7 +60,7 @@ def _decode_notes_reply(data: Body) -> NotesReply:
     message = parse(pb.NotesReply, data)
     notes = tuple(HeldNote(one.ledger_id, one.first_entry, one.identity, one.note) for one in message.notes)
     if not (notes or message.is_last or message.detail) or any(min(one[:2]) < 0 for one in notes):
-        raise BadMessage("a page of notes that is empty, or of no ledger")
+        raise BadMessage("a page of notes is empty, or contains an invalid id")
     return NotesReply(status_from(message.status), notes, message.is_last, message.detail)
 
 

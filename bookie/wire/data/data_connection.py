@@ -1,7 +1,7 @@
 """One end of a data protocol connection: frames both ways, back-pressure, keepalive pings.
 
-Client and bookie use the same class; their handlers interpret the frames. The connection always notifies the handler,
-exactly once, that it is lost, and why.
+Client and bookie use the same class; their handlers interpret the frames. A connection always notifies its handler,
+exactly once, that the connection is lost, and why.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ from .in_process import InProcessTransport, MessageProtocol
 from .outbox import Outbox
 
 WRITE_BUFFER_BYTES_MAX = 1024 * 1024
-"""Send backlog above which `is_writable` is False, and only replies are added."""
+"""Send backlog above which `is_writable` is False, and only replies may be added to the backlog."""
 
 KEEPALIVE_SECONDS = 10.0
 """An end that has received nothing for this long sends a ping."""
 
 ASKED_SHARE_MIN = 0.1
 """Rate limit on pings: if two pings are closer together than this share of KEEPALIVE_SECONDS, reading pauses for that
-long."""
+much time."""
 
 SILENCE_SECONDS_MAX = 20.0
-"""Idle timeout of an end that sends pings: it ends the connection after this much silence."""
+"""Idle timeout of an end that sends pings: if it has received nothing for this long, it ends the connection."""
 
 BUSY_TURN_SECONDS = 0.001
-"""If a loop iteration takes longer than this, the loop is busy."""
+"""If a loop iteration takes longer than this, the loop is considered busy."""
 
 LOOK_SECONDS_MIN = 0.01
 """Minimum time between two liveness checks."""
 
 LATE_SECONDS = 1.0
-"""A timer this late means that the process was stopped: bytes that arrived in the meantime have not been read."""
+"""If a timer is this late, the process must have been suspended, and bytes that arrived in the meantime have not been
+read yet."""
 
 SIGNS_OF_LIFE = frozenset({FrameKind.PING, FrameKind.PONG})
 _KIND = attrgetter("kind")
@@ -66,7 +67,7 @@ class Handler(Protocol):
         ...
 
     def writable(self) -> None:
-        """Called when the send backlog has been sent: `is_writable` is True again."""
+        """Called when the send backlog has drained: `is_writable` is True again."""
         ...
 
     def lost(self, why: str) -> None:
@@ -77,8 +78,9 @@ class Handler(Protocol):
 class Connection(MessageProtocol):
     """One end of a connection. `asks`: whether it sends pings; otherwise it only answers them.
 
-    `heard_at`: when the last bytes were received, by the loop's clock. A server (`untaken_bytes_max`) stops reading
-    from a peer with a send backlog of this size; with `memory`, large bodies wait until it has room for them.
+    `heard_at`: time when the last bytes were received, by the loop's clock. `untaken_bytes_max`, for servers: reading
+    from the peer stops while the send backlog is this large. With `memory`, a large body is not received until there is
+    room for it.
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class Connection(MessageProtocol):
         self._look: asyncio.TimerHandle | None = None
         self._holds: set[str] = set()
 
-    # --- what an owner uses -------------------------------------------------------------------
+    # --- used by the owner --------------------------------------------------------------------
 
     def send(self, kind: FrameKind, call: int = 0, body: Sequence[Part] = ()) -> None:
         """Queues a frame; does nothing on a connection that is lost or that this side has ended."""
@@ -127,7 +129,7 @@ class Connection(MessageProtocol):
         if self._outbox is not None:
             self._outbox.send(buffers)
             return
-        # Not `writelines`: before Python 3.12 it joins all parts, and later versions forget to pause the writer.
+        # Does not use `writelines`: before Python 3.12 it joins all parts, and later it does not pause the writer.
         for buffer in buffers:
             transport.write(buffer)
 
@@ -153,7 +155,7 @@ class Connection(MessageProtocol):
     def go_on(self, reason: str) -> None:
         self._holds.discard(reason)
         if not self._holds and self._transport is not None and not self.is_lost:
-            self.heard_at = self._loop.time()  # we did not read from the peer, so it was not silent
+            self.heard_at = self._loop.time()  # reading was paused, so the peer does not count as silent
             self._transport.resume_reading()
 
     @property
@@ -172,7 +174,7 @@ class Connection(MessageProtocol):
 
     @property
     def taken_bytes(self) -> int:
-        """Sent bytes that the kernel has accepted."""
+        """Number of sent bytes that the kernel has accepted."""
         if self._outbox is not None:
             return self.sent_bytes - self._outbox.size_bytes
         return self.sent_bytes - (0 if self._transport is None else self._transport.get_write_buffer_size())
@@ -201,7 +203,7 @@ class Connection(MessageProtocol):
         if self._transport is not None and not self.is_lost:
             self._transport.abort()
 
-    # --- what asyncio calls -------------------------------------------------------------------
+    # --- called by asyncio --------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -236,7 +238,7 @@ class Connection(MessageProtocol):
         try:
             self.on_message(message)
         except Exception as error:
-            self.abort(f"its stream failed: {error!r}")  # as for a frame
+            self.abort(f"its stream failed: {error!r}")  # as in `_take_all`
             raise
 
     def pause_writing(self) -> None:
@@ -273,7 +275,8 @@ class Connection(MessageProtocol):
         self.reader.drop()
         if self._outbox is not None:
             self._outbox.drop()
-        # Beneath TLS the transport refers to us and our buffers: break the cycle, which would wait for the collector.
+        # Below TLS, the transport refers to this object and its buffers: break the reference cycle, which would
+        # otherwise linger until garbage collection.
         self._transport = self._outbox = None
         self.handler.lost(self._why or ("it ended the connection" if exc is None else _describe_error(exc)))
 
@@ -289,11 +292,11 @@ class Connection(MessageProtocol):
             view = view[count:]
             self.buffer_updated(count)
             if view and self._holds:
-                self.abort("it sends more than a client hello before the handshake is done")
+                self.abort("it sends more than a client hello before the handshake is complete")
 
     def _take_all(self, frames: Sequence[Received]) -> None:
-        """Handles the frames of one loop iteration; the remaining ones follow in later iterations, before anything else
-        is read."""
+        """Handles the frames of one loop iteration; the remaining frames are handled in later iterations, before
+        anything else is read."""
         if FrameKind.PING in map(_KIND, frames):
             self._is_asked()
         for kind, call, body in frames:
@@ -306,7 +309,7 @@ class Connection(MessageProtocol):
             try:
                 self.handler.received(kind, call, body)
             except Exception as error:
-                # The owner must learn of any error, otherwise a caller waits forever.
+                # The owner must be notified of any error; otherwise a caller would wait forever.
                 self.abort(f"its stream failed: {error!r}")
                 raise
         if self.reader.has_more:
@@ -335,7 +338,8 @@ class Connection(MessageProtocol):
             self._take_more()
 
     def _turn_is_over(self) -> None:
-        """Handles a peer's remaining frames: at once, or, if the loop is busy, after an equal pause."""
+        """Handles the peer's remaining frames: immediately, or, if the loop is busy, after a pause as long as this
+        iteration."""
         seconds = self._loop.time() - self._turn_began_at
         if seconds < BUSY_TURN_SECONDS:
             self._take_more()
@@ -368,8 +372,8 @@ class Connection(MessageProtocol):
             self.go_on(NO_MEMORY)
 
     def _look_later(self, seconds: float) -> None:
-        """Schedules the next liveness check, counted from when the last bytes were received."""
-        # A timer may fire early by a tick or a rounding error: then do not check again at once.
+        """Schedules the next liveness check for this many seconds after the last bytes were received."""
+        # A timer may fire early by a tick or a rounding error: in that case, do not check again immediately.
         self._look_at = max(self.heard_at + seconds, self._loop.time() + LOOK_SECONDS_MIN)
         self._look = self._loop.call_at(self._look_at, self._look_for_life)
 
@@ -391,7 +395,7 @@ class Connection(MessageProtocol):
             self._look_later(self._silence_seconds_max)
         elif silent < KEEPALIVE_SECONDS:
             self._look_later(KEEPALIVE_SECONDS)
-        else:  # ping: without a reply by then, the connection ends
+        else:  # ping: if no reply arrives before the next check, the connection ends
             self.send(FrameKind.PING)
             self._look_later(self._silence_seconds_max)
 

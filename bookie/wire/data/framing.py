@@ -1,11 +1,11 @@
-"""Frames of the data protocol: bytes in, whole frames out. Does no I/O, and owns the receive buffers.
+"""Frames of the data protocol: turns received bytes into complete frames. Does no I/O, and owns the receive buffers.
 
     body_bytes  u32 little-endian
     call        u32: the call that this frame is part of; 0 if none; for a goodbye: see Goodbye
     kind        u32: see FrameKind
     body        a sealed message, or the JSON of a handshake
 
-Many small frames are received at a time; the rest of a large body goes into a buffer of its own.
+Many small frames are received at a time; the rest of a large body is received into a buffer of its own.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ HEADER_BYTES = HEADER.size
 
 RECEIVE_BYTES_MIN = 4 * 1024
 RECEIVE_BYTES = 64 * 1024
-"""Receive buffer while no large body is being received; a frame that does not fit gets a buffer of its own. A
-connection begins with the smaller size, and gets the larger one once it has filled that: a thousand quiet connections
-take little memory."""
+"""Sizes of the receive buffer while no large body is being received; a frame that does not fit gets a buffer of its
+own. A connection begins with the smaller size, and gets the larger one once the smaller buffer has been full, so that a
+thousand quiet connections take up little memory."""
 
 FRAMES_AT_ONCE_MAX = 4
-"""Frames of one connection per loop iteration: other connections get their turn in between."""
+"""Maximum number of frames of one connection handled per loop iteration, so that other connections get their turn."""
 
 SMALL_BODY_BYTES_MAX = 16 * 1024
-"""Maximum body size of small kinds, if the reader was told which kinds may be large."""
+"""Maximum body size of all kinds of frames that are not among the reader's large kinds."""
 
 GREETING_BYTES_MAX = 4096
 """Maximum body size before the end of the handshake, so that unidentified peers take little memory."""
 
 LARGE_PART_BYTES = 64 * 1024
-"""A part of this size is sent without joining it to other parts: a system call costs less than the copy."""
+"""A part of at least this size is sent without joining it to other parts, because a system call costs less than copying
+it."""
 
 Body = bytes | bytearray
 
@@ -45,16 +46,17 @@ Part = bytes | memoryview
 
 
 class Goodbye(IntEnum):
-    """Why a bookie ends a connection, for programs: the `call` of its GOODBYE frame. The frame's body is for people."""
+    """Machine-readable reason why a bookie ends a connection: the `call` of its GOODBYE frame. The frame's body is the
+    reason in words."""
 
     OTHERWISE = 0
-    STARTING = 1  # it is replaying its log, and will serve afterwards
+    STARTING = 1  # the bookie is replaying its log, and will serve requests afterwards
 
 
 class FrameKind(IntEnum):
-    """Type of a frame. A bookie answers a call with the same kind and number."""
+    """Type of a frame. A bookie's answer to a call has the same kind and call number."""
 
-    HELLO = 1  # client hello: the versions it speaks
+    HELLO = 1  # client hello: the versions that the client speaks
     SERVER_HELLO = 2  # server hello: the chosen version, the bookie's incarnation
     GOODBYE = 3  # bookie: why the bookie ends the connection
     APPEND = 4
@@ -66,9 +68,9 @@ class FrameKind(IntEnum):
     CANCEL = 10  # client: cancels this call
     PING = 11
     PONG = 12
-    REFUSED = 13  # bookie: why this call cannot be understood
+    REFUSED = 13  # bookie: why this call could not be decoded
     SCAN = 14  # like READ, with many answers
-    TAKEN = 15  # client: flow control: bytes of this scan taken up to now
+    TAKEN = 15  # client: flow control: number of bytes of this scan that it has taken
 
 
 ALL_KINDS = frozenset(FrameKind)
@@ -76,7 +78,7 @@ _KINDS = {int(kind): kind for kind in FrameKind}
 
 
 class Received(NamedTuple):
-    """A whole frame."""
+    """A complete frame that was received."""
 
     kind: FrameKind
     call: int
@@ -111,7 +113,7 @@ class FrameReader:
     """Incremental parser: receive into `buffer()`, then pass the number of bytes to `received`.
 
     Returns a few frames at a time. While `has_more` is True, `more` returns the next ones, and nothing can be received.
-    When a large body begins, nothing can be received either: `wanted` is its size, until `go_on` is called.
+    When a large body begins, `wanted` is its size, and nothing can be received until `go_on` is called.
     """
 
     def __init__(self) -> None:
@@ -119,7 +121,7 @@ class FrameReader:
         self.wanted = 0
         self.has_more = False
         self._large_kinds: Collection[FrameKind] = ALL_KINDS
-        self._begin = self._end = 0  # of the bytes received in `_small` but not yet taken
+        self._begin = self._end = 0  # range of bytes in `_small` that have not been taken yet
         self._small = bytearray(RECEIVE_BYTES_MIN)
         self._view = memoryview(self._small)
         self._large: Received | None = None
@@ -131,7 +133,7 @@ class FrameReader:
         return self._large is not None
 
     def handshake_done(self, large_kinds: Collection[FrameKind] = ALL_KINDS) -> None:
-        """Raises the size limit of frames after the handshake, for all kinds or only some."""
+        """Increases the size limit of frames after the handshake, for all kinds of frames or only the given ones."""
         self.body_bytes_max = MESSAGE_BYTES_MAX
         self._large_kinds = large_kinds
 
@@ -154,7 +156,8 @@ class FrameReader:
         return self._view[self._end :]
 
     def received(self, count: int) -> list[Received]:
-        """Counts received bytes; returns the first frames that are now complete. Raises BadFrame."""
+        """Processes this number of bytes received into `buffer()`; returns the first frames that are now complete.
+        Raises BadFrame."""
         if self._large is not None:
             return self._received_large(count)
         frames: list[Received] = []
@@ -173,7 +176,7 @@ class FrameReader:
             frames.append(_received((kind, call, bytes(self._view[begin : begin + size]))))
             self._begin = begin = begin + size
         if self._begin == end < len(self._small):
-            self._begin = self._end = 0  # everything is taken, as is nearly always the case
+            self._begin = self._end = 0  # the usual case: everything has been taken
         elif not self.wanted:
             self._close_up()
         return frames

@@ -1,7 +1,8 @@
 """Handshake: client hello and server hello, with version negotiation. JSON, once per connection.
 
-A version is one number. The bookie chooses the highest version that both sides speak, or sends the versions it speaks
-and ends the connection. Unknown members are ignored, so that later versions can add some.
+A version is one number. The bookie chooses the highest version that both sides speak; if there is none, it sends the
+versions that it speaks and ends the connection. Unknown JSON members are ignored, so that later versions can add
+members.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ def chosen_version(hello: ClientHello) -> int:
     version = min(hello.version_max, VERSION_MAX)
     if version < max(hello.version_min, VERSION_MIN):
         raise BadHandshake(
-            f"it speaks versions {VERSION_MIN} to {VERSION_MAX} of the data protocol, and was offered "
+            f"it speaks versions {VERSION_MIN} to {VERSION_MAX} of the data protocol, but was offered "
             f"{hello.version_min} to {hello.version_max}: run programs of one version"
         )
     return version
@@ -74,7 +75,7 @@ def check_offered(hello: ServerHello) -> None:
     """Raises BadHandshake if the bookie has chosen a version that clients do not speak."""
     if not VERSION_MIN <= hello.version <= VERSION_MAX:
         raise BadHandshake(
-            f"it has chosen version {hello.version} of the data protocol, and was offered {VERSION_MIN} to "
+            f"it has chosen version {hello.version} of the data protocol, but was offered {VERSION_MIN} to "
             f"{VERSION_MAX}"
         )
 

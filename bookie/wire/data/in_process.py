@@ -1,9 +1,9 @@
-"""Joins two ends of a connection in one process: each end receives the other's writes in a later iteration of their
+"""Joins two ends of a connection in one process: each end receives the other's writes in a later iteration of the event
 loop.
 
 The ends are the same protocols as over sockets, so frames, limits, back-pressure, handshake and goodbyes are the same.
-Only the kernel and TLS are left out, and the bytes of messages that both ends can pass as objects (`MessageProtocol`).
-A write never calls the peer, so no protocol is called back in the middle of another call.
+Only the kernel and TLS are bypassed, and messages that both ends can pass as objects are not encoded
+(`MessageProtocol`). A write never calls the peer, so no protocol is called back in the middle of another call.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from metadata.records.ledger_record import BookieRef
 from ...addresses import split_host_port
 
 TURN_BYTES_MAX = 1024 * 1024
-"""Maximum bytes that one end receives per loop iteration; copying them takes some 0.1 ms."""
+"""Maximum number of bytes that one end receives per loop iteration; copying them takes about 0.1 ms."""
 
 LOW_WATER_SHARE = 4
 """A paused writer resumes when the waiting bytes have shrunk to a quarter of their limit, as in asyncio."""
@@ -29,7 +29,8 @@ M = TypeVar("M")
 
 
 class MessageProtocol(asyncio.BufferedProtocol):
-    """A protocol that can take messages as objects, in addition to bytes, in the order in which both were sent.
+    """A protocol that can take messages as objects, in addition to bytes, in the order in which bytes and objects were
+    sent.
 
     An object is not copied, changed or lost on its way, so it is neither encoded nor checked as bytes are.
     """
@@ -50,7 +51,7 @@ class _Message(NamedTuple):
 class OwnBookie:
     """The bookie that runs in this process, for a client in the same process. Belongs to the bookie's event loop.
 
-    `connect` joins a client's end to the bookie at once, or raises OSError with the reason why the bookie does not
+    `connect` joins a client's end to the bookie immediately, or raises OSError with the reason why the bookie does not
     accept the connection.
     """
 
@@ -60,8 +61,8 @@ class OwnBookie:
 
 
 def join(one: asyncio.BufferedProtocol, other: asyncio.BufferedProtocol, address: str) -> None:
-    """Connects the two ends, and calls `connection_made` of each. `address`: this process's address, shown as the
-    peer's."""
+    """Connects the two ends, and calls `connection_made` of each. `address`: this process's address, which each end
+    sees as its peer's."""
     ends = InProcessTransport(one, address), InProcessTransport(other, address)
     ends[0].peer, ends[1].peer = ends[1], ends[0]
     for end in ends:
@@ -86,18 +87,18 @@ class InProcessTransport(asyncio.Transport):
         self._is_lost = False
         self._will_receive = False
 
-    # --- what a protocol uses -----------------------------------------------------------------
+    # --- used by the protocol -----------------------------------------------------------------
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Takes data that the caller will not change."""
+        """Queues data, which the caller must not change afterwards."""
         if len(data):
             self._pass_on(memoryview(data), len(data))
 
     def write_message(self, message: M, size_of: Callable[[M], int]) -> int | None:
-        """Passes a message to the peer as an object, if the peer takes objects. The caller must not change it
+        """Passes a message to the peer as an object, if the peer takes objects. The caller must not change the message
         afterwards.
 
-        Returns the number of bytes that the message counts as; None if the peer takes no objects.
+        Returns the number of bytes that the message is counted as; None if the peer does not take objects.
         """
         taker = self.peer.protocol
         if not (isinstance(taker, MessageProtocol) and taker.on_message):
@@ -145,7 +146,7 @@ class InProcessTransport(asyncio.Transport):
         self._is_closing, self._is_reading = True, False
         self._loop.call_soon(self.lose)
 
-    # --- what the ends ask of each other ------------------------------------------------------
+    # --- used by the other end ----------------------------------------------------------------
 
     def receive_soon(self) -> None:
         if not self._will_receive and not self._is_lost:
@@ -153,7 +154,7 @@ class InProcessTransport(asyncio.Transport):
             self._loop.call_soon(self._receive)
 
     def pass_to(self, buffer: memoryview) -> int:
-        """Moves the bytes that wait ahead of any message into the buffer, as far as they fit."""
+        """Moves into the buffer as many waiting bytes as fit, but none that follow a message."""
         filled = 0
         while self._waiting and filled < len(buffer):
             part = self._waiting[0]
@@ -170,7 +171,7 @@ class InProcessTransport(asyncio.Transport):
         return filled
 
     def next_message(self) -> _Message | None:
-        """Takes the message that is first in line; returns None if bytes are first."""
+        """Takes the next item in the queue if it is a message; returns None if it is bytes."""
         part = self._waiting[0]
         if not isinstance(part, _Message):
             return None
@@ -179,7 +180,7 @@ class InProcessTransport(asyncio.Transport):
         return part
 
     def has_passed(self) -> None:
-        """Continues after the peer has taken something."""
+        """Called after the peer has taken data: resumes a paused writer, or completes a pending close."""
         if self._is_closing and not self._waiting:
             self.lose()
         elif self._is_full and self._waiting_bytes <= self._waiting_bytes_max // LOW_WATER_SHARE:
@@ -187,7 +188,8 @@ class InProcessTransport(asyncio.Transport):
             self.protocol.resume_writing()
 
     def lose(self) -> None:
-        """Notifies its protocol, once, that the connection is lost, and lets the peer take the remaining data."""
+        """Notifies this end's protocol, once, that the connection is lost, and lets the peer take the
+        remaining data."""
         if not self._is_lost:
             self._is_lost = self._is_closing = True
             self._is_reading = False

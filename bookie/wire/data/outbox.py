@@ -1,8 +1,8 @@
 """Send backlog of a TLS connection, passed to the transport in small slices.
 
-A TLS transport encrypts its input at once, and puts it into a lower buffer that cannot be inspected. So it gets one
-slice at a time, and the next only when the kernel has accepted the last one, except for what is in that buffer (64
-KiB). The waiting bytes are counted here.
+A TLS transport encrypts its input immediately, and puts the result into a lower-level buffer that cannot be inspected.
+It is therefore given one slice at a time, and the next slice only when the kernel has accepted the previous one, except
+for the bytes in that buffer (64 KiB). This module counts the waiting bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from .framing import Part
 
 SLICE_BYTES = 64 * 1024
-"""Bytes encrypted and passed on at a time."""
+"""Number of bytes that are encrypted and passed on at a time."""
 
 ROOM_SHARE = 4
 """A paused writer resumes when the backlog has shrunk to a quarter of the limit."""

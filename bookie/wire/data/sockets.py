@@ -17,7 +17,8 @@ BACKLOG = 1024
 """Listen backlog: connections that may wait to be accepted."""
 
 ACCEPTED_A_TURN_MAX = 32
-"""Maximum connections accepted in one loop iteration: a flood of new ones must not stall the existing ones."""
+"""Maximum number of connections accepted in one loop iteration: a flood of new ones must not stall the existing ones.
+"""
 
 ACCEPT_PAUSE_SECONDS = 1.0
 """Pause after the kernel fails to accept, for example because it has run out of file descriptors."""
@@ -41,21 +42,21 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def why_not_bound(error: OSError) -> str:
-    """Explains a failure of `bound`, and what to do, for people."""
+    """Explains in words why `bound` failed, and what to do."""
     match error.errno:
         case errno.EADDRINUSE:
             return "another process has that port (`ss -ltnp` shows which): stop it, or choose another port"
         case errno.EADDRNOTAVAIL:
-            return "this machine has no such address: `ip address` lists those it has; 0.0.0.0 and :: are all of them"
+            return "this machine has no such address: `ip address` lists its addresses; 0.0.0.0 or :: is all of them"
         case errno.EACCES:
-            return "ports below 1024 are for root: choose another port"
+            return "only root may use ports below 1024: choose another port"
     if isinstance(error, socket.gaierror):
-        return f"there is no host of that name ({error.strerror})"
+        return f"no host has that name ({error.strerror})"
     return error.strerror or str(error)
 
 
 def describe_tls_failure(error: Exception) -> str:
-    """Explains a failure of `secured`, because some errors have no text."""
+    """Explains in words why `secured` failed, because some errors have no text."""
     if isinstance(error, TimeoutError):
         return f"it took longer than {HANDSHAKE_SECONDS_MAX:g} s"
     if isinstance(error, ConnectionError):
@@ -64,7 +65,7 @@ def describe_tls_failure(error: Exception) -> str:
 
 
 def audit_tls_failure(error: Exception, peer: str) -> str:
-    """Audits a failure of `secured` as a refusal, unless the peer merely disconnected; returns the reason."""
+    """Records a failure of `secured` in the audit log, unless the peer merely disconnected; returns the reason."""
     why = describe_tls_failure(error)
     if not isinstance(error, ConnectionError):
         record_audit(Act.REFUSED, f"the TLS handshake failed: {why}", where=peer)
@@ -73,17 +74,18 @@ def audit_tls_failure(error: Exception, peer: str) -> str:
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
     """Accepts connections on a bound socket, each with a protocol of its own."""
-    # asyncio also uses `backlog` as the number to accept per iteration; the kernel gets another value below.
+    # asyncio also accepts up to `backlog` connections per iteration; the kernel gets another value below.
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=ACCEPTED_A_TURN_MAX)
     sock.listen(BACKLOG)
     return server
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Stops accepting, and closes the port; connections accepted before have been handed to a protocol.
+    """Stops accepting connections, and closes the port; connections accepted earlier have been handed to their
+    protocols.
 
-    An asyncio server that is closed right after it accepted a connection loses that connection: it stays open, and its
-    peer waits (CPython gh-109564).
+    An asyncio server that is closed right after it has accepted a connection loses that connection: the connection
+    stays open, and its peer keeps waiting (CPython gh-109564).
     """
     loop = asyncio.get_running_loop()
     for sock in server.sockets:
@@ -115,7 +117,7 @@ async def connect(
 async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, str]]:
     """Accepts connections on a bound socket forever; yields them with their peer addresses.
 
-    The loop's own `sock_accept` loses a connection if its caller is cancelled just when it has accepted one.
+    The loop's own `sock_accept` loses a connection if its caller is cancelled just after the connection was accepted.
     """
     sock.setblocking(False)
     while True:
@@ -125,7 +127,7 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
         except BlockingIOError:
             continue  # the peer has closed the connection
         except OSError as error:
-            log.warning("no connection can be accepted: %s", error)
+            log.warning("cannot accept connections: %s", error)
             await asyncio.sleep(ACCEPT_PAUSE_SECONDS)
         else:
             connection.setblocking(False)
@@ -135,9 +137,9 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
 async def secured(
     sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext
 ) -> None:
-    """Does the TLS handshake of an accepted connection. Raises OSError; in that case the protocol was not called.
+    """Performs the TLS handshake of an accepted connection. Raises OSError; in that case the protocol was not called.
 
-    The TLS buffers, some 300 KiB, are allocated only when the peer has sent something, so that silent peers cost
+    The TLS buffers, about 300 KiB, are allocated only when the peer has sent something, so that silent peers cost
     little.
     """
     async with asyncio.timeout(HANDSHAKE_SECONDS_MAX):
@@ -152,7 +154,7 @@ async def secured(
 
 
 async def _readable(sock: socket.socket) -> None:
-    """Waits until the socket has bytes, a connection, or an end of file."""
+    """Waits until the socket has bytes, a connection to accept, or an end of file."""
     loop = asyncio.get_running_loop()
     has_come = asyncio.Event()
     loop.add_reader(sock, has_come.set)
@@ -169,7 +171,8 @@ async def connect_inside(path: str, name: str, protocol: Callable[[], asyncio.Ba
     try:
         sock.setblocking(False)
         sock.bind(name)
-        await loop.sock_connect(sock, path)  # without the loop, because uvloop takes no abstract path
+        # The socket is connected first, because uvloop does not accept an abstract path.
+        await loop.sock_connect(sock, path)
         await loop.create_unix_connection(protocol, sock=sock)
     except BaseException:
         sock.close()

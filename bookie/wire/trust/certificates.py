@@ -1,12 +1,12 @@
 """TLS certificate, key and trusted authorities of a process: files in one directory, reloaded when they change.
 
     ca.pem       certificates of the authorities that peers' certificates must be signed by
-    cert.pem     our own certificate, and intermediate ones up to the authority
-    key.pem      its key, readable only by its owner
+    cert.pem     our own certificate, and the intermediate ones between it and the authority's
+    key.pem      the certificate's key, readable only by its owner
     names.json   optional: {"DNS:nn1.example.org": "journal:nn1"}, for certificates of another authority
 
 A reload that fails, for example because only half of the files have been renewed, changes nothing: connections continue
-with the files loaded before, and the next change of the files is tried again.
+to use the previously loaded files, and the next change of the files triggers another attempt.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 
 
 class BadCertificates(ValueError):
-    """The files cannot be used; the message names the file and the reason."""
+    """The files cannot be used; the message contains the file's name and the reason."""
 
 
 def directory_of_environment() -> str | None:
-    """Returns the directory that BOOKLEDGER_CERTS names, or None."""
+    """Returns the directory that BOOKLEDGER_CERTS specifies, or None."""
     return os.environ.get(ENVIRONMENT) or None
 
 
@@ -98,14 +98,14 @@ class Certificates:
 
     @property
     def expires_at(self) -> datetime:
-        """When our own certificate expires."""
+        """Time at which our own certificate expires."""
         from cryptography import x509
 
         return x509.load_pem_x509_certificate(self.pem.certificate).not_valid_after_utc
 
     def why_expired(self, now: datetime, days: int = 0) -> str:
-        """Explains why others will refuse our certificate this many days after `now`, and what to do; returns "" while
-        it is valid."""
+        """Returns a message with the expiry date and what to do if our certificate will have expired this many days
+        after `now`; otherwise ""."""
         at = self.expires_at
         left = at - now
         if left > timedelta(days=days):
@@ -135,7 +135,7 @@ class Certificates:
 
     def _look(self) -> tuple[object, ...]:
         """Returns a fingerprint of the files; follows links, so that a link to a directory can be switched to another
-        one."""
+        directory."""
         found: list[object] = []
         for name in (CA, CERTIFICATE, KEY, NAMES):
             try:
@@ -178,7 +178,7 @@ class Certificates:
 
 def _own_names(certificate: bytes) -> Mapping[str, Any]:
     """Returns the alternative names of our certificate, in the form that `ssl` uses for those of peers."""
-    from cryptography import x509  # needed once, and only by clients with certificates
+    from cryptography import x509  # imported here because only clients with certificates need it, once
 
     extensions = x509.load_pem_x509_certificate(certificate).extensions
     try:
@@ -203,7 +203,7 @@ def _format_as_ssl(address: object) -> str:
 
 def _describe_error(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        return f"{error.reason or error}: do key and certificate belong together, and is the key without a password?"
+        return f"{error.reason or error}: check that the key matches the certificate and has no password"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -1,8 +1,8 @@
 """Reads an identity (a role and a name) from a certificate's subject alternative names.
 
-Certificates made for this purpose carry a URI, `urn:bookledger:ROLE:NAME`. For those of another authority, a file maps
-any alternative name to a role and a name. With the suffix `?owner=OWNER`, the identity may use only the ledgers of that
-owner.
+Certificates made for this purpose contain a URI, `urn:bookledger:ROLE:NAME`. For certificates of another authority, a
+file maps any alternative name to a role and a name. With the suffix `?owner=OWNER`, the identity may use only that
+owner's ledgers.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OWNED_BY = "?owner="
 """Separator between a name and an owner."""
 
 CONFINED = frozenset({Role.CLIENT, Role.READER, Role.JOURNAL})
-"""Roles that can be confined to an owner's ledgers; all other roles need every ledger."""
+"""Roles that can be restricted to an owner's ledgers; all other roles need access to every ledger."""
 
 
 class NoIdentity(ValueError):
@@ -32,7 +32,7 @@ class NoIdentity(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Role and name of a certificate's owner."""
+    """The role and name that a certificate specifies."""
 
     role: Role
     name: str
@@ -53,7 +53,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """The sender of a request: its address, its identity if there are certificates, and its rights."""
+    """The sender of a request: its address, its identity if certificates are used, and its rights."""
 
     address: str
     identity: Identity | None = None
@@ -61,7 +61,7 @@ class Peer:
 
     @classmethod
     def of(cls, address: str, identity: Identity | None) -> Peer:
-        """Makes a peer with the rights of its certificate; with all rights if there are no certificates."""
+        """Makes a peer with the rights of its certificate; with all rights if certificates are not used."""
         return cls(address) if identity is None else cls(address, identity, identity.rights)
 
     @property
@@ -93,15 +93,17 @@ def parse_identity(text: str) -> Identity:
     described = text[:NAME_CHARACTERS_MAX]
     if "?" in name or "?" in owner or "owner=" in name.lower():
         raise NoIdentity(
-            f"{described!r}: an identity confined to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, and no other ?"
+            f"{described!r}: an identity restricted to an owner's ledgers is ROLE:NAME{OWNED_BY}OWNER, with a single ?"
         )
     if role not in list(Role) or not is_name(name):
         raise NoIdentity(f"{described!r} is not ROLE:NAME in ASCII; roles are {', '.join(Role)}")
     if is_confined and not is_name(owner):
-        raise NoIdentity(f"{described!r} names no owner in ASCII after {OWNED_BY}")
+        raise NoIdentity(f"{described!r} has no owner in ASCII after {OWNED_BY}")
     if is_confined and role not in CONFINED:
         roles = ", ".join(sorted(CONFINED))
-        raise NoIdentity(f"{described!r}: no {role} is confined to an owner's ledgers; {roles} can be")
+        raise NoIdentity(
+            f"{described!r}: a {role} cannot be restricted to an owner's ledgers; only {roles} can"
+        )
     return Identity(Role(role), name, owner)
 
 
@@ -117,7 +119,9 @@ def identity_of(certificate: Mapping[str, Any] | None, names: Mapping[str, str])
     """
     found = set(_identities(certificate or {}, names))
     if len(found) != 1:
-        described = "names nobody" if not found else f"names {', '.join(sorted(map(str, found)))} at once"
+        described = (
+            "names nobody" if not found else f"names several identities, {', '.join(sorted(map(str, found)))}"
+        )
         raise NoIdentity(f"the certificate {described}; it needs one alternative name {URN}ROLE:NAME")
     return found.pop()
 

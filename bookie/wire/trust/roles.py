@@ -1,7 +1,7 @@
 """Authorization: a single table of the requests that each role may make of a daemon.
 
-A certificate names one role. Without certificates every peer has all rights, so plain text is only for use within one
-machine.
+A certificate specifies one role. Without certificates, every peer has all rights, so plain text must only be used
+within one machine.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MAY: dict[Role, frozenset[Right]] = {
     Role.CLIENT: _WRITERS,
     Role.JOURNAL: _WRITERS,
     Role.READER: frozenset({Right.READ, Right.INFO}),
-    Role.AUDITOR: frozenset({Right.INFO}),  # only reads the metadata
+    Role.AUDITOR: frozenset({Right.INFO}),  # otherwise only reads the metadata
     Role.CONSOLE: frozenset({Right.INFO, Right.OBSERVE}),
     Role.ADMIN: EVERYTHING,
 }

@@ -436,6 +436,6 @@ def test_a_dump_shows_what_the_log_says_of_itself(tmp_path: Path, monkeypatch: p
     lines = [dict(line) for line in dump(tmp_path / FIRST)]
     assert [line["kind"] for line in lines] == ["header", "state", "state", "lost", "segments"]
     assert (lines[1]["ledger"], lines[1]["fenced"], lines[1]["limbo"]) == (7, True, True)
-    assert "cut short" in str(lines[2]["unreadable"])
+    assert "is truncated" in str(lines[2]["unreadable"])
     assert (lines[3]["ledger"], lines[3]["bytes"]) == (NO_LEDGER, 280)
     assert lines[4]["segments"] == "00000000.log 00000003.log"

@@ -118,6 +118,6 @@ def test_of_another_ledger_nothing_is_given(
     told = [
         record
         for record in caplog.records
-        if "the ledger 7 here is not the one requested" in record.getMessage()
+        if "ledger 7 on this bookie is not the one requested" in record.getMessage()
     ]
     assert len(told) == 1, "it is logged once per interval"

@@ -39,8 +39,11 @@ SPOILED: dict[str, tuple[Spoil, str]] = {
     "no certificate": (lambda d: (d / CERTIFICATE).unlink(), "cert.pem: No such file"),
     "no key": (lambda d: (d / KEY).unlink(), "key.pem: No such file"),
     "a key that others can read": (lambda d: (d / KEY).chmod(0o640), "chmod 600"),
-    "a key of another": (lambda d: shutil.copy(d.parent / "client-other" / KEY, d / KEY), "belong together"),
-    "a key with a password": (encrypt, "without a password"),
+    "a key of another": (
+        lambda d: shutil.copy(d.parent / "client-other" / KEY, d / KEY),
+        "matches the certificate",
+    ),
+    "a key with a password": (encrypt, "has no password"),
     "no PEM at all": (lambda d: (d / CERTIFICATE).write_bytes(b"\0garbage"), "cannot be used"),
     "an empty authority": (lambda d: (d / CA).write_bytes(b""), "cannot be used"),
     "names that are no JSON": (lambda d: (d / NAMES).write_text("{"), "is not JSON"),
