@@ -1,9 +1,9 @@
 """Checks that a bookie's directory and the metadata contain the same cookie; otherwise the bookie does not serve (rule
 W7).
 
-A cookie is missing from the metadata for one of two reasons. Either `cluster decommission` removed it, and left a
-record of the removal. Or it was lost: an operator deleted the key by hand, or repaired the store with other tools.
-`restore_cookie` writes a lost cookie again from the directory.
+A cookie can be missing from the metadata for two reasons. Either `cluster decommission` removed it and left a record of
+the removal, or it was lost because an operator deleted the key by hand or repaired the store with other tools.
+`restore_cookie` writes a lost cookie to the metadata again, using the copy in the directory.
 """
 
 from __future__ import annotations
@@ -73,15 +73,15 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
 
 
 async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: Cookie) -> bool:
-    """Whether this directory replaced the one whose cookie the metadata has, so that the metadata is older than this
-    directory."""
+    """Returns whether this directory replaced the one whose cookie is in the metadata, which means that the metadata is
+    older than this directory."""
     if known.incarnation not in cookie.predecessors or not await hold.may_be_older(store):
         return False
     return await decommissioned_bookies.read(store, cookie.incarnation) is None
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
-    """Lets a bookie that was formatted after the restored backup was made rejoin its cluster."""
+    """Lets a bookie rejoin its cluster if the bookie was formatted after the restored backup was made."""
     if (
         not await hold.may_be_older(store)
         or await decommissioned_bookies.read(store, cookie.incarnation) is not None
@@ -93,7 +93,8 @@ async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
 
 
 async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
-    """Writes the cookie to the restored metadata. Raises DataDirectoryError if its user may not write cookies."""
+    """Writes the cookie to the restored metadata. Raises DataDirectoryError if the metadata user is not allowed to
+    write cookies."""
     try:
         await take_name(store, cookie, known)
     except StoreRefused as error:
@@ -126,9 +127,12 @@ def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
 
 @dataclass(frozen=True, slots=True)
 class RestoredCookie:
-    """`was_missing`: the cookie was written just now. `must_accept_loss`: the metadata has also lost the record of the
-    bookie's log position. It therefore cannot show whether this directory is the newest, and the next start requires
-    `--accept-loss`."""
+    """Outcome of `restore_cookie`.
+
+    `was_missing`: whether the cookie was missing and has now been written. `must_accept_loss`: whether the metadata has
+    also lost the record of the bookie's log position. In that case it cannot show whether this directory is the newest
+    copy, and the next start requires `--accept-loss`.
+    """
 
     cookie: Cookie
     was_missing: bool
@@ -136,7 +140,7 @@ class RestoredCookie:
 
 
 async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
-    """Writes the directory's cookie into the metadata if it is missing there and was not removed on purpose.
+    """Writes the directory's cookie to the metadata if it is missing there and was not removed deliberately.
 
     The bookie may be running. Raises DataDirectoryError, and changes nothing, if the directory is incomplete or belongs
     to another cluster, if the name belongs to another directory, or if the bookie was or is being decommissioned.
@@ -186,8 +190,8 @@ async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) 
 
 
 async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -> bool:
-    """Whether the metadata has lost the record of this bookie's starts. A bookie that is running although its starts
-    are not recorded has the newest directory."""
+    """Returns whether the metadata has lost the record of this bookie's starts. Returns False for a running bookie,
+    because its directory is known to be the newest copy."""
     if directory_generation.starts_of(path) == 0:
         return False
     alive = await find_bookie(store, cookie.bookie_id)
@@ -198,9 +202,9 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """Raises DataDirectoryError if no ledger refers to the bookie, because the record of its decommissioning may be
-    lost, too. Does not check metadata that may have gone back, because it may be older than everything the bookie
-    holds."""
+    """Raises DataDirectoryError if no ledger refers to the bookie, because the bookie may have been decommissioned and
+    the record of that lost as well. Skips the check if the metadata may have been rolled back to an older copy, because
+    that copy may predate everything the bookie holds."""
     if await hold.may_be_older(store):
         return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)

@@ -68,11 +68,12 @@ from .stopping import until_stopped
 log = logging.getLogger(__name__)
 
 PeersOf = Callable[[MetadataStore, BookieKey], Peers]
-"""Makes the client with which a bookie repairs itself from other bookies; the key authenticates its reads."""
+"""Creates the client that a bookie uses to repair itself from other bookies; the key authenticates the client's reads.
+"""
 
 
 def no_peers(store: MetadataStore, key: BookieKey) -> Peers:
-    """Returns peers for a bookie that has no other bookies to repair it from."""
+    """Returns the peers of a bookie that has no other bookies to repair itself from."""
     del store, key
     return NoPeers()
 
@@ -92,7 +93,7 @@ class RunningBookie:
 
 
 Work = Callable[[RunningBookie], Coroutine[object, object, None]]
-"""A task that runs while a bookie serves, and ends before the bookie does."""
+"""A task that runs while a bookie is serving, and ends before the bookie stops."""
 
 
 async def run(
@@ -104,10 +105,10 @@ async def run(
     on_stop: Callable[[], None] = lambda: None,
     until_stdin_closes: bool = False,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, or the end of standard input with `until_stdin_closes`.
+    """Serves until SIGTERM or SIGINT arrives or, with `until_stdin_closes`, until standard input ends.
 
-    Calls `on_stop` when the bookie begins to stop, for any reason. Waits while the metadata does not answer. Raises
-    BookieError or MetadataError if the bookie cannot serve, or cannot continue.
+    Calls `on_stop` when the bookie begins to stop, whatever the reason. Waits while the metadata does not answer.
+    Raises BookieError or MetadataError if the bookie cannot serve, or cannot continue.
     """
     work = _serve(config, on_ready, peers_of, beside)
     await until_stopped(work, on_stop=on_stop, until_stdin_closes=until_stdin_closes)
@@ -130,7 +131,7 @@ async def _serve(
 
 
 async def until_one_fails(*running: RunningBookie) -> NoReturn:
-    """Waits until the log of one of these bookies fails, and raises its error."""
+    """Waits until the log of any of these bookies fails, then raises that log's error."""
     failures = [one.bookie.failed for one in running]
     done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
     raise done.pop().result()
@@ -142,7 +143,7 @@ async def serving(
 ) -> AsyncIterator[RunningBookie]:
     """Serves a bookie inside the `async with` block, and stops it cleanly afterwards.
 
-    `peers_of` makes the client with which the bookie repairs itself from other bookies.
+    `peers_of` creates the client that the bookie uses to repair itself from other bookies.
     """
     async with AsyncExitStack() as stack:
         with lines_of(directory.name_in(config.data_directory)):
@@ -249,7 +250,8 @@ async def _listening(config: BookieConfig) -> AsyncIterator[Listener]:
 async def _registered(
     config: BookieConfig, store: MetadataStore, registration: Registration
 ) -> AsyncIterator[Registrar]:
-    """Holds the name's registration inside the block, and renews its lease, even during the log's replay."""
+    """Holds the registration of the bookie's name inside the block and renews its lease, even while the log is being
+    replayed."""
     registrar = Registrar(
         store, registration, config.lease_seconds, lock_identity=lock_identity(config.data_directory)
     )
@@ -295,8 +297,8 @@ def _kind_of(config: BookieConfig) -> type[Bookie]:
 
 
 async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
-    """Opens the index and the log, with the directory and the name locked. Raises DataDirectoryError for an older copy
-    of the directory."""
+    """Opens the index and the log. The directory must be locked and the name registered. Raises DataDirectoryError if
+    the directory is an older copy."""
 
     def is_lacking(log_end: int) -> bool:
         if not config.accept_loss:
@@ -315,8 +317,8 @@ async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Co
 
 
 async def _close(bookie: Bookie) -> None:
-    """Closes the bookie. Raises LogFailed, also if the very last sync failed or if this is cancelled in the meantime
-    (B1)."""
+    """Closes the bookie. Raises LogFailed if the log has failed, even if only the last sync failed or this call was
+    cancelled (rule B1)."""
     try:
         await bookie.close()
     finally:
@@ -358,8 +360,8 @@ def _service(
 
 @asynccontextmanager
 async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Runs coroutines concurrently with the block: cancels the block if one fails, and cancels them when the block
-    ends."""
+    """Runs coroutines concurrently with the block. Cancels the block if one of them fails, and cancels them when the
+    block ends."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]

@@ -52,8 +52,8 @@ LOG = "log"
 INDEX = "index"
 
 LEASES_TO_WAIT = 3
-"""A lease may last this many times longer than stated, if the store was restarted or could still renew the lease for
-the dead bookie."""
+"""A lease may last this many times as long as stated if the store was restarted or could still renew the lease for the
+dead bookie."""
 
 LEASE_LOOK_SECONDS = 0.2
 
@@ -61,7 +61,7 @@ LEASE_GRACE_SECONDS = 1.0
 """A lease may last this much longer than stated, because stores count in whole seconds."""
 
 COOKIE_BYTES_MAX = 4096
-"""Size limit of a cookie file; a longer file is not a cookie, and its rest is not read."""
+"""Size limit of a cookie file; a longer file is not a cookie, and the remainder is not read."""
 
 _ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "decommissioned"}
 _CANCEL = {
@@ -88,7 +88,7 @@ class LockedDirectory:
         return self.path / INDEX
 
     def lasting_paths(self) -> tuple[Path, ...]:
-        """Paths of the files and directories that stay the same from the first start on."""
+        """Paths of the files and directories that are never replaced after the first start."""
         life = self.path / directory_generation.NAME
         return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE, life
 
@@ -99,7 +99,7 @@ class LockedDirectory:
 
 
 def lock(path: Path) -> LockedDirectory:
-    """Takes the directory's lock. Raises DataDirectoryError if the directory is unformatted or in use."""
+    """Locks the directory. Raises DataDirectoryError if the directory is unformatted or in use."""
     check_is_directory(path)
     if not (path / COOKIE).is_file():
         raise _no_cookie(path)
@@ -145,7 +145,8 @@ def name_in(path: Path) -> str:
 
 
 def _cookie_in(file: Path) -> Cookie:
-    """Parses a cookie file. Raises ValueError if it is not a cookie, DataDirectoryError for another format version."""
+    """Parses a cookie file. Raises ValueError if the file is not a cookie, or DataDirectoryError if it has another
+    format version."""
     found = _json_in(file)
     if isinstance(found, dict) and "format_version" in found:
         raise DataDirectoryError(
@@ -186,11 +187,11 @@ async def format_directory(
 ) -> Cookie:
     """Formats an empty directory for a bookie, with a new incarnation, and registers its cookie.
 
-    With `replace`, the name may belong to a bookie that is gone for good. From then on, the old bookie's incarnation is
-    refused. Its positions in the metadata stay until a repair has the new bookie take them over (rule W7); a request to
-    drain or decommission it is withdrawn. A killed bookie stays registered until its lease runs out; `wait` waits for
-    that. Raises DataDirectoryError, and changes nothing, if the directory is not empty or the name is taken. To finish
-    a format that a crash interrupted, format again:
+    With `replace`, the name may belong to a bookie that is permanently lost. From then on, the old bookie's incarnation
+    is refused. Its positions in the metadata remain until a repair assigns them to the new bookie (rule W7), and any
+    order to drain or decommission it is withdrawn. A killed bookie stays registered until its lease expires; `wait`
+    waits for that. Raises DataDirectoryError, and changes nothing, if the directory is not empty or the name is taken.
+    Formatting again completes a format that was interrupted by a crash. The steps are:
 
     1. The identity is written to `cookie.json.new`. It is not recorded anywhere else yet.
     2. The cookie is written to the metadata. From here on, the name belongs to this directory.
@@ -255,8 +256,8 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
 
 
 async def _end_order(store: MetadataStore, bookie_id: str) -> None:
-    """Withdraws orders to drain or decommission the former bookie. An order for maintenance stays, because it concerns
-    the host, not the disk."""
+    """Withdraws orders to drain or decommission the former bookie. An order for maintenance remains in force, because
+    it concerns the host, not the disk."""
     order = await operator_requests.read(store, bookie_id)
     if order is None or order.kind is OrderKind.MAINTENANCE:
         return
@@ -297,7 +298,7 @@ async def take_name(store: MetadataStore, cookie: Cookie, known: Versioned | Non
 
 
 def _interrupted_format(path: Path) -> Cookie | None:
-    """Returns the identity that an interrupted format left; None for an empty or missing directory.
+    """Returns the identity left behind by an interrupted format, or None for an empty or missing directory.
 
     Raises DataDirectoryError if the directory holds anything else.
     """

@@ -1,8 +1,8 @@
 """Listens on a bookie's port for the data protocol and gRPC; refuses calls until the log is replayed.
 
-The bound port and the registered name keep a second process of the same bookie away, so the bookie binds and registers
-before it replays the log, which can take a minute. Clients that call in the meantime are refused at once: a writer that
-probes the bookie picks another one instead of waiting.
+The bound port and the registered name prevent a second process from serving the same bookie, so the bookie binds and
+registers before it replays the log, which can take a minute. Clients that call in the meantime are refused immediately,
+so that a writer that probes the bookie picks another one instead of waiting.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ IN_PROCESS = "in-process"
 """The address of clients in the bookie's own process; it has a share of the limits like any other address."""
 
 ABORT_SECONDS_MAX = 1.0
-"""Time limit for cut connections to report that they are closed."""
+"""Time limit for aborted connections to report that they are closed."""
 
 
 log = logging.getLogger(__name__)
@@ -130,7 +130,7 @@ class Listener:
         self.guard.close()
 
     def why_distrusted(self, days: int = 0) -> str:
-        """Returns why new connections fail, now or in this many days, and what to do; "" if they do not fail."""
+        """Returns why new connections fail, now or in this many days, and how to fix that; "" if they do not fail."""
         return "" if self.certificates is None else self.certificates.why_expired(datetime.now(UTC), days)
 
     # ------------------------------------------------------------------------------------------
@@ -177,7 +177,8 @@ class Listener:
         return forwarding
 
     def who_is(self, grpc_peer: str) -> Peer:
-        """Identifies the peer of a gRPC proxy connection; NOBODY, which has no rights, if it bypassed our port."""
+        """Identifies the peer of a gRPC proxy connection; returns NOBODY, which has no rights, if the connection
+        bypassed the bookie's port."""
         return self._tools.get(grpc_peer.removeprefix("unix-abstract:"), NOBODY)
 
     def _gone(self, other: ProtocolDetection | GrpcProxy) -> None:
@@ -221,7 +222,8 @@ async def _is_starting(_: AsyncIterator[bytes], context: grpc.aio.ServicerContex
 
 
 def _certificates(config: BookieConfig) -> Certificates | None:
-    """Loads the certificates; returns None for plain text, on loopback or with `insecure`. Raises BookieError."""
+    """Loads the certificates. Returns None if connections are plain text, which is allowed on loopback or with
+    `insecure`. Raises BookieError."""
     try:
         if config.certificates is not None:
             certificates = Certificates(config.certificates)

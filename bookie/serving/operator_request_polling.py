@@ -26,7 +26,8 @@ WHY_READ_ONLY = {
 
 
 async def obey_operator_requests(store: MetadataStore, bookie_id: str, space: SpaceGuard) -> None:
-    """Polls the requests until cancelled. While the metadata does not answer, the last known request applies."""
+    """Polls the operator's requests until cancelled. While the metadata does not answer, the last known request remains
+    in force."""
     stands: OrderKind | None = None
     while True:
         try:

@@ -1,4 +1,5 @@
-"""Checks a daemon's environment: clock, etcd, directories, permissions. Each error names the problem and the remedy."""
+"""Checks a daemon's environment: clock, etcd, directories, permissions. Each error states the problem and the remedy.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from ..log.appender import DISK_FULL
 log = logging.getLogger(__name__)
 
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
-"""This program was written after this date: a clock that shows an earlier one was never set."""
+"""This program was written after this date, so a clock that shows an earlier date was never set."""
 
 
 def check_clock() -> None:
-    """Raises BookieError for a clock that was never set. Leases do not depend on the clock, but records and the
-    auditor's delays do."""
+    """Raises BookieError if the clock was never set. Leases do not depend on the clock, but records and the auditor's
+    delays do."""
     now = datetime.fromtimestamp(time.time(), UTC)
     if now < EARLIEST:
         raise BookieError(
@@ -34,8 +35,8 @@ def check_clock() -> None:
 
 
 async def check_keeps_writes(store: MetadataStore, *, accept_unsafe: bool) -> None:
-    """Raises StoreTooOld for an etcd that may lose confirmed writes; only logs a warning if `accept_unsafe`. Always
-    refuses an etcd that lacks a required feature."""
+    """Raises StoreTooOld if etcd may lose confirmed writes; with `accept_unsafe`, only logs a warning. An etcd that
+    lacks a required feature is always refused."""
     doubt = (await store.health()).doubt
     if not doubt:
         return
@@ -72,7 +73,7 @@ def check_is_writable(*paths: Path) -> None:
 
 @contextmanager
 def disk_is_not_full(path: Path) -> Iterator[None]:
-    """Turns a full disk inside the block into DataDirectoryError."""
+    """Raises DataDirectoryError if the disk turns out to be full inside the block."""
     try:
         yield
     except OSError as error:
@@ -82,9 +83,9 @@ def disk_is_not_full(path: Path) -> Iterator[None]:
 
 
 def make_directory(path: Path) -> None:
-    """Creates a directory and its parents, if it does not exist.
+    """Creates a directory and its parents if it does not exist.
 
-    Raises DataDirectoryError if it cannot be created or written, OSError for a full disk.
+    Raises DataDirectoryError if the directory cannot be created or written to, or OSError if the disk is full.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -106,8 +107,8 @@ def _how_to_format(path: Path) -> str:
 
 
 def _why_not_made(path: Path, error: OSError) -> str:
-    """Returns advice for a directory that cannot be created: its parents are not ours, so the machine's administrator
-    must create it and give it to us."""
+    """Returns advice for a directory that cannot be created: its parents belong to another user, so the machine's
+    administrator must create it and assign it to the bookie's user."""
     if not isinstance(error, PermissionError):
         return error.strerror or str(error)
     return f"{error.filename2 or error.filename}: {error.strerror}; {_how_to_own(path)}"
@@ -124,11 +125,12 @@ def _read_only(path: Path) -> str:
 
 
 def _how_to_own(path: Path) -> str:
-    """Returns advice for a directory that holds nothing of ours yet: the owner of its other contents is not changed."""
+    """Returns advice for a directory that does not contain any of the bookie's files yet; the owner of its other
+    contents stays unchanged."""
     return f"as root: install -d -o {os.geteuid()} {path}"
 
 
 def _who_needs(path: Path) -> str:
-    """Returns advice for a bookie's files: also changes the owner of files that another user, such as root, has
-    created."""
+    """Returns advice for a bookie's files, including a change of owner for files created by another user, such as root.
+    """
     return f"the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {path}, or run it as the owner"

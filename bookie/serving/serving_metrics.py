@@ -65,7 +65,7 @@ BYTES = "_bytes"
 
 
 class Lookups(Collector):
-    """Collector of one bookie. Belongs to its event loop."""
+    """Collects the metrics of one bookie. Belongs to the bookie's event loop."""
 
     def __init__(
         self,
@@ -90,7 +90,8 @@ class Lookups(Collector):
         }
 
     def describe(self) -> list[Metric]:
-        """Returns nothing: registration must not collect from a bookie that is not complete yet."""
+        """Returns an empty list, because registration must not collect metrics from a bookie that is not complete yet.
+        """
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,4 +1,5 @@
-"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input. SIGHUP makes it read its secrets again."""
+"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input. SIGHUP makes the daemon reload its secrets.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ async def until_stopped(
     on_stop: Callable[[], None] = lambda: None,
     until_stdin_closes: bool = False,
 ) -> None:
-    """Runs `work`, and cancels it at SIGTERM or SIGINT, even while it starts. Raises the errors of `work`."""
+    """Runs `work`, and cancels it on SIGTERM or SIGINT, even while it is starting. Raises the errors of `work`."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,14 +1,15 @@
 """Looks up in the metadata who may write to a ledger that this bookie has not seen yet, and whether the record has a
 fragment that is new to this bookie.
 
-If the bookie believed the first client, a client without the password that arrives before the writer would own the
-ledger on this bookie. After the first request the log decides, and the bookie asks the metadata again only after an
-ensemble change. A writer changes the record first (F6). So if a writer has a fragment that the metadata lacks, the
-metadata went back to an older copy, and no reader would look on this bookie for entries that it helped to confirm (W8).
+If the bookie believed the first client, a client without the password could claim the ledger on this bookie by arriving
+before the writer. After the first request the bookie relies on its log, and asks the metadata again only after an
+ensemble change. A writer updates the ledger record first (F6). If a writer has a fragment that the metadata lacks, the
+metadata was therefore rolled back to an older copy, and no reader would look on this bookie for entries that it helped
+to confirm (W8).
 
-A bookie remembers the metadata's answers. It looks a ledger up again at each fence, and if a request names another
-identity than the ledger has on this bookie. If the metadata has gone back in the meantime, the bookie has the cluster
-hold back. A client's claims do not prove that the metadata went back.
+A bookie remembers the metadata's answers. It looks a ledger up again at each fence, and whenever a request contains an
+identity other than the one that the ledger has on this bookie. If the metadata was rolled back in the meantime, the
+bookie puts the cluster on hold. A client's claims do not prove a rollback.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from ...storage.bookie import Bookie
 from ...wire.messages import Frame, Status
 
 LOOKUP_SECONDS_MAX = 3.0
-"""Time limit for the metadata: after it, a stream's new ledgers are refused for now."""
+"""Time limit for answers from the metadata; after that, the new ledgers of a stream are temporarily refused."""
 
 LOOKUPS_AT_ONCE_MAX = 16
-"""Limit on concurrent look-ups of all messages. A message may contain a thousand new ledgers: one by one they would
-take as many round trips, and without a limit clients could flood the metadata, through the bookie, with look-ups of
-made-up ledgers."""
+"""Limit on concurrent look-ups across all messages. A message may contain a thousand new ledgers: looking them up one
+by one would take as many round trips, while without a limit clients could use the bookie to flood the metadata with
+look-ups of made-up ledgers."""
 
 REMEMBERED_MAX = 10_000
 """Limit on ledgers whose last look-up a bookie remembers; the oldest look-up is forgotten first."""
@@ -57,14 +58,14 @@ class Verifiers:
         self._round = 0
 
     def look_again(self) -> None:
-        """Repeats the look-ups of frames that are being looked up, and forgets remembered answers. An operator may next
-        accept an older copy of the metadata, updated from notes that do not include those of these frames yet (W8), and
-        the answers do not come from that copy."""
+        """Repeats the look-ups in progress and forgets the remembered answers. An operator may be about to accept an
+        older copy of the metadata, updated from notes that do not yet include those of the frames being looked up (W8),
+        and the current answers do not come from that copy."""
         self._round += 1
         self._remembered.clear()
 
     def knows(self, frame: Frame) -> bool:
-        """Whether this frame needs no look-up."""
+        """Returns whether this frame needs no look-up."""
         state = self._bookie.states.peek(frame.ledger_id)
         if state.verifier is None or state.is_another(frame.identity):
             return False
@@ -112,8 +113,8 @@ class Verifiers:
         return news is not None or self._bookie.verifier_of(ledger_id) is None
 
     async def look(self, ledger_id: int) -> None:
-        """If the ledger was looked up before, checks whether the metadata has gone back, and has the cluster hold back
-        if so."""
+        """If the ledger was looked up before, checks whether the metadata has been rolled back since then, and if so
+        puts the cluster on hold."""
         if ledger_id in self._remembered:
             await self._learn(ledger_id, None)
 
@@ -138,7 +139,8 @@ class Verifiers:
         return None
 
     async def _read(self, ledger_id: int) -> VersionedRecord | None:
-        """Reads the ledger's record. Raises MetadataError, also if the metadata went back and a hold cannot begin."""
+        """Reads the ledger's record. Raises MetadataError, including when the metadata was rolled back but a hold
+        cannot begin."""
         round_ = self._round
         found = await self._ledgers.read(ledger_id)
         if self._is_older(found):
@@ -155,7 +157,8 @@ class Verifiers:
         return found
 
     def _is_older(self, found: VersionedRecord | None) -> str:
-        """Compares the record with the last answer; returns how the record shows that the metadata went back, or ""."""
+        """Compares the record with the last answer. Returns a description of how the record shows that the metadata was
+        rolled back, or "" if it does not."""
         if found is None or found.ledger_id not in self._remembered:
             return ""
         identity, stood = self._remembered[found.ledger_id]
