@@ -21,7 +21,7 @@ from .format import (
 )
 
 RECORD_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
-"""Size of the largest record: limits a read, whatever size the caller passes."""
+"""Size of the largest record: an upper bound for each read, whatever size the caller passes."""
 
 SEARCH_BYTES = 4 * 1024 * 1024
 """Step of the search for a valid record after an unreadable place."""
@@ -42,8 +42,8 @@ def position_end(found: Found) -> int:
 
 
 def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecordBytes:
-    """Reads the record at this position of an open segment, or returns why there is none. Passing a known size saves a
-    read."""
+    """Reads the record at this position of an open segment, or returns the reason why there is none. Passing the
+    record's size, if known, saves a read."""
     offset = place_of(position)[1]
     try:
         data = file.read(min(size or RECORD_HEADER.size, RECORD_BYTES_MAX), offset)

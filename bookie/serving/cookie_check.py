@@ -158,7 +158,8 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
     if unsure:
         await _check_is_referred_to(path, store, cookie)
         started = directory_generation.starts_of(path)
-        # Higher by one than the directory's, which then counts as an older copy until limbo accounts for the loss.
+        # One higher than the directory's number, so that the directory counts as an older copy until limbo accounts for
+        # the loss.
         await directory_generations.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
     await take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)) if is_replaced else None)
     return RestoredCookie(cookie, was_missing=True, must_accept_loss=unsure)

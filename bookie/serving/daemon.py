@@ -165,17 +165,15 @@ async def _serving(
             key = BookieKey()
             registration = _registration(config, cookie, listener.address, key)
             remembered = await directory_generation.look(locked.path, cookie, store)
-            await StoreComparison(
-                store, remembered
-            ).check_rollback()  # if it went back, nothing happens until an operator accepts that
+            # After a rollback, the cluster holds back until an operator accepts the older metadata.
+            await StoreComparison(store, remembered).check_rollback()
             async with _registered(config, store, registration) as registrar:
-                await check_cookie(
-                    config.data_directory, store
-                )  # the cookie may have been removed in the meantime
+                # Checked again, because the cookie may have been removed in the meantime.
+                await check_cookie(config.data_directory, store)
                 lived = await directory_generation.look(locked.path, cookie, store)
                 lived.registered_as = lambda: registrar.registration
                 bookie = await _open_bookie(config, locked, cookie, lived)
-                storage.push_async_callback(_close, bookie)  # after the listener has stopped
+                storage.push_async_callback(_close, bookie)  # called after the listener has stopped
                 watch = MetadataWatch(store, bookie, lived, config.lease_seconds)
                 await _vouch_for_nothing_lost(bookie, lived)
                 await watch.begin(bookie.replayed.log_end)
@@ -187,7 +185,8 @@ async def _serving(
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
-                # Comes first, because it fails if the directory is gone: no coroutine must be left unawaited then.
+                # Created first, because it raises an error if the directory is gone: no coroutine may then be left
+                # unawaited.
                 intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _publish_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
@@ -370,5 +369,5 @@ async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]
             finally:
                 for task in tasks:
                     task.cancel()
-    except BaseExceptionGroup as failed:  # callers get the error itself, without the group
+    except BaseExceptionGroup as failed:  # callers get the error itself, not the group
         raise failed.exceptions[0] from None

@@ -140,7 +140,7 @@ def name_in(path: Path) -> str:
     """Returns the bookie id of a directory, for log lines; "" if it cannot be read."""
     try:
         return read_cookie(path).bookie_id
-    except (DataDirectoryError, OSError):  # the code that needs the cookie reports it in full
+    except (DataDirectoryError, OSError):  # the code that needs the cookie reports the full error
         return ""
 
 
@@ -330,9 +330,9 @@ def _write_unfinished(path: Path, cookie: Cookie) -> None:
 def _finish(path: Path, cookie: Cookie) -> None:
     (path / LOG).mkdir(exist_ok=True)
     (path / INDEX).mkdir(exist_ok=True)
-    # From now on there is always a segment: a log without segments has lost them.
+    # From now on there is always a segment, so a log without segments has lost them.
     segment_files.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
-    # The cookie comes last: a directory without it is not formatted, whatever else it holds.
+    # The cookie is written last: a directory without a cookie is not formatted, whatever else it contains.
     os.rename(path / UNFINISHED, path / COOKIE)
     sync_directory(path)
 

@@ -1,5 +1,4 @@
-"""Checks a daemon's environment: clock, etcd, directories, permissions. Each error states the problem and the remedy.
-"""
+"""Checks a daemon's environment: clock, etcd, directories, permissions. Errors state the problem and the remedy."""
 
 from __future__ import annotations
 
@@ -131,6 +130,6 @@ def _how_to_own(path: Path) -> str:
 
 
 def _who_needs(path: Path) -> str:
-    """Returns advice for a bookie's files, including a change of owner for files created by another user, such as root.
-    """
+    """Returns advice for a bookie's files; this includes changing the owner of files created by another user, such as
+    root."""
     return f"the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {path}, or run it as the owner"

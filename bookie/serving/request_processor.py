@@ -127,7 +127,7 @@ class RequestProcessor:
             return NotesReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         try:
             if request.is_first:
-                # Frames that wait for the disk may be acknowledged next; frames being looked up may wait for it next.
+                # Frames that wait for the disk may soon be acknowledged; frames being looked up may soon wait for it.
                 if self.verifiers is not None:
                     self.verifiers.look_again()
                 await self.bookie.intake.settled(self.bookie.failed)

@@ -90,8 +90,7 @@ class Lookups(Collector):
         }
 
     def describe(self) -> list[Metric]:
-        """Returns an empty list, because registration must not collect metrics from a bookie that is not complete yet.
-        """
+        """Returns an empty list, because registration must not collect from a bookie that is not complete yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

@@ -1,5 +1,4 @@
-"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input. SIGHUP makes the daemon reload its secrets.
-"""
+"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input. On SIGHUP, it reloads its secrets."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ async def until_stopped(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    if not sys.stdin.isatty():  # on a terminal, SIGHUP means that it was closed: the daemon ends
+    if not sys.stdin.isatty():  # on a terminal, SIGHUP means that the terminal was closed, so the daemon ends
         loop.add_signal_handler(signal.SIGHUP, read_all_again)
     if until_stdin_closes:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_stdin, loop, stop)

@@ -59,7 +59,7 @@ class AppendHandler:
         self._loop = asyncio.get_running_loop()
         self._acks: list[Ack] = []
         self._is_send_due = False
-        # Messages that arrived during the look-up of an earlier one, with the memory that they take.
+        # Messages that arrived while an earlier one was waiting, with the memory that they occupy.
         self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
         self._sender = who.address, str(who.identity or ""), connection.peer_address
         self._working: asyncio.Task[None] | None = None
@@ -85,7 +85,7 @@ class AppendHandler:
         if self._working is None and self._is_ready_for(request):
             self._take(request, {}, large_bytes, arrival)
             return
-        self._waiting.append((request, large_bytes, arrival))  # as much as one receive call may have read
+        self._waiting.append((request, large_bytes, arrival))  # at most what one receive call can read
         if self._working is None:
             self._connection.hold(TAKES)
             self._work()
@@ -126,8 +126,7 @@ class AppendHandler:
             self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
-        """Refuses the first frame with a false proof and every frame after it, because a false proof ends the stream.
-        """
+        """Refuses the first frame with a false proof and all later frames, because a false proof ends the stream."""
         every = request.every_frame
         for number, frame in enumerate(every):
             if not await self._proofs.may_append(frame.ledger_id, frame.credential):
@@ -161,14 +160,14 @@ class AppendHandler:
         if (error := task.exception()) is not None:
             self._connection.abort(f"the bookie failed: {error!r}")
             raise error
-        if self._waiting:  # arrived after the task's last look
+        if self._waiting:  # a message arrived after the task last checked
             self._work()
         else:
             self._connection.go_on(TAKES)
 
     def _take(self, request: AppendRequest, refused: Refused, large_bytes: int, arrival: Arrival) -> None:
         if large_bytes:
-            self._memory.change(-large_bytes)  # the log's queue counts it from here on
+            self._memory.change(-large_bytes)  # from here on, the log's queue counts these bytes
         wrong = request.incarnation != self._bookie.incarnation
         for sequence, frame in enumerate(request.frames, request.first_sequence):
             self._unanswered += 1
@@ -204,7 +203,7 @@ class AppendHandler:
         """Sends all acknowledgements that are ready in one message."""
         self._is_send_due = False
         if not self._connection.is_writable and not self._connection.is_lost:
-            return  # the connection is not read from until it is writable again
+            return  # nothing is read from the connection until it is writable again
         acks, self._acks = tuple(self._acks), []
         self._connection.send_message(FrameKind.ACKS, new_reply((acks,)), _size_of, codec.encode)
         self._on_answered()

@@ -242,7 +242,7 @@ class CallHandler:
 
     def _taken(self, call: int, body: Body) -> None:
         scan = self._scans.get(call)
-        if scan is None:  # it has ended in the meantime
+        if scan is None:  # the scan has ended in the meantime
             return
         try:
             scan.taken(codec.decode(BytesTaken, body).bytes)
@@ -321,8 +321,7 @@ class CallHandler:
         return why
 
     async def _of_others(self, ledger_id: int) -> tuple[Status, str] | None:
-        """Returns a refusal if the client is restricted to the ledgers of one owner and this ledger belongs to another.
-        """
+        """Returns a refusal if the client is restricted to one owner's ledgers and this ledger belongs to another."""
         if not self._who.owner:
             return None
         assert self._requests.owners is not None

@@ -81,7 +81,7 @@ class Session:
             except BadMessage as error:
                 self.end(str(error))
             return
-        if isinstance(body, bytearray):  # small messages are processed at once
+        if isinstance(body, bytearray):  # small messages are processed immediately
             self._memory.change(-len(body))
         if self._calls is None:
             self._handshake(kind, body)

@@ -115,7 +115,7 @@ class GrpcProxy(_End):
         super().connection_lost(exc)
         if self._connecting is not None:
             self._connecting.cancel()
-        if self.other.transport is None:  # never connected
+        if self.other.transport is None:  # the inner connection was never established
             self.other.connection_lost(None)
         if self._waits is not None:
             self._waits.cancel()
@@ -130,7 +130,7 @@ class GrpcProxy(_End):
     async def _connect(self) -> None:
         try:
             await sockets.connect_inside(self._path, self._name, lambda: self.other)
-        except OSError:  # the server is ending
+        except OSError:  # the server is shutting down
             self.abort()
             return
         self.data_received(self._early)

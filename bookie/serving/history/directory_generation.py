@@ -117,12 +117,12 @@ def _read(path: Path) -> tuple[int, int, int, int]:
     try:
         text = (path / NAME).read_bytes()
     except FileNotFoundError:
-        return 0, 0, 0, 0  # formatted, and never started
+        return 0, 0, 0, 0  # formatted but never started
     lines = text.split(b"\n")
     is_whole = not lines.pop() and all(line.isdigit() for line in lines)
     if is_whole and len(lines) > NUMBERS_MAX:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
-    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # a single line: an operator wrote it
+    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # an operator wrote a file of a single line
         raise DataDirectoryError(
             f"{path / NAME} cannot be read; if nothing else is damaged, write into it how often this bookie has "
             "started"
@@ -134,7 +134,7 @@ def _read(path: Path) -> tuple[int, int, int, int]:
 def _write(
     path: Path, here: int, renewals: int = 0, revision: int = 0, returned: int = 0, *, create: bool = False
 ) -> None:
-    # In place, within one sector, so that a full disk has room for it.
+    # Written in place, within one sector, so that this succeeds even on a full disk.
     text = b"".join(b"%020d\n" % one for one in (here, renewals, revision, returned))
     fd = os.open(path / NAME, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
     try:

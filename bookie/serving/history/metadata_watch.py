@@ -86,16 +86,16 @@ class StoreComparison:
             noticed = self.noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
         self.accepted = None if noticed is None else await self._accepted_meanwhile()
         if self.accepted is not None:
-            return False  # remember nothing of it: after a crash the bookie must find the same
+            return False  # nothing is saved: after a crash the bookie must notice the rollback again
         if noticed is not None:
             await self.hold_back(noticed)
-            lives.renewals = renewals  # only after that succeeded: until then the bookie notices it again
+            # Only once the hold has begun: until then the bookie notices the rollback again.
+            lives.renewals = renewals
         lives.renewals = max(lives.renewals, renewals)
         lives.settled = renewals
         lives.revision, lives.version = revision, 0 if mine is None else mine.version
-        if (
-            noticed is not None
-        ):  # otherwise the bookie would notice it again after a crash, and after it was accepted
+        if noticed is not None:
+            # Otherwise the bookie would notice the rollback again after a crash, even after it was accepted.
             await in_thread(lives.keep)
         return noticed is not None
 
@@ -160,8 +160,7 @@ class MetadataWatch:
         self._next: asyncio.Task[int] | None = None
 
     async def begin(self, position: int) -> None:
-        """Checks the store for a rollback, then begins the bookie's next generation. Raises BookieError, MetadataError.
-        """
+        """Checks for a rollback, then begins the bookie's next generation. Raises BookieError, MetadataError."""
         await self._comparison.check_rollback()
         if self._comparison.accepted is not None:
             await self._bring_up()
@@ -180,7 +179,7 @@ class MetadataWatch:
         seen = Compared()
         async for _ in differences(self._store, {me: kept_in(notes)}, seen):
             pass
-        has_doubts = seen.unnoted or seen.unsure or seen.of_chains  # an operator has to look
+        has_doubts = seen.unnoted or seen.unsure or seen.of_chains  # needs an operator's attention
         if has_doubts:
             self._comparison.is_start = False
             await self._comparison.check_rollback()
@@ -209,7 +208,7 @@ class MetadataWatch:
             is_rolled_back = await self._compare()
             try:
                 version = await self._lives.renew(position)
-            except KeyConflict:  # no other process writes the key: the store went back just now
+            except KeyConflict:  # no other process writes the key, so the store was just rolled back
                 is_rolled_back |= await self._compare()
                 raise
             if self._was_away() or self._since == NEVER:
@@ -237,7 +236,8 @@ class MetadataWatch:
     def _distrust(self) -> None:
         self._ids_are_due = True
         if self._since > ALWAYS:
-            self._since = NEVER  # until the next renewal: revisions are counted from an earlier one again
+            # Until the next renewal, because the store's revisions restart from an earlier number.
+            self._since = NEVER
 
     async def _give_no_id_twice(self) -> None:
         """Moves the id counter past the ids of the ledgers that this bookie holds. The caller retries until this

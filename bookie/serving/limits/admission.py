@@ -14,10 +14,10 @@ from .descriptors import connections_that_fit
 from .rate import Rate
 from .shared_quota import Account, Budget
 
-# Cuts stalled peers, which hold memory and make no progress: at once if other peers wait for that memory, otherwise
-# after a time limit.
+# Disconnects stalled peers, which hold memory and make no progress: immediately if other peers are waiting for that
+# memory, otherwise after a time limit.
 #
-# A peer makes progress if it sends the rest of a message, or takes bytes sent to it.
+# A peer makes progress if it sends more of an unfinished message or takes bytes sent to it.
 
 log = logging.getLogger(__name__)
 

@@ -104,7 +104,7 @@ class Budget:
         line.remove(wish)
         if not line:
             del self._lines[peer]
-        self._serve_lines()  # later requests in the line may be smaller
+        self._serve_lines()  # later requests in the queue may be smaller
 
     def _serve_lines(self) -> None:
         """Grants waiting requests as long as any of them fits: one per peer in turn, beginning with the peer that holds

@@ -76,7 +76,7 @@ class Verifiers:
         try:
             headline = fragment_note.headline(frame.note)
         except (DecodeError, ValueError):
-            return None  # the code that takes the frame refuses it
+            return None  # such a frame is refused when it is appended
         if self._bookie.verifier_of(frame.ledger_id) is None:
             return headline
         held = self._bookie.index.notes.of(frame.ledger_id).get(headline.first_entry)
@@ -93,14 +93,14 @@ class Verifiers:
             news[frame.ledger_id] = self._news_of(frame) if frame.note else news.get(frame.ledger_id)
             if self._bookie.states.peek(frame.ledger_id).is_another(frame.identity):
                 others.add(frame.ledger_id)
-        for ledger_id in others:  # once for each ledger, however many frames name another identity
+        for ledger_id in others:  # once per ledger, however many frames contain another identity
             await self.look(ledger_id)
         wanted, round_ = dict(news), self._round
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
                 some = unknown[first : first + LOOKUPS_AT_ONCE_MAX]
                 looking = [self._learn(n, wanted[n]) for n in some]
-                # A single look-up, as nearly always, needs no task.
+                # A single look-up, which is by far the most common case, needs no task.
                 found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
                 checked = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in checked if why is not None}
@@ -125,14 +125,13 @@ class Verifiers:
                 found = await self._read(ledger_id)
         except (MetadataError, TimeoutError) as error:
             if self._bookie.verifier_of(ledger_id) is not None:
-                return None  # its writer continues: known ledgers need no metadata
+                return None  # known ledgers do not need the metadata, so the writer may continue
             return Status.UNKNOWN, f"cannot look up who may write to it: {error}"
         if found is not None and news is not None and news.is_ahead_of(found.record):
             return Status.FENCED, OLDER
         if forgets != self._bookie.states.forgets:
-            return (
-                None  # a ledger was forgotten in the meantime, perhaps this one: the record may predate that
-            )
+            # A ledger, perhaps this one, was forgotten in the meantime, and the record may predate that.
+            return None
         if found is None:
             return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
         self._bookie.learn(found.record)
