@@ -65,7 +65,7 @@ def _replay_segment(
         segment_files.check_header(file, segment, incarnation)
         if file.size() < start:
             raise DamagedLog(
-                segment_files.name_of(segment), file.size(), "the segment is shorter than the index says"
+                segment_files.name_of(segment), file.size(), "the segment is shorter than the index states"
             )
         end = last_group = start
         for found in _records(file, segment, start):
@@ -106,8 +106,8 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
         )
     if has_content(file, end):
         line = (
-            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged since; missing entries "
-            "are fetched from other copies soon, or at once by `bookledger bookie repair`"
+            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged later; missing entries "
+            "will soon be fetched from other copies, or immediately by `bookledger bookie repair`"
         )
         log.warning(line, segment_files.name_of(segment), end)
     # The replayed records will be served, so they must not be lost in the next power failure.
@@ -127,6 +127,8 @@ def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
 
 
 def _remove_unbegun(disk: Disk, segment: int) -> None:
-    log.warning("removed %s: the crash came before its header was written", segment_files.name_of(segment))
+    log.warning(
+        "removed %s: the bookie crashed before the file's header was written", segment_files.name_of(segment)
+    )
     disk.remove(segment_files.name_of(segment))
     disk.sync_directory()

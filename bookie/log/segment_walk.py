@@ -24,7 +24,7 @@ class GapKind(Enum):
     HEADER = "the segment's header cannot be read"
     DAMAGE = "damage: it was on disk before later records were written"
     TORN = (
-        "a torn tail: it was cut short while it was written, so never acknowledged, or was damaged since; "
+        "a torn tail: it was cut short while being written, so never acknowledged, or was damaged later; "
         "the bookie cuts it when it starts"
     )
     SPACE = "empty space, prepared for the next records"

@@ -43,7 +43,7 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
         return await _rejoined(path, store, cookie)
     if known.incarnation != cookie.incarnation and await _is_newer_than_metadata(store, cookie, known):
         log.warning(
-            "bookie %s was formatted again after the restored metadata was saved: it rejoins",
+            "bookie %s was formatted again after the restored metadata was saved: rejoining the cluster",
             cookie.bookie_id,
         )
         await _join_again(path, store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
@@ -87,7 +87,9 @@ async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
         or await decommissioned_bookies.read(store, cookie.incarnation) is not None
     ):
         raise await _missing(path, store, cookie)
-    log.warning("bookie %s was formatted after the restored backup was made: it rejoins", cookie.bookie_id)
+    log.warning(
+        "bookie %s was formatted after the restored backup was made: rejoining the cluster", cookie.bookie_id
+    )
     await _join_again(path, store, cookie, None)
     return cookie
 
@@ -110,15 +112,15 @@ async def _missing(path: Path, store: MetadataStore, cookie: Cookie) -> DataDire
         return _was_decommissioned(path, gone)
     return DataDirectoryError(
         f"the metadata has no cookie of bookie {cookie.bookie_id}, and no record that it was decommissioned: the "
-        f"cookie was lost. `bookledger bookie restore-cookie --data {path}` writes it again, if {path} is this "
-        "bookie's own, newest directory"
+        f"cookie was lost. `bookledger bookie restore-cookie --data {path}` restores it, if {path} is the newest "
+        "directory of this bookie"
     )
 
 
 def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
     return DataDirectoryError(
         f"{path} belongs to bookie {gone.bookie_id}, which was decommissioned at {gone.at}: its entries were copied to "
-        f"others, and no ledger refers to it; {FORMAT_A_NEW_ONE}"
+        f"other bookies, and no ledger refers to it; {FORMAT_A_NEW_ONE}"
     )
 
 
@@ -185,8 +187,8 @@ async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) 
     order = await operator_requests.read(store, cookie.bookie_id)
     if order is not None and order.kind is OrderKind.GIVEN_UP:
         raise DataDirectoryError(
-            f"bookie {cookie.bookie_id} is being decommissioned: to keep it, cancel that first: bookledger "
-            f"cluster decommission {cookie.bookie_id} --cancel; else {FORMAT_A_NEW_ONE}"
+            f"bookie {cookie.bookie_id} is being decommissioned. To keep it, first run: bookledger "
+            f"cluster decommission {cookie.bookie_id} --cancel; otherwise {FORMAT_A_NEW_ONE}"
         )
 
 
@@ -215,6 +217,6 @@ async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie
     raise DataDirectoryError(
         f"no ledger refers to bookie {cookie.bookie_id} in {path}, and the metadata has no record of its starts: "
         "it was decommissioned, or never held anything, or the metadata is older than the entries it "
-        f"holds. Keep {path} if the metadata was ever set back or restored, because it may hold the only copies; and "
-        f"{FORMAT_A_NEW_ONE}"
+        f"holds. If the metadata was ever rolled back or restored, keep {path}, because it may hold the only copies; "
+        f"in any case, {FORMAT_A_NEW_ONE}"
     )

@@ -208,8 +208,8 @@ def _logging_life(running: RunningBookie, config: BookieConfig, seconds: float) 
     cookie, about = running.cookie, {"bookie": running.cookie.bookie_id}
     bookie = running.bookie
     LIFE.info(
-        "serves: version %s on %s, incarnation %s of cluster %s, data in %s; it started in %.1f s, and replayed %d "
-        "records (%d bytes) of its log",
+        "serves: version %s on %s, incarnation %s of cluster %s, data in %s; started in %.1f s and replayed %d "
+        "records (%d bytes) of the log",
         program_version(),
         running.address,
         cookie.incarnation,
@@ -227,7 +227,7 @@ def _logging_life(running: RunningBookie, config: BookieConfig, seconds: float) 
         stored, seconds = bookie.metrics.counters.entries_added, time.monotonic() - began
         why = f"because {bookie.failed.result()}" if bookie.failed.done() else "as requested"
         LIFE.info(
-            "stops, %s; it served %.0f s, and stored %d entries",
+            "stopping %s; served for %.0f s and stored %d entries",
             why,
             seconds,
             stored,

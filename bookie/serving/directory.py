@@ -119,8 +119,8 @@ def _no_cookie(path: Path) -> DataDirectoryError:
     if not (path / LOG).is_dir() or (path / UNFINISHED).exists():
         return not_formatted(path)
     return DataDirectoryError(
-        f"{path / COOKIE} is gone, and the log of a bookie is there: put the file back (it says which cluster and "
-        "bookie this is), or decommission the bookie; only an empty directory can be formatted"
+        f"{path / COOKIE} is gone, and the log of a bookie is there: put the file back (it identifies the cluster and "
+        "the bookie), or decommission the bookie; only an empty directory can be formatted"
     )
 
 
@@ -160,10 +160,10 @@ def _cookie_in(file: Path) -> Cookie:
         raise NewerFormat(str(file), FORMAT_VERSION)
     predecessors = found.pop("predecessors", None)
     if found.keys() != set(NAMES) or not all(isinstance(name, str) for name in found.values()):
-        raise ValueError(f"it does not name {', '.join(NAMES)}")
+        raise ValueError(f"it does not contain {', '.join(NAMES)}")
     keys.check_name(found["bookie_id"])
     if not isinstance(predecessors, list) or len(predecessors) > PREDECESSORS_MAX:
-        raise ValueError(f"its predecessors are not a list of at most {PREDECESSORS_MAX}")
+        raise ValueError(f"its predecessors are not a list of at most {PREDECESSORS_MAX} items")
     for incarnation in (found["incarnation"], *predecessors):
         if not isinstance(incarnation, str) or str(uuid.UUID(incarnation)) != incarnation:
             raise ValueError(f"{incarnation} is not an incarnation")
@@ -210,7 +210,7 @@ async def format_directory(
     assert cluster_id is not None
     if begun is not None and (begun.bookie_id, begun.cluster_id) != (bookie_id, cluster_id):
         raise DataDirectoryError(
-            f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish that one, or empty the directory"
+            f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish it, or empty the directory"
         )
     cookie = begun or Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
     if known is None or known.value != cookie.encode():
@@ -233,8 +233,8 @@ async def _predecessors(store: MetadataStore, bookie_id: str, known: Versioned |
 async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool, wait: bool) -> None:
     if not replace:
         raise DataDirectoryError(
-            f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, if its disk is "
-            "lost for good, format with --replace"
+            f"the name {bookie_id} belongs to a bookie that is already formatted; choose another name, or, if its "
+            "disk is lost for good, format with --replace"
         )
     key = keys.bookie(bookie_id)
     for _ in range(LEASES_TO_WAIT if wait else 0):
@@ -251,7 +251,7 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
         left = await store.lease_left(key) or 0.0
         raise DataDirectoryError(
             f"bookie {bookie_id} is registered: it is alive, or was killed and its lease runs for another "
-            f"{left:.0f} s; stop it if it runs, else try again then, or with --wait"
+            f"{left:.0f} s; stop it if it is running, otherwise try again after that time, or use --wait"
         )
 
 
@@ -265,8 +265,9 @@ async def _end_order(store: MetadataStore, bookie_id: str) -> None:
         await operator_requests.take_back(store, bookie_id)
     except StoreRefused as error:
         raise DataDirectoryError(
-            f"bookie {bookie_id} was ordered to be {_ORDERED[order.kind]}, and would stay shut out; this role may not "
-            f"end that ({error}): have an operator run `{_CANCEL[order.kind]} {bookie_id} --cancel`, and format again"
+            f"bookie {bookie_id} was ordered to be {_ORDERED[order.kind]}, and would still refuse new entries; this "
+            f"role may not cancel that ({error}): have an operator run `{_CANCEL[order.kind]} {bookie_id} --cancel`, "
+            "and format again"
         ) from None
     log.warning(
         "withdrew the order that bookie %s be %s: it concerned the former disk",
@@ -306,7 +307,7 @@ def _interrupted_format(path: Path) -> Cookie | None:
     interrupted = UNFINISHED in names and names <= {UNFINISHED, LOG, INDEX}
     if path.exists() and not (path.is_dir() and (interrupted or not names)):
         raise DataDirectoryError(
-            f"{path} is not an empty directory; a bookie is formatted on an empty one only"
+            f"{path} is not an empty directory; a bookie can only be formatted in an empty one"
         )
     if not interrupted:
         return None
@@ -347,7 +348,7 @@ def check_parts(path: Path) -> None:
     if not segment_files.numbers(OsDisk(path / LOG)):
         raise DataDirectoryError(
             f"{path / LOG} holds no segment: this bookie's entries are lost. Put the files back, or decommission "
-            "this bookie and format a new one on an empty directory"
+            "this bookie and format a new one in an empty directory"
         )
 
 
@@ -356,5 +357,5 @@ def check_part(part: Path) -> None:
     if not part.is_dir():
         raise DataDirectoryError(
             f"{part} is missing from a formatted bookie directory; put it back, or decommission this bookie and "
-            "format a new one on an empty directory"
+            "format a new one in an empty directory"
         )

@@ -234,7 +234,7 @@ def _certificates(config: BookieConfig) -> Certificates | None:
     if not _is_loopback(config.host):
         if not config.insecure:
             raise BookieError(
-                f"{config.host} is reached from other machines, and without certificates any client may do "
+                f"{config.host} can be reached from other machines, and without certificates any client may do "
                 "anything: give --certs (bookledger certs makes them), or --insecure to serve anyway"
             )
         log.warning(

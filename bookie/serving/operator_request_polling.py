@@ -33,7 +33,7 @@ async def obey_operator_requests(store: MetadataStore, bookie_id: str, space: Sp
         try:
             order = await operator_requests.read(store, bookie_id)
         except MetadataError as error:
-            log.log(weight(error), "cannot read the orders for this bookie, will try again: %s", error)
+            log.log(weight(error), "cannot read requests for this bookie, will try again: %s", error)
         else:
             stands = _audit_change(bookie_id, stands, order.kind if order is not None else None)
             space.ordered("" if stands is None else WHY_READ_ONLY.get(stands, ""))

@@ -52,7 +52,7 @@ def check_is_directory(path: Path) -> None:
         raise DataDirectoryError(f"{path} does not exist; {_how_to_format(path)}") from None
     except PermissionError:
         raise DataDirectoryError(
-            f"{path} cannot be reached: a directory above it does not let user {os.geteuid()} through "
+            f"{path} cannot be reached: a directory above it does not give user {os.geteuid()} access "
             f"(`namei -l {path}` shows which)"
         ) from None
     except OSError as error:

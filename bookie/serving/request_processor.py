@@ -39,7 +39,7 @@ from .lookups.verifiers import Verifiers
 
 LONG_POLL_SECONDS_MAX = 60.0
 
-TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
+TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes per entry or {FRAME_ENTRIES_MAX} entries per frame"
 
 HAS_A_PASSWORD = "the ledger has a password, and the request does not prove knowledge of it"
 

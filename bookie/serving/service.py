@@ -122,7 +122,7 @@ class BookieService:
         finally:
             self._maintained_now -= 1
         if (size := len(reply.report.encode())) > REPORT_BYTES_MAX:
-            over = f"its report of {size} bytes was left out; the limit is {REPORT_BYTES_MAX}"
+            over = f"its report of {size} bytes was omitted; the limit is {REPORT_BYTES_MAX}"
             return MaintainReply(reply.status, f"{reply.detail}; {over}" if reply.detail else over)
         return reply
 

@@ -23,7 +23,7 @@ from .listener import Listener
 
 METRICS = MetricTable("bookie", "A bookie: its state, its disk, and the resources its peers hold")
 
-ABOUT = METRICS.info("Which bookie this is.", "bookie_id", "incarnation", "cluster_id", "version")
+ABOUT = METRICS.info("Identity of the bookie.", "bookie_id", "incarnation", "cluster_id", "version")
 LEASE_AGE = METRICS.gauge("lease_age_seconds", "Time since its lease was renewed.")
 CERTIFICATE = METRICS.gauge(
     "certificate_left_seconds",
@@ -36,7 +36,7 @@ QUEUE = METRICS.gauge(
 )
 QUEUE_LIMIT = METRICS.gauge(
     "log_queue_limit_bytes",
-    "Limit of the log's queue: past it the bookie stops reading from clients.",
+    "Limit of the log's queue; beyond that, the bookie stops reading from clients.",
     bookkeeper="bookie_journal_JOURNAL_MEMORY_MAX",
 )
 BUSY = METRICS.gauge(

@@ -10,7 +10,7 @@ from ..index.local_ledger_state import Fence, LocalLedgerState
 STATES_MAX = 20_000
 """Maximum number of ledgers in memory between two checkpoints; changed ledgers are kept even beyond this number."""
 
-IN_LIMBO = "the bookie may have lost entries of this ledger; it answers for it again after `bookledger bookie repair`"
+IN_LIMBO = "the bookie may have lost entries of this ledger; run `bookledger bookie repair` to serve it again"
 
 
 class LedgerStates:

@@ -161,7 +161,7 @@ def test_a_directory_that_cannot_be_entered_is_told_apart_from_one_above_it(
     finally:
         locked.chmod(0o700)
     why = (
-        f"cannot be reached: a directory above it does not let user {os.geteuid()} through (`namei -l {formatted}`"
+        f"cannot be reached: a directory above it does not give user {os.geteuid()} access (`namei -l {formatted}`"
         if is_above
         else f"cannot be read; the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {formatted}"
     )

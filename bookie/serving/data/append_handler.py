@@ -31,7 +31,7 @@ STOPPING = "the bookie is stopping"
 ACK_BYTES = 16
 """Approximate size of an acknowledgement in a message, excluding its detail."""
 
-TAKES = "an earlier message waits for the log, for a proof, or for a verifier"
+TAKES = "an earlier message is waiting for the log, a proof, or a verifier"
 
 Refused = Mapping[int, tuple[Status, str]]
 

@@ -37,7 +37,7 @@ UNTAKEN_SECONDS_MAX = 60.0
 """Time limit: if a client accepts no data for this long, the bookie ends the client's scan; the client may start
 another."""
 
-NOT_TAKEN = f"the client took nothing of it for {UNTAKEN_SECONDS_MAX:.0f} s"
+NOT_TAKEN = f"the client took no part of the scan for {UNTAKEN_SECONDS_MAX:.0f} s"
 
 
 class ScanState:
@@ -103,9 +103,9 @@ REQUESTS = {
 }
 """The kind of request under which a call is counted if it is refused before it is decoded."""
 
-TOO_MANY = "too many calls of this connection are under way"
+TOO_MANY = "too many calls on this connection are in progress"
 TOO_MANY_OF_ALL = (
-    "too many calls of this bookie's clients are under way; try again later, or ask another bookie"
+    "too many calls from clients of this bookie are in progress; try again later, or ask another bookie"
 )
 
 
@@ -150,7 +150,7 @@ class CallHandler:
             self._taken(call, body)
             return
         if len(body) > CALL_BYTES_MAX:
-            self._refuse(call, f"a call of {len(body)} bytes; the limit is {CALL_BYTES_MAX}")
+            self._refuse(call, f"the call has {len(body)} bytes; the limit is {CALL_BYTES_MAX}")
         elif len(self._running) >= CALLS_A_CONNECTION_MAX or call in self._running:
             self._turn_away(kind, call, Status.TOO_MANY_REQUESTS, TOO_MANY)
         elif not self._guard.calls.take_now(self._peer, 1):

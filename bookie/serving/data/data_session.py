@@ -36,7 +36,7 @@ SILENCE_SECONDS_MAX = 60.0
 """Idle timeout. Clients send something every ten seconds; a client that is paused for less than this time stays
 connected."""
 
-PENALTY = "its address sent false proofs"
+PENALTY = "false proofs came from its address"
 
 STARTING = "the bookie is starting: it reads its log"
 

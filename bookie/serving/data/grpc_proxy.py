@@ -13,7 +13,11 @@ from typing import cast
 from ...wire.data import sockets
 from ..limits.rate import Rate
 
-FULL, CONNECTING, TOO_FAST = "the other end is full", "there is no other end yet", "it sends too much"
+FULL, CONNECTING, TOO_FAST = (
+    "the other end is full",
+    "the other end is not connected yet",
+    "the client sends too much",
+)
 
 
 class _End(asyncio.Protocol):

@@ -70,8 +70,8 @@ class Lives:
             raise DataDirectoryError(
                 f"{self.path} is an older copy of this bookie's directory, or its newest files are gone (life "
                 f"{self.here}, log through {position}; the cluster has seen life {self.known.number}, log through "
-                f"{self.known.position}): everything stored since is missing. Bring the newest copy back; or start "
-                f"with --accept-loss, and run: bookledger bookie repair {self.cookie.bookie_id}"
+                f"{self.known.position}): everything stored since is missing. Restore the newest copy, or start "
+                f"with --accept-loss and run: bookledger bookie repair {self.cookie.bookie_id}"
             )
 
     async def begin(self, position: int) -> int:
@@ -124,8 +124,8 @@ def _read(path: Path) -> tuple[int, int, int, int]:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
     if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # an operator wrote a file of a single line
         raise DataDirectoryError(
-            f"{path / NAME} cannot be read; if nothing else is damaged, write into it how often this bookie has "
-            "started"
+            f"{path / NAME} cannot be read; if nothing else is damaged, replace its content with the number of "
+            "times that this bookie has started"
         )
     here, renewals, revision, returned = [int(line) for line in lines] + [0] * (4 - len(lines))
     return here, renewals, revision, returned

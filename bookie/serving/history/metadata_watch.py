@@ -187,8 +187,8 @@ class MetadataWatch:
         if has_doubts:
             return
         log.warning(
-            "older metadata was accepted while this bookie was away: %d records were brought up to its notes; "
-            "copies that are placed elsewhere are kept here until: bookledger metadata check --accept",
+            "older metadata was accepted while this bookie was away: %d records were updated from its notes; "
+            "copies that belong on other bookies are kept here until you run: bookledger metadata check --accept",
             made,
         )
         await self._comparison.came_back()
@@ -200,7 +200,9 @@ class MetadataWatch:
             try:
                 await self.renew(position())
             except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
+                log.log(
+                    weight(error), "cannot determine yet whether the metadata is an older copy: %s", error
+                )
 
     async def renew(self, position: int) -> bool:
         """Renews the key; returns whether the store was rolled back. Raises BookieError, MetadataError, OSError."""
@@ -272,7 +274,7 @@ class MetadataWatch:
                     self._since = ALWAYS
                 return self._since
         except (MetadataError, TimeoutError) as error:
-            log.log(weight(error), "cannot vouch for the metadata: %s", error)
+            log.log(weight(error), "cannot confirm that the metadata is not an older copy: %s", error)
             return NEVER
 
     async def _all_have_compared(self) -> bool:

@@ -93,12 +93,12 @@ class StalledPeers:
     def _cut(self, account: Account) -> None:
         self.cuts += 1
         log.warning(
-            "%s holds %d bytes and makes no progress: its connection is closed",
+            "%s holds %d bytes and makes no progress: closing its connection",
             account.peer or "a client",
             account.held,
             extra={"peer": account.peer},
         )
-        account.cut("it made no progress while others waited, or for too long")
+        account.cut("the client made no progress while others waited, or for too long")
 
 
 def _note_pace(account: Account, seconds: float) -> None:

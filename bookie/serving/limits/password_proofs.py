@@ -7,7 +7,7 @@ from ...wire.credentials import Purpose, StreamProofs, is_proven
 from ...wire.messages import NO_CREDENTIAL, Credential
 from .admission import Guard
 
-FALSE_PROOF = "a proof that it sent is false"
+FALSE_PROOF = "the client sent a false proof"
 
 
 class PeerProofs:

@@ -38,7 +38,7 @@ look-ups of made-up ledgers."""
 REMEMBERED_MAX = 10_000
 """Limit on ledgers whose last look-up a bookie remembers; the oldest look-up is forgotten first."""
 
-OLDER = "the metadata, which may be an older copy, has no such fragment of it"
+OLDER = "the metadata, which may be an older copy, does not contain this fragment of the ledger"
 
 
 class Verifiers:
@@ -126,14 +126,14 @@ class Verifiers:
         except (MetadataError, TimeoutError) as error:
             if self._bookie.verifier_of(ledger_id) is not None:
                 return None  # known ledgers do not need the metadata, so the writer may continue
-            return Status.UNKNOWN, f"cannot look up who may write to it: {error}"
+            return Status.UNKNOWN, f"cannot look up who may write to the ledger: {error}"
         if found is not None and news is not None and news.is_ahead_of(found.record):
             return Status.FENCED, OLDER
         if forgets != self._bookie.states.forgets:
             # A ledger, perhaps this one, was forgotten in the meantime, and the record may predate that.
             return None
         if found is None:
-            return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
+            return Status.UNAUTHORIZED, "the ledger does not exist in the metadata"
         self._bookie.learn(found.record)
         return None
 
@@ -162,6 +162,6 @@ class Verifiers:
             return ""
         identity, stood = self._remembered[found.ledger_id]
         if identity != found.identity:
-            return f"another ledger {found.ledger_id} than before"
+            return f"a different ledger {found.ledger_id} than before"
         is_older = not found.record.is_closed and stood.is_ahead_of(found.record)
         return f"ledger {found.ledger_id} in an earlier state than before" if is_older else ""
