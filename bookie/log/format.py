@@ -274,7 +274,7 @@ def decode_header(data: Buffer, *, position: int) -> RecordHeader:
 
 
 def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, BookieLogRecord]:
-    """Decodes and verifies the whole record at the start of `data`. Raises BadRecordBytes."""
+    """Decodes and verifies the complete record at the start of `data`. Raises BadRecordBytes."""
     header = decode_header(data, position=position)
     end = RECORD_HEADER.size + header.body_bytes
     if len(data) < end:

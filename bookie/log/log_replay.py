@@ -102,7 +102,7 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
         raise DamagedLog(
             segment_files.name_of(segment),
             end,
-            f"no valid record, yet the one at offset {witness} was written later",
+            f"no valid record, although the record at offset {witness} was written later",
         )
     if has_content(file, end):
         line = (

@@ -24,7 +24,7 @@ RECORD_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
 """Size of the largest record: an upper bound for each read, whatever size the caller passes."""
 
 SEARCH_BYTES = 4 * 1024 * 1024
-"""Step of the search for a valid record after an unreadable place."""
+"""Number of bytes read at a time when searching for a valid record after an unreadable place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,5 +79,5 @@ def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
 
 
 def has_content(file: LogFile, start: int) -> bool:
-    """Returns whether anything but zeros follows `start`, as far as one record can reach."""
+    """Returns whether anything but zeros follows `start`, within the maximum size of one record."""
     return any(file.read(BODY_BYTES_MAX, start))

@@ -90,6 +90,6 @@ class BookieFindings:
             wrong.append(f"segments of its log could not be read: {'; '.join(last.unread)}")
         if last.ledgers_unrepaired:
             wrong.append(
-                f"it could not repair {last.ledgers_unrepaired} ledgers: bookledger bookie scrub NAME"
+                f"it could not repair {last.ledgers_unrepaired} ledgers; run: bookledger bookie scrub NAME"
             )
         return facts.READABLE.found("; ".join(wrong), age_seconds=time.monotonic() - ended_at)

@@ -51,9 +51,9 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
     if known.incarnation != cookie.incarnation:
         raise DataDirectoryError(
             f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
-            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
-            "metadata is older than this disk and was restored with other tools: then use `bookledger metadata`. Or, "
-            "if the disk does not name its predecessor and you know that it is the newer one, add "
+            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (If the "
+            "metadata is older than this disk and was restored with other tools, use `bookledger metadata` instead. "
+            "If the disk does not list its predecessor and you know that it is the newer one, add "
             f'"{known.incarnation}" to the predecessors in {path / COOKIE}.)'
         )
     return cookie
@@ -63,8 +63,9 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
     there = await cluster.cluster_id(store)
     if there is None:
         raise DataDirectoryError(
-            f"{path} belongs to bookie {cookie.bookie_id} of cluster {cookie.cluster_id}, and there is none under this "
-            "--metadata: check it. If the metadata is gone, restore a backup: `bookledger metadata restore`"
+            f"{path} belongs to bookie {cookie.bookie_id} of cluster {cookie.cluster_id}, but no cluster exists "
+            "under this --metadata URI: check the URI. If the metadata is gone, restore a backup: "
+            "`bookledger metadata restore`"
         )
     if there != cookie.cluster_id:
         raise DataDirectoryError(
@@ -101,7 +102,7 @@ async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: V
         await take_name(store, cookie, known)
     except StoreRefused as error:
         raise DataDirectoryError(
-            f"the restored metadata does not have bookie {cookie.bookie_id}, and its user may not write cookies there "
+            f"the restored metadata does not contain bookie {cookie.bookie_id}, and this user may not write cookies "
             f"({error}): run `bookledger bookie restore-cookie --data {path}` as a user with the role admin"
         ) from error
 

@@ -270,7 +270,7 @@ async def _end_order(store: MetadataStore, bookie_id: str) -> None:
             "and format again"
         ) from None
     log.warning(
-        "withdrew the order that bookie %s be %s: it concerned the former disk",
+        "withdrew the order for bookie %s to be %s, because it applied to the former disk",
         bookie_id,
         _ORDERED[order.kind],
     )

@@ -30,7 +30,7 @@ REFLECTION_REQUESTS_MAX = 100
 REFLECTION_SECONDS_MAX = 10.0
 """Limits of one reflection: a tool sends only a handful of requests, all at once."""
 
-NO_WATCH = "health watches are not supported: call Check again"
+NO_WATCH = "health watches are not supported: call Check repeatedly"
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
@@ -68,7 +68,7 @@ class GrpcTools:
     async def _check(self, request: Any, context: Context) -> Any:
         await self._check_right(grpc_methods.HEALTH, context)
         if request.service not in ("", grpc_methods.SERVICE):
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service} here")
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"this server has no service {request.service}")
         status = health_pb2.HealthCheckResponse
         return status(status=status.NOT_SERVING if self._why_not_ready() else status.SERVING)
 

@@ -120,7 +120,7 @@ class Listener:
         if self._tls_accept is not None:
             await self._tls_accept.close()
         self._socket.close()
-        # After a log failure, waiting requests are not answered: end at once (B1).
+        # After a log failure, waiting requests are not answered: end immediately (B1).
         may_answer = self._bookie is not None and not self._bookie.failed.done()
         await self._end_sessions(STOP_SECONDS_MAX if may_answer else 0)
         await self._grpc.stop(STOP_SECONDS_MAX if may_answer else 0)

@@ -28,8 +28,8 @@ def check_clock() -> None:
     now = datetime.fromtimestamp(time.time(), UTC)
     if now < EARLIEST:
         raise BookieError(
-            f"this machine's clock says {now:%Y-%m-%d %H:%M} UTC, which cannot be: set it (`timedatectl set-ntp true`, "
-            "or `date -s`), and start again"
+            f"this machine's clock shows {now:%Y-%m-%d %H:%M} UTC, which cannot be right: set it "
+            "(`timedatectl set-ntp true`, or `date -s`), and start again"
         )
 
 
@@ -91,7 +91,7 @@ def make_directory(path: Path) -> None:
     except OSError as error:
         if error.errno in DISK_FULL:
             raise
-        raise DataDirectoryError(f"{path} cannot be made: {_why_not_made(path, error)}") from None
+        raise DataDirectoryError(f"{path} cannot be created: {_why_not_made(path, error)}") from None
     if not _may_write(path):
         raise DataDirectoryError(f"{path} cannot be written; {_read_only(path) or _how_to_own(path)}")
 

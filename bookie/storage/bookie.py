@@ -305,7 +305,7 @@ class Bookie:
         return LacReply(status, state.last_add_confirmed, writer_address=state.writer_address)
 
     def end_waits(self) -> None:
-        """Answers all present and future long polls at once, with the current last-add-confirmed."""
+        """Answers all present and future long polls immediately, with the current last-add-confirmed."""
         self._lac_waiters.end()
 
     async def run_checkpoints(self) -> None:

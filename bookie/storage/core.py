@@ -31,10 +31,10 @@ from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 
 
 class Write(NamedTuple):
-    """Append this record to the log and report the ticket back when it is on disk.
+    """Effect: append this record to the log, and report the ticket back when the record is on disk.
 
-    With `deferred_sync`, also report when the record is written if its sync is deferred. A record without a ticket is
-    reported once, when it is written, and causes no sync.
+    With `deferred_sync`, also report the ticket when the record is written, if its sync is deferred. A record without a
+    ticket is reported once, when it is written, and causes no sync.
     """
 
     record: BookieLogRecord
@@ -43,7 +43,7 @@ class Write(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Answer the request of this ticket."""
+    """Effect: answer the request that has this ticket."""
 
     ticket: object
     status: Status
@@ -61,7 +61,7 @@ class BookieCore:
 
     def __init__(self, state_of: Callable[[int], LocalLedgerState]) -> None:
         self._state_of = state_of
-        self.read_only = ""  # the reason, while the bookie takes no new entries
+        self.read_only = ""  # why the bookie accepts no new entries, or ""
 
     def append(self, frame: Frame, ticket: object, sender: str = "") -> list[Effect]:
         """Admits or refuses a frame for this incarnation; `sender` is the client's address."""

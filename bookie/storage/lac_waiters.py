@@ -52,7 +52,7 @@ class LacWaiters:
             line.wake(lac.last_entry)
 
     def end(self) -> None:
-        """Ends all present and future long polls at once."""
+        """Ends all present and future long polls immediately."""
         self._ended = True
         for line in self._lines.values():
             line.wake_all()

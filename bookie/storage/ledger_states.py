@@ -22,7 +22,7 @@ class LedgerStates:
         self._is_dirty = is_dirty
         self._held: dict[int, LocalLedgerState] = {}
         self.forgets = 0
-        """Counts calls of `forget`: a ledger's record that was read before one may be out of date."""
+        """Number of calls of `forget`. A ledger record that was read before such a call may be out of date."""
 
     def __len__(self) -> int:
         return len(self._held)

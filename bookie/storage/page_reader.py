@@ -19,7 +19,7 @@ from ..wire.columnar_entries import ENTRY_BYTES_MAX, ID_BYTES, LENGTH_BYTES, Col
 from ..wire.messages import EntryRange, Holding, HoldingsRequest, ReadRequest
 from .stored_frames import SegmentFiles, UnreadableFrame, read_frame
 
-# Reads one page of entries: frames at given places in, columns out.
+# Reads one page of entries: takes the locations of frames, and returns columns.
 #
 # A frame's record is read completely and its checksum verified before any of its entries is served. A record that
 # cannot be read or verified makes its entry range *damaged*, never absent (rule R6).

@@ -104,7 +104,7 @@ class _TimedSyncs(BookieMetrics):
 
 @dataclass(slots=True, eq=False)
 class _Traced:
-    """An answer that ends the span of its frame."""
+    """An answer callback that also ends the span of its frame."""
 
     span: Span
     answer: OnAnswer

@@ -22,7 +22,7 @@ class CheapHistogram(Collector):
         self._bounds = declared.buckets
         self._total = 0.0
         self.counts = [0] * (len(self._bounds) + 1)
-        """Observations by bound, then those larger than all bounds; each is counted once."""
+        """Number of observations for each bound, then of those larger than all bounds; each is counted once."""
         registry.register(self)
 
     def observe(self, amount: float) -> None:

@@ -115,7 +115,7 @@ REFUSED = METRICS.counter(
 )
 FENCES = METRICS.counter("fences", "Fences written to disk.")
 SYNC_SECONDS = METRICS.histogram(
-    "sync_seconds", "Time of one fdatasync of the log.", SECONDS, bookkeeper="bookie_journal_JOURNAL_SYNC"
+    "sync_seconds", "Duration of one fdatasync of the log.", SECONDS, bookkeeper="bookie_journal_JOURNAL_SYNC"
 )
 GROUP_BYTES_SIZE = METRICS.histogram(
     "sync_group_bytes",

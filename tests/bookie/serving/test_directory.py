@@ -234,7 +234,7 @@ async def test_a_directory_without_a_cookie_is_refused(tmp_path: Path, store: Me
 async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path, store: MemoryStore) -> None:
     cookie, elsewhere = await format_directory(tmp_path / "here", "b1", store), MemoryStore(MemoryData())
     refused = await refusal_of_check(tmp_path / "here", elsewhere)
-    assert f"of cluster {cookie.cluster_id}, and there is none under this --metadata" in refused
+    assert f"of cluster {cookie.cluster_id}, but no cluster exists under this --metadata" in refused
     await format_directory(tmp_path / "there", "b1", elsewhere)
     refused = await refusal_of_check(tmp_path / "here", elsewhere)
     assert f"belongs to bookie b1 of another cluster ({cookie.cluster_id})" in refused
