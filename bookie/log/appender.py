@@ -16,19 +16,19 @@ from . import segment_files
 from .format import SEGMENT_HEADER, BookieLogRecord, encode_record, position_of
 
 SEGMENT_BYTES_MAX = 256 * 1024 * 1024
-"""Maximum size of a segment; beyond it the segment is full, and the next one begins."""
+"""Maximum size of a segment; beyond that, the segment is full, and the next one begins."""
 
 SMALL_GROUP_BYTES = 64 * 1024
 ZERO_STEP_BYTES = 4 * 1024 * 1024
 RESERVE_STEP_BYTES = 16 * 1024 * 1024
-"""Small groups are written to pre-zeroed space: their sync is a third cheaper (95 instead of 145 µs for 4 KiB). For
-large groups, zeroing would double the writes, so their space is only reserved."""
+"""Small groups are written to pre-zeroed space, which makes their sync a third cheaper (95 instead of 145 µs for 4
+KiB). For large groups, zeroing would double the writes, so their space is only reserved."""
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskFull(Exception):
-    """The disk had no space for these records. None of them is in the log; later ones may succeed."""
+    """The disk had no space for these records. None of them is in the log, but later records may succeed."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -79,11 +79,11 @@ class LogAppender:
         else:
             self._offset += total
             return first
-        self.seal()  # otherwise replay could mistake the written ones for accepted records
+        self.seal()  # otherwise replay could mistake the records already written for accepted ones
         raise full
 
     def sync(self) -> None:
-        """Returns when everything appended is on disk."""
+        """Syncs the log: everything appended is on disk when this returns."""
         self._file.datasync()
         self.syncs += 1
         self.synced_position = self.position
@@ -120,13 +120,13 @@ class LogAppender:
         except OSError as error:
             if error.errno not in DISK_FULL:
                 raise
-            return  # no room to preallocate, but perhaps enough for the records themselves: writing them will tell
+            return  # no room to preallocate, but there may be enough for the records themselves: try to write them
         self._allocated = self._offset + step
 
     def _roll(self) -> None:
-        """Seals the segment before the next one exists, so that only the newest may ever end early.
+        """Seals the segment before the next one exists, so that only the newest segment can ever end early.
 
-        A sealed segment takes no more records, even if beginning the next one failed.
+        A sealed segment accepts no more records, even if creating the next one failed.
         """
         self.seal()
         self._sealed = True

@@ -37,13 +37,13 @@ to 8 bytes, then zeros to the end of the preallocated space.
 
 The verifier (32 bytes) authorizes writers of the ledger; a ledger without a password has none. The identity (16
 bytes) distinguishes the ledger from others with the same id (rule W8). A note (u32 bytes, then a `FragmentNote`)
-describes the ledger and the fragment that the entries belong to; it comes with the first of these entries, or without
-any.
+describes the ledger and the fragment that the entries belong to; it accompanies the first of these
+entries, or is in a record without entries.
 
-Because a record carries its own position, bytes in the wrong place are never taken for
+Because a record carries its own position, bytes in the wrong place are never mistaken for
 a record. Because it carries `synced`, a reader can distinguish a torn tail (never on disk as a whole, so
-never acknowledged) from damage to durable data (rule B2): an unreadable place followed
-by a record whose `synced` lies beyond it was once on disk, and is therefore damage.
+never acknowledged) from damage to durable data (rule B2): if an unreadable place is followed
+by a record whose `synced` lies beyond it, the place was once on disk, and is therefore damaged.
 """
 
 from __future__ import annotations
@@ -112,15 +112,15 @@ Buffer = bytes | memoryview
 
 
 class BadRecordBytes(ValueError):
-    """Bytes that are not a whole, intact record for this position."""
+    """Bytes that are not a complete, intact record for this position."""
 
 
 class BookieLogRecord(NamedTuple):
-    """One log record without its position. A fence record has no columns and is separate (rule R1).
+    """One log record without its position. A fence is a separate record without columns (rule R1).
 
-    Entries and fences carry the ledger's verifier and identity, so none of them depends on another record for these.
-    `content` is the body of the kinds that have neither columns nor a verifier. `note` describes the fragment that the
-    entries belong to; it comes with the first of them, or in a record of its own without entries.
+    Entry and fence records carry the ledger's verifier and identity, so none of them depends on another record for
+    these. `content` is the body of the kinds of records that have neither columns nor a verifier. `note` describes the
+    fragment that the entries belong to; it accompanies the first of them, or is in a separate record without entries.
     """
 
     kind: RecordKind
@@ -135,7 +135,7 @@ class BookieLogRecord(NamedTuple):
 
     @property
     def is_urgent(self) -> bool:
-        """Whether the record may use the disk's last space: for recovery, or to free space (rule B4)."""
+        """Whether the record may use the last of the disk space: it serves recovery, or frees space (rule B4)."""
         return self.kind is not RecordKind.ENTRIES or self.recovery
 
 
@@ -170,7 +170,7 @@ class RecordHeader:
 
 
 def position_of(segment: int, offset: int) -> int:
-    """Encodes a place in the log as one number; positions rise in write order."""
+    """Encodes a place in the log as one number; positions increase in write order."""
     assert 0 <= offset < 1 << 32
     return segment << 32 | offset
 
@@ -201,7 +201,7 @@ def encode_segment_header(header: SegmentHeader) -> bytes:
 
 
 def decode_segment_header(data: bytes) -> SegmentHeader:
-    """Decodes and verifies the header. Raises BadRecordBytes, or NewerFormat, which must not be taken for damage."""
+    """Decodes and verifies the header. Raises BadRecordBytes, or NewerFormat, which must not be mistaken for damage."""
     if len(data) < SEGMENT_HEADER.size:
         raise BadRecordBytes("the segment header is cut short")
     magic, version, crc, segment, identity, previous_end = SEGMENT_HEADER.unpack_from(data)
@@ -274,7 +274,7 @@ def decode_header(data: Buffer, *, position: int) -> RecordHeader:
 
 
 def decode_record(data: Buffer, *, position: int) -> tuple[RecordHeader, BookieLogRecord]:
-    """Decodes and verifies the whole record at the start of `data`. Raises BadRecordBytes."""
+    """Decodes and verifies the complete record at the start of `data`. Raises BadRecordBytes."""
     header = decode_header(data, position=position)
     end = RECORD_HEADER.size + header.body_bytes
     if len(data) < end:

@@ -1,10 +1,10 @@
 """The log writer: a thread with group commit, one `fdatasync` for all waiting records (rule B1).
 
 The thread takes all waiting records (up to a bound), writes them with as few calls as the kernel allows, syncs once,
-and only then reports them durable, in order. During a sync, the next group gathers; no timer is involved.
+and only then reports them durable, in order. The next group forms during a sync; no timer is involved.
 
-A record whose sync was deferred is reported when it is written, and again when a later sync has covered it: a sync for
-another record, one after UNSYNCED_BYTES_MAX, or one after DEFERRED_SYNC_SECONDS_MAX. A record without a ticket is
+A record whose sync was deferred is reported when it is written, and again when a later sync has covered it. That sync
+is made for another record, after UNSYNCED_BYTES_MAX, or after DEFERRED_SYNC_SECONDS_MAX. A record without a ticket is
 reported once, durable or written, and causes no sync.
 """
 
@@ -31,16 +31,17 @@ from .format import SEGMENT_HEADER, BookieLogRecord, record_bytes
 log = logging.getLogger(__name__)
 
 GROUP_BYTES_MAX = 8 * 1024 * 1024
-"""Maximum size of one group; limits the time of one sync, and therefore how long a writer waits."""
+"""Maximum size of one group; limits the duration of one sync, and therefore how long a writer waits."""
 
 UNSYNCED_BYTES_MAX = 8 * 1024 * 1024
-"""Maximum bytes of records with deferred sync that wait for a sync."""
+"""Maximum total size in bytes of records with deferred sync that are waiting for a sync."""
 
 DEFERRED_SYNC_SECONDS_MAX = 1.0
 """Maximum time that a record with deferred sync waits if nothing else needs a sync."""
 
 RELEASES_MAX = 8
-"""How often one group may draw on the reserve; needing more means that another program is taking the space."""
+"""Maximum number of times that one group may draw on the reserve; if it needs more, another program is using up the
+space."""
 
 Ticket = object | None
 
@@ -68,13 +69,15 @@ _waiting: Callable[[tuple[BookieLogRecord, int, Ticket, bool]], _QueuedRecord] =
 
 
 class BookieLogWriter:
-    """Appends records on one thread. The callbacks are called on that thread, never concurrently.
+    """Appends records on one thread. The callbacks are called on that thread, never concurrently:
 
-    `on_sync(seconds, records, bytes)` is called after each sync; then `on_durable(written, next_position)`, which
-    covers every record once; before that, `on_written(written)` for records whose sync is deferred;
-    `on_refused(tickets_and_records, error)` when the disk is full (nothing of the group stays in the log, later groups
-    may succeed); `on_failure(error)` once, if a write or sync failed or anything else went wrong: the writer has ended
-    and acknowledges nothing after that.
+    - `on_sync(seconds, records, bytes)` after each sync, before `on_durable`.
+    - `on_durable(written, next_position)` for the records that a sync has covered, each of them once.
+    - `on_written(written)` for records whose sync is deferred, before `on_durable`.
+    - `on_refused(tickets_and_records, error)` when the disk is full. None of these records remains in the log, but
+      later groups may succeed.
+    - `on_failure(error)` once, if a write or sync failed or anything else went wrong. The writer has then ended, and
+      acknowledges nothing after that.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class BookieLogWriter:
         self._appender = self._begin(disk, incarnation, first_segment, segment_bytes_max)
         self._unsynced: list[Written] = []
         self._unsynced_since = 0.0
-        self._submitted: SimpleQueue[_QueuedRecord | None] = SimpleQueue()  # None: no record follows
+        self._submitted: SimpleQueue[_QueuedRecord | None] = SimpleQueue()  # None marks the end
         self._taken: deque[_QueuedRecord] = deque()  # submitted, but not in a group yet
         self._stopping = False
         self._busy_since: float | None = None
@@ -122,7 +125,8 @@ class BookieLogWriter:
         self._thread.start()
 
     def submit(self, record: BookieLogRecord, ticket: Ticket, *, deferred_sync: bool = False) -> int:
-        """Queues a record, from any thread; returns its size in the log. The caller bounds the queue."""
+        """Queues a record and returns its size in the log. May be called from any thread. The caller must bound the
+        queue."""
         size = record_bytes(record)
         self._submitted.put(_waiting((record, size, ticket, deferred_sync)))
         return size
@@ -150,8 +154,8 @@ class BookieLogWriter:
 
     @property
     def busy_seconds(self) -> float:
-        """How long, in seconds, the log has been writing and syncing the current group; 0 while it waits for one. For
-        any thread."""
+        """How long, in seconds, the log has been writing and syncing the current group; 0 while it waits for a group.
+        Can be read from any thread."""
         since = self._busy_since
         return 0.0 if since is None else time.monotonic() - since
 
@@ -163,15 +167,15 @@ class BookieLogWriter:
                 self._busy_since = None
             self._appender.seal()
             self._report_durable()
-        except Exception as error:  # any error: no caller may wait for a thread that has ended
+        except Exception as error:  # any error: no caller may be left waiting for a thread that has ended
             log.critical("the log cannot be written: %s", error)
             self._on_failure(error)
         finally:
             self._appender.close()
 
     def _next_group(self) -> list[_QueuedRecord] | None:
-        """Returns all waiting records, up to GROUP_BYTES_MAX; an empty group if a deferred sync is due; None at the
-        end."""
+        """Returns all waiting records, up to GROUP_BYTES_MAX; an empty group if a deferred sync is due; None when the
+        writer is to end."""
         if not self._taken and not self._stopping:
             try:
                 self._take(self._submitted.get(timeout=self._seconds_to_sync() if self._unsynced else None))
@@ -212,7 +216,7 @@ class BookieLogWriter:
 
     def _sync(self) -> None:
         began = time.perf_counter()
-        self._appender.sync()  # everything in the log is acknowledged only after this line
+        self._appender.sync()  # nothing in the log is acknowledged as durable before this line
         size = sum(map(_SIZE, self._unsynced))
         self._on_sync(time.perf_counter() - began, len(self._unsynced), size)
 
@@ -237,7 +241,7 @@ class BookieLogWriter:
 
     def _refuse_but_urgent(self, group: Sequence[_QueuedRecord], error: OSError) -> list[_QueuedRecord]:
         """Refuses all records except fences, recovery writes and the like, which may use the rest of the disk (rule
-        B4)."""
+        B4). Returns the records that were not refused."""
         self._refuse([waiting for waiting in group if not waiting.record.is_urgent], error)
         return [waiting for waiting in group if waiting.record.is_urgent]
 
@@ -262,7 +266,7 @@ class BookieLogWriter:
         return max(0.0, self._unsynced_since + DEFERRED_SYNC_SECONDS_MAX - self._now())
 
     def _report_durable(self) -> list[Written]:
-        """Reports the records newly covered by a sync; returns the others."""
+        """Reports the records newly covered by a sync; returns those not covered yet."""
         synced = self._appender.synced_position
         durable = [written for written in self._unsynced if written.position < synced]
         self._unsynced = self._unsynced[len(durable) :]

@@ -2,19 +2,19 @@
 
 A crash may leave these states; replay handles them as follows:
 
-1. The last segment ends in the zeros of its preallocated space: its end is where they begin.
+1. The last segment ends with the zeros of its preallocated space: its records end where the zeros begin.
 2. The last group was torn: some of its records, or parts of them, are missing. It was not
    acknowledged as a whole, because its sync had not returned. The records before the first
-   missing one are kept. The file is cut from there on, so that no record after the gap, which
+   missing one are kept. The file is cut at that point, so that no record after the gap, which
    the bookie now denies having, can reappear after the next restart.
-   The whole records of that group are written once more before the sync: if its sync
-   failed, the kernel may hold them as clean although they never reached the disk.
-3. A record is unreadable and a later one states (`synced`) that the place was once on disk: that is
-   damage, and the bookie refuses to start.
-4. The newest segment has no header yet: the bookie crashed while beginning it, and it is removed.
+   The complete records of that group are rewritten before the sync, because if its own sync
+   failed, the kernel may consider them clean although they never reached the disk.
+3. A record is unreadable, but the `synced` field of a later one shows that this place was once on disk: that
+   is damage, and the bookie refuses to start.
+4. The newest segment has no header yet: the bookie crashed while creating it, and it is removed.
 
-Only the newest segment may end early: a segment is cut to its end and synced before the next begins. A missing segment
-was either dropped on purpose (`manifest.py`), or its loss is damage like any other.
+Only the newest segment may end early: a segment is cut to its end and synced before the next one begins. A missing
+segment was either dropped deliberately (`manifest.py`), or its loss is damage like any other.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _replay_segment(
         segment_files.check_header(file, segment, incarnation)
         if file.size() < start:
             raise DamagedLog(
-                segment_files.name_of(segment), file.size(), "the segment is shorter than the index says"
+                segment_files.name_of(segment), file.size(), "the segment is shorter than the index states"
             )
         end = last_group = start
         for found in _records(file, segment, start):
@@ -88,7 +88,8 @@ def _records(file: LogFile, segment: int, start: int) -> Iterator[Found]:
 
 
 def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newest: bool) -> None:
-    """Distinguishes a torn tail from damage at a segment's end: cuts a tail, raises DamagedLog for damage.
+    """Distinguishes a torn tail from damage at the end of a segment: cuts off a torn tail, and raises DamagedLog for
+    damage.
 
     Everything before `last_group` was on disk before the last record was written.
     """
@@ -101,15 +102,15 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
         raise DamagedLog(
             segment_files.name_of(segment),
             end,
-            f"no valid record, yet the one at offset {witness} was written later",
+            f"no valid record, although the record at offset {witness} was written later",
         )
     if has_content(file, end):
         line = (
-            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged since; missing entries "
-            "are fetched from other copies soon, or at once by `bookledger bookie repair`"
+            "cut the torn tail of %s at offset %d: it was never acknowledged, or was damaged later; missing entries "
+            "will soon be fetched from other copies, or immediately by `bookledger bookie repair`"
         )
         log.warning(line, segment_files.name_of(segment), end)
-    # The replayed records will be served: they must not vanish in the next power loss.
+    # The replayed records will be served, so they must not be lost in the next power failure.
     file.truncate(end)
     file.write([file.read(end - last_group, last_group)], last_group)
     file.datasync()
@@ -117,7 +118,7 @@ def _settle_end(file: LogFile, segment: int, last_group: int, end: int, *, newes
 
 def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
     if segment_files.name_of(segment + 1) not in disk.names():
-        return  # dropped: its header would have shown where this segment ended
+        return  # the next segment was dropped; its header would have shown where this one ended
     with closing(disk.open(segment_files.name_of(segment + 1))) as following:
         if not segment_files.is_unbegun(following):
             segment_files.check_end(
@@ -126,6 +127,8 @@ def _check_end(disk: Disk, segment: int, end: int, incarnation: str) -> None:
 
 
 def _remove_unbegun(disk: Disk, segment: int) -> None:
-    log.warning("removed %s: the crash came before its header was written", segment_files.name_of(segment))
+    log.warning(
+        "removed %s: the bookie crashed before the file's header was written", segment_files.name_of(segment)
+    )
     disk.remove(segment_files.name_of(segment))
     disk.sync_directory()

@@ -1,7 +1,8 @@
 """Lists the log's segments in the log itself, to distinguish a dropped segment from a lost one.
 
-Before segments are deleted, a SEGMENTS record names all that are kept. Only the newest such record counts: of the
-segments before its own, those that it names exist, and possibly some whose deletion a crash interrupted.
+Before segments are deleted, a SEGMENTS record is written that lists all those to be kept. Only the newest such record
+counts. Of the segments before the one that contains it, the listed ones exist, and possibly some whose deletion was
+interrupted by a crash.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .record_reader import Found
 from .segment_walk import walk
 
 SEGMENTS_MAX = BODY_BYTES_MAX // 4
-"""Maximum number of segments that one record can name: half a petabyte of log."""
+"""Maximum number of segments that one record can list, which allows for half a petabyte of log."""
 
 _NUMBERS = "I"
 assert array(_NUMBERS).itemsize == 4
@@ -37,7 +38,7 @@ class LogManifest:
 
 
 def to_record(kept: Iterable[int]) -> BookieLogRecord:
-    """Encodes a record that names exactly these segments as kept."""
+    """Encodes a record that lists exactly these segments as kept."""
     numbers = array(_NUMBERS, sorted(kept))
     assert len(numbers) <= SEGMENTS_MAX
     return BookieLogRecord(RecordKind.SEGMENTS, NO_LEDGER, content=numbers.tobytes())
@@ -51,8 +52,8 @@ def from_record(record: BookieLogRecord, position: int) -> LogManifest:
 
 
 def newest(disk: Disk) -> LogManifest | None:
-    """Finds the newest SEGMENTS record. Reads segments from the last one back until it finds one; in the worst case,
-    reads them all."""
+    """Finds the newest SEGMENTS record. Reads segments backwards from the last one until it finds such a record; in the
+    worst case, reads all of them."""
     for segment in reversed(segment_files.numbers(disk)):
         found = None
         for one in walk(disk, segment):

@@ -21,10 +21,10 @@ from .format import (
 )
 
 RECORD_BYTES_MAX = RECORD_HEADER.size + BODY_BYTES_MAX
-"""Size of the largest record: limits a read, whatever size the caller passes."""
+"""Size of the largest record: an upper bound for each read, whatever size the caller passes."""
 
 SEARCH_BYTES = 4 * 1024 * 1024
-"""Step of the search for a valid record after an unreadable place."""
+"""Number of bytes read at a time when searching for a valid record after an unreadable place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +42,8 @@ def position_end(found: Found) -> int:
 
 
 def read_record(file: LogFile, position: int, size: int = 0) -> Found | BadRecordBytes:
-    """Reads the record at this position of an open segment, or returns why there is none. Passing a known size saves a
-    read."""
+    """Reads the record at this position of an open segment, or returns the reason why there is none. Passing the
+    record's size, if known, saves a read."""
     offset = place_of(position)[1]
     try:
         data = file.read(min(size or RECORD_HEADER.size, RECORD_BYTES_MAX), offset)
@@ -79,5 +79,5 @@ def magic_offsets(file: LogFile, start: int) -> Iterator[int]:
 
 
 def has_content(file: LogFile, start: int) -> bool:
-    """Returns whether anything but zeros follows `start`, as far as one record can reach."""
+    """Returns whether anything but zeros follows `start`, within the maximum size of one record."""
     return any(file.read(BODY_BYTES_MAX, start))

@@ -30,7 +30,7 @@ def number_of(name: str) -> int | None:
 
 
 def numbers(disk: Disk) -> list[int]:
-    """Returns the numbers of all existing segments, ascending."""
+    """Returns the numbers of all existing segments, in ascending order."""
     found = (number_of(name) for name in disk.names())
     return sorted(number for number in found if number is not None)
 
@@ -74,8 +74,8 @@ def header_of(disk: Disk, segment: int) -> SegmentHeader | None:
 
 
 def check_header(file: LogFile, segment: int, incarnation: str | None) -> SegmentHeader:
-    """Returns the header. Raises DamagedLog unless it belongs to that segment and was written by that bookie (None:
-    any)."""
+    """Returns the header. Raises DamagedLog unless it belongs to that segment and was written by that bookie (None: by
+    any bookie)."""
     try:
         header = decode_segment_header(file.read(SEGMENT_HEADER.size, 0))
     except BadRecordBytes as error:
@@ -92,7 +92,7 @@ def check_header(file: LogFile, segment: int, incarnation: str | None) -> Segmen
 def check_end(segment: int, end: int, following: SegmentHeader) -> None:
     """Raises DamagedLog if the next segment's header states that this one continued after `end`.
 
-    A segment that lost whole records at its end looks like one that never had them.
+    A segment that lost complete records at its end looks like one that never had them.
     """
     if following.previous_end > end:
         why = f"it was cut: the next segment says that it ended at {following.previous_end}"
@@ -100,7 +100,7 @@ def check_end(segment: int, end: int, following: SegmentHeader) -> None:
 
 
 def remove(disk: Disk, numbers: Iterable[int]) -> None:
-    """Deletes those of these segments that exist; the deletion is durable when it returns."""
+    """Deletes those of the given segments that exist; the deletion is durable when this returns."""
     there = set(disk.names())
     for number in numbers:
         if name_of(number) in there:
@@ -119,9 +119,10 @@ def size_of(disk: Disk, segment: int) -> int:
 
 
 def is_unbegun(file: LogFile) -> bool:
-    """Returns whether a crash left this file before its header was on disk: if so, it cannot contain records.
+    """Returns whether a crash interrupted the creation of this file before its header was on disk. Such a file cannot
+    contain records.
 
-    The header is synced before the file grows, so in a longer file a bad header is damage.
+    The header is synced before the file grows, so a bad header in a longer file is damage.
     """
     if file.size() > SEGMENT_HEADER.size:
         return False

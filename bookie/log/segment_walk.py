@@ -1,7 +1,7 @@
 """Inspects a segment: yields every record, even after damage, and every gap. Changes nothing.
 
-Whereas `replay` stops at the first unreadable place, `walk` continues with the next whole record and reports the gap in
-between.
+Whereas `replay` stops at the first unreadable place, `walk` continues with the next intact record and reports the gap
+in between.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class GapKind(Enum):
     HEADER = "the segment's header cannot be read"
     DAMAGE = "damage: it was on disk before later records were written"
     TORN = (
-        "a torn tail: it was cut short while it was written, so never acknowledged, or was damaged since; "
+        "a torn tail: it was cut short while being written, so never acknowledged, or was damaged later; "
         "the bookie cuts it when it starts"
     )
     SPACE = "empty space, prepared for the next records"
@@ -65,7 +65,7 @@ def _header(file: LogFile, segment: int, incarnation: str | None) -> Iterator[Un
 
 
 def _gap(file: LogFile, segment: int, offset: int, why: str) -> UnreadableRecord:
-    """Returns the gap from an unreadable place to the next whole record, or to the end of the file."""
+    """Returns the gap from an unreadable place to the next intact record, or to the end of the file."""
     end = _next_record(file, segment, offset)
     if end is None:
         what = GapKind.TORN if has_content(file, offset) else GapKind.SPACE
@@ -76,7 +76,7 @@ def _gap(file: LogFile, segment: int, offset: int, why: str) -> UnreadableRecord
 
 
 def _next_record(file: LogFile, segment: int, offset: int) -> int | None:
-    # The unreadable record had at least a header: a match within its length is part of it.
+    # The unreadable record had at least a header, so a match within the header's length is part of that record.
     for at in magic_offsets(file, offset + RECORD_HEADER.size):
         if isinstance(read_record(file, position_of(segment, at)), Found):
             return at

@@ -1,4 +1,4 @@
-"""The health findings of a bookie, one for each fact. They decide whether clients should use the bookie; its
+"""The health findings of a bookie, one per fact. They determine whether clients should use the bookie, and its
 registration publishes some of them."""
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ NOT_SCRUBBED = "it has not been scrubbed since it started"
 
 
 class BookieFindings:
-    """Belongs to the bookie's event loop. `why_distrusted`: returns why new connections to the bookie will fail in a
-    given number of days; "" if they will not."""
+    """Computes the findings of one bookie. Belongs to the bookie's event loop.
+
+    `why_distrusted` returns the reason why new connections to the bookie will fail in a given number of days, or "" if
+    they will not.
+    """
 
     def __init__(
         self,
@@ -57,7 +60,7 @@ class BookieFindings:
         ]
 
     def why_not_ready(self) -> str:
-        """Returns why clients should not use the bookie for now; "" if they should."""
+        """Returns the reason why clients should not use the bookie at present, or "" if they may use it."""
         return facts.why_not_ready(self.findings())
 
     async def publish(self) -> None:
@@ -87,6 +90,6 @@ class BookieFindings:
             wrong.append(f"segments of its log could not be read: {'; '.join(last.unread)}")
         if last.ledgers_unrepaired:
             wrong.append(
-                f"it could not repair {last.ledgers_unrepaired} ledgers: bookledger bookie scrub NAME"
+                f"it could not repair {last.ledgers_unrepaired} ledgers; run: bookledger bookie scrub NAME"
             )
         return facts.READABLE.found("; ".join(wrong), age_seconds=time.monotonic() - ended_at)

@@ -1,9 +1,9 @@
 """Registers a bookie in the metadata under a lease while it is alive (rule M2).
 
-It never takes the name of a live bookie. It takes over the registration of its own previous process at once if that
-process has certainly ended: it registered while holding the same lock that this process now holds. If the same
-directory is locked on another machine, through a file system that does not share locks, the locks differ, and this
-bookie waits for the lease to expire.
+A bookie never takes the name of a live bookie. It takes over the registration of its own previous process immediately
+if that process has certainly ended, which is the case if it registered while holding the lock that this process now
+holds. If another machine has locked the same directory through a file system that does not share locks, the locks
+differ, and this bookie waits for the lease to expire.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def lock_identity(data_directory: Path) -> bytes:
-    """Identifies the lock that a bookie holds on this directory: by the running kernel and the locked file.
+    """Returns an identifier for the lock that a bookie holds on this directory, derived from the running kernel and the
+    locked file.
 
-    Two processes cannot hold the same lock at once. b"" if the kernel has no boot id.
+    Two processes cannot hold the same lock at the same time. Returns b"" if the kernel has no boot id.
     """
     try:
         boot = BOOT_ID.read_text().strip()
@@ -38,8 +39,8 @@ def lock_identity(data_directory: Path) -> bytes:
 
 
 class Registrar(HeldName):
-    """Keeps one registration. A caller that passes a `lock_identity` must hold that lock from before `take` until after
-    `give_up`."""
+    """Keeps one registration alive. A caller that passes `lock_identity` must hold that lock from before `take` is
+    called until after `give_up` has returned."""
 
     def __init__(
         self,
@@ -59,15 +60,15 @@ class Registrar(HeldName):
         return self._registration
 
     def set_read_only(self, read_only: bool) -> None:
-        """Has `keep` publish, as soon as it can, whether the bookie takes new entries (rule B4)."""
+        """Makes `keep` publish, as soon as possible, whether the bookie accepts new entries (rule B4)."""
         self._set(replace(self._registration, writable=not read_only))
 
     def set_disk(self, total_bytes: int, free_bytes: int) -> None:
-        """Has `keep` publish the disk's size and free space."""
+        """Makes `keep` publish the disk's size and free space."""
         self._set(replace(self._registration, disk_bytes_total=total_bytes, disk_bytes_free=free_bytes))
 
     def set_problems(self, problems: Mapping[str, str]) -> None:
-        """Has `keep` publish the bookie's problems, by the names of facts, if they have changed."""
+        """Makes `keep` publish the bookie's problems, keyed by fact name, if they have changed."""
         self._set(replace(self._registration, problems=problems))
 
     def _set(self, registration: Registration) -> None:

@@ -1,9 +1,9 @@
 """Checks that a bookie's directory and the metadata contain the same cookie; otherwise the bookie does not serve (rule
 W7).
 
-A cookie is missing from the metadata for one of two reasons. Either `cluster decommission` removed it, and left a
-record of the removal. Or it was lost: an operator deleted the key by hand, or repaired the store with other tools.
-`restore_cookie` writes a lost cookie again from the directory.
+A cookie can be missing from the metadata for two reasons. Either `cluster decommission` removed it and left a record of
+the removal, or it was lost because an operator deleted the key by hand or repaired the store with other tools.
+`restore_cookie` writes a lost cookie to the metadata again, using the copy in the directory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
         return await _rejoined(path, store, cookie)
     if known.incarnation != cookie.incarnation and await _is_newer_than_metadata(store, cookie, known):
         log.warning(
-            "bookie %s was formatted again after the restored metadata was saved: it rejoins",
+            "bookie %s was formatted again after the restored metadata was saved: rejoining the cluster",
             cookie.bookie_id,
         )
         await _join_again(path, store, cookie, await store.get(keys.cookie(cookie.bookie_id)))
@@ -51,9 +51,9 @@ async def check_cookie(path: Path, store: MetadataStore) -> Cookie:
     if known.incarnation != cookie.incarnation:
         raise DataDirectoryError(
             f"{path} holds incarnation {cookie.incarnation} of bookie {cookie.bookie_id}; the cluster knows "
-            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (Or the "
-            "metadata is older than this disk and was restored with other tools: then use `bookledger metadata`. Or, "
-            "if the disk does not name its predecessor and you know that it is the newer one, add "
+            f"incarnation {known.incarnation}. This is an old or foreign disk; do not use it under this name. (If the "
+            "metadata is older than this disk and was restored with other tools, use `bookledger metadata` instead. "
+            "If the disk does not list its predecessor and you know that it is the newer one, add "
             f'"{known.incarnation}" to the predecessors in {path / COOKIE}.)'
         )
     return cookie
@@ -63,8 +63,9 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
     there = await cluster.cluster_id(store)
     if there is None:
         raise DataDirectoryError(
-            f"{path} belongs to bookie {cookie.bookie_id} of cluster {cookie.cluster_id}, and there is none under this "
-            "--metadata: check it. If the metadata is gone, restore a backup: `bookledger metadata restore`"
+            f"{path} belongs to bookie {cookie.bookie_id} of cluster {cookie.cluster_id}, but no cluster exists "
+            "under this --metadata URI: check the URI. If the metadata is gone, restore a backup: "
+            "`bookledger metadata restore`"
         )
     if there != cookie.cluster_id:
         raise DataDirectoryError(
@@ -73,32 +74,35 @@ async def _check_cluster(path: Path, store: MetadataStore, cookie: Cookie) -> No
 
 
 async def _is_newer_than_metadata(store: MetadataStore, cookie: Cookie, known: Cookie) -> bool:
-    """Whether this directory replaced the one whose cookie the metadata has, so that the metadata is older than this
-    directory."""
+    """Returns whether this directory replaced the one whose cookie is in the metadata, which means that the metadata is
+    older than this directory."""
     if known.incarnation not in cookie.predecessors or not await hold.may_be_older(store):
         return False
     return await decommissioned_bookies.read(store, cookie.incarnation) is None
 
 
 async def _rejoined(path: Path, store: MetadataStore, cookie: Cookie) -> Cookie:
-    """Lets a bookie that was formatted after the restored backup was made rejoin its cluster."""
+    """Lets a bookie rejoin its cluster if the bookie was formatted after the restored backup was made."""
     if (
         not await hold.may_be_older(store)
         or await decommissioned_bookies.read(store, cookie.incarnation) is not None
     ):
         raise await _missing(path, store, cookie)
-    log.warning("bookie %s was formatted after the restored backup was made: it rejoins", cookie.bookie_id)
+    log.warning(
+        "bookie %s was formatted after the restored backup was made: rejoining the cluster", cookie.bookie_id
+    )
     await _join_again(path, store, cookie, None)
     return cookie
 
 
 async def _join_again(path: Path, store: MetadataStore, cookie: Cookie, known: Versioned | None) -> None:
-    """Writes the cookie to the restored metadata. Raises DataDirectoryError if its user may not write cookies."""
+    """Writes the cookie to the restored metadata. Raises DataDirectoryError if the metadata user is not allowed to
+    write cookies."""
     try:
         await take_name(store, cookie, known)
     except StoreRefused as error:
         raise DataDirectoryError(
-            f"the restored metadata does not have bookie {cookie.bookie_id}, and its user may not write cookies there "
+            f"the restored metadata does not contain bookie {cookie.bookie_id}, and this user may not write cookies "
             f"({error}): run `bookledger bookie restore-cookie --data {path}` as a user with the role admin"
         ) from error
 
@@ -109,15 +113,15 @@ async def _missing(path: Path, store: MetadataStore, cookie: Cookie) -> DataDire
         return _was_decommissioned(path, gone)
     return DataDirectoryError(
         f"the metadata has no cookie of bookie {cookie.bookie_id}, and no record that it was decommissioned: the "
-        f"cookie was lost. `bookledger bookie restore-cookie --data {path}` writes it again, if {path} is this "
-        "bookie's own, newest directory"
+        f"cookie was lost. `bookledger bookie restore-cookie --data {path}` restores it, if {path} is the newest "
+        "directory of this bookie"
     )
 
 
 def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
     return DataDirectoryError(
         f"{path} belongs to bookie {gone.bookie_id}, which was decommissioned at {gone.at}: its entries were copied to "
-        f"others, and no ledger refers to it; {FORMAT_A_NEW_ONE}"
+        f"other bookies, and no ledger refers to it; {FORMAT_A_NEW_ONE}"
     )
 
 
@@ -126,9 +130,12 @@ def _was_decommissioned(path: Path, gone: Decommissioned) -> DataDirectoryError:
 
 @dataclass(frozen=True, slots=True)
 class RestoredCookie:
-    """`was_missing`: the cookie was written just now. `must_accept_loss`: the metadata has also lost the record of the
-    bookie's log position. It therefore cannot show whether this directory is the newest, and the next start requires
-    `--accept-loss`."""
+    """Outcome of `restore_cookie`.
+
+    `was_missing`: whether the cookie was missing and has now been written. `must_accept_loss`: whether the metadata has
+    also lost the record of the bookie's log position. In that case it cannot show whether this directory is the newest
+    copy, and the next start requires `--accept-loss`.
+    """
 
     cookie: Cookie
     was_missing: bool
@@ -136,7 +143,7 @@ class RestoredCookie:
 
 
 async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
-    """Writes the directory's cookie into the metadata if it is missing there and was not removed on purpose.
+    """Writes the directory's cookie to the metadata if it is missing there and was not removed deliberately.
 
     The bookie may be running. Raises DataDirectoryError, and changes nothing, if the directory is incomplete or belongs
     to another cluster, if the name belongs to another directory, or if the bookie was or is being decommissioned.
@@ -154,7 +161,8 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
     if unsure:
         await _check_is_referred_to(path, store, cookie)
         started = directory_generation.starts_of(path)
-        # Higher by one than the directory's, which then counts as an older copy until limbo accounts for the loss.
+        # One higher than the directory's number, so that the directory counts as an older copy until limbo accounts for
+        # the loss.
         await directory_generations.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
     await take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)) if is_replaced else None)
     return RestoredCookie(cookie, was_missing=True, must_accept_loss=unsure)
@@ -180,14 +188,14 @@ async def _check_not_given_up(path: Path, store: MetadataStore, cookie: Cookie) 
     order = await operator_requests.read(store, cookie.bookie_id)
     if order is not None and order.kind is OrderKind.GIVEN_UP:
         raise DataDirectoryError(
-            f"bookie {cookie.bookie_id} is being decommissioned: to keep it, cancel that first: bookledger "
-            f"cluster decommission {cookie.bookie_id} --cancel; else {FORMAT_A_NEW_ONE}"
+            f"bookie {cookie.bookie_id} is being decommissioned. To keep it, first run: bookledger "
+            f"cluster decommission {cookie.bookie_id} --cancel; otherwise {FORMAT_A_NEW_ONE}"
         )
 
 
 async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -> bool:
-    """Whether the metadata has lost the record of this bookie's starts. A bookie that is running although its starts
-    are not recorded has the newest directory."""
+    """Returns whether the metadata has lost the record of this bookie's starts. Returns False for a running bookie,
+    because its directory is known to be the newest copy."""
     if directory_generation.starts_of(path) == 0:
         return False
     alive = await find_bookie(store, cookie.bookie_id)
@@ -198,9 +206,9 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """Raises DataDirectoryError if no ledger refers to the bookie, because the record of its decommissioning may be
-    lost, too. Does not check metadata that may have gone back, because it may be older than everything the bookie
-    holds."""
+    """Raises DataDirectoryError if no ledger refers to the bookie, because the bookie may have been decommissioned and
+    the record of that lost as well. Skips the check if the metadata may have been rolled back to an older copy, because
+    that copy may predate everything the bookie holds."""
     if await hold.may_be_older(store):
         return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)
@@ -210,6 +218,6 @@ async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie
     raise DataDirectoryError(
         f"no ledger refers to bookie {cookie.bookie_id} in {path}, and the metadata has no record of its starts: "
         "it was decommissioned, or never held anything, or the metadata is older than the entries it "
-        f"holds. Keep {path} if the metadata was ever set back or restored, because it may hold the only copies; and "
-        f"{FORMAT_A_NEW_ONE}"
+        f"holds. If the metadata was ever rolled back or restored, keep {path}, because it may hold the only copies; "
+        f"in any case, {FORMAT_A_NEW_ONE}"
     )

@@ -68,11 +68,12 @@ from .stopping import until_stopped
 log = logging.getLogger(__name__)
 
 PeersOf = Callable[[MetadataStore, BookieKey], Peers]
-"""Makes the client with which a bookie repairs itself from other bookies; the key authenticates its reads."""
+"""Creates the client that a bookie uses to repair itself from other bookies; the key authenticates the client's reads.
+"""
 
 
 def no_peers(store: MetadataStore, key: BookieKey) -> Peers:
-    """Returns peers for a bookie that has no other bookies to repair it from."""
+    """Returns the peers of a bookie that has no other bookies to repair itself from."""
     del store, key
     return NoPeers()
 
@@ -92,7 +93,7 @@ class RunningBookie:
 
 
 Work = Callable[[RunningBookie], Coroutine[object, object, None]]
-"""A task that runs while a bookie serves, and ends before the bookie does."""
+"""A task that runs while a bookie is serving, and ends before the bookie stops."""
 
 
 async def run(
@@ -104,10 +105,10 @@ async def run(
     on_stop: Callable[[], None] = lambda: None,
     until_stdin_closes: bool = False,
 ) -> None:
-    """Serves until SIGTERM or SIGINT, or the end of standard input with `until_stdin_closes`.
+    """Serves until SIGTERM or SIGINT arrives or, with `until_stdin_closes`, until standard input ends.
 
-    Calls `on_stop` when the bookie begins to stop, for any reason. Waits while the metadata does not answer. Raises
-    BookieError or MetadataError if the bookie cannot serve, or cannot continue.
+    Calls `on_stop` when the bookie begins to stop, whatever the reason. Waits while the metadata does not answer.
+    Raises BookieError or MetadataError if the bookie cannot serve, or cannot continue.
     """
     work = _serve(config, on_ready, peers_of, beside)
     await until_stopped(work, on_stop=on_stop, until_stdin_closes=until_stdin_closes)
@@ -130,7 +131,7 @@ async def _serve(
 
 
 async def until_one_fails(*running: RunningBookie) -> NoReturn:
-    """Waits until the log of one of these bookies fails, and raises its error."""
+    """Waits until the log of any of these bookies fails, then raises that log's error."""
     failures = [one.bookie.failed for one in running]
     done, _ = await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
     raise done.pop().result()
@@ -142,7 +143,7 @@ async def serving(
 ) -> AsyncIterator[RunningBookie]:
     """Serves a bookie inside the `async with` block, and stops it cleanly afterwards.
 
-    `peers_of` makes the client with which the bookie repairs itself from other bookies.
+    `peers_of` creates the client that the bookie uses to repair itself from other bookies.
     """
     async with AsyncExitStack() as stack:
         with lines_of(directory.name_in(config.data_directory)):
@@ -164,17 +165,15 @@ async def _serving(
             key = BookieKey()
             registration = _registration(config, cookie, listener.address, key)
             remembered = await directory_generation.look(locked.path, cookie, store)
-            await StoreComparison(
-                store, remembered
-            ).check_rollback()  # if it went back, nothing happens until an operator accepts that
+            # After a rollback, the cluster holds back until an operator accepts the older metadata.
+            await StoreComparison(store, remembered).check_rollback()
             async with _registered(config, store, registration) as registrar:
-                await check_cookie(
-                    config.data_directory, store
-                )  # the cookie may have been removed in the meantime
+                # Checked again, because the cookie may have been removed in the meantime.
+                await check_cookie(config.data_directory, store)
                 lived = await directory_generation.look(locked.path, cookie, store)
                 lived.registered_as = lambda: registrar.registration
                 bookie = await _open_bookie(config, locked, cookie, lived)
-                storage.push_async_callback(_close, bookie)  # after the listener has stopped
+                storage.push_async_callback(_close, bookie)  # called after the listener has stopped
                 watch = MetadataWatch(store, bookie, lived, config.lease_seconds)
                 await _vouch_for_nothing_lost(bookie, lived)
                 await watch.begin(bookie.replayed.log_end)
@@ -186,7 +185,8 @@ async def _serving(
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
-                # Comes first, because it fails if the directory is gone: no coroutine must be left unawaited then.
+                # Created first, because it raises an error if the directory is gone: no coroutine may then be left
+                # unawaited.
                 intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _publish_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
@@ -208,8 +208,8 @@ def _logging_life(running: RunningBookie, config: BookieConfig, seconds: float) 
     cookie, about = running.cookie, {"bookie": running.cookie.bookie_id}
     bookie = running.bookie
     LIFE.info(
-        "serves: version %s on %s, incarnation %s of cluster %s, data in %s; it started in %.1f s, and replayed %d "
-        "records (%d bytes) of its log",
+        "serves: version %s on %s, incarnation %s of cluster %s, data in %s; started in %.1f s and replayed %d "
+        "records (%d bytes) of the log",
         program_version(),
         running.address,
         cookie.incarnation,
@@ -227,7 +227,7 @@ def _logging_life(running: RunningBookie, config: BookieConfig, seconds: float) 
         stored, seconds = bookie.metrics.counters.entries_added, time.monotonic() - began
         why = f"because {bookie.failed.result()}" if bookie.failed.done() else "as requested"
         LIFE.info(
-            "stops, %s; it served %.0f s, and stored %d entries",
+            "stopping %s; served for %.0f s and stored %d entries",
             why,
             seconds,
             stored,
@@ -249,7 +249,8 @@ async def _listening(config: BookieConfig) -> AsyncIterator[Listener]:
 async def _registered(
     config: BookieConfig, store: MetadataStore, registration: Registration
 ) -> AsyncIterator[Registrar]:
-    """Holds the name's registration inside the block, and renews its lease, even during the log's replay."""
+    """Holds the registration of the bookie's name inside the block and renews its lease, even while the log is being
+    replayed."""
     registrar = Registrar(
         store, registration, config.lease_seconds, lock_identity=lock_identity(config.data_directory)
     )
@@ -295,8 +296,8 @@ def _kind_of(config: BookieConfig) -> type[Bookie]:
 
 
 async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Cookie, lived: Lives) -> Bookie:
-    """Opens the index and the log, with the directory and the name locked. Raises DataDirectoryError for an older copy
-    of the directory."""
+    """Opens the index and the log. The directory must be locked and the name registered. Raises DataDirectoryError if
+    the directory is an older copy."""
 
     def is_lacking(log_end: int) -> bool:
         if not config.accept_loss:
@@ -315,8 +316,8 @@ async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Co
 
 
 async def _close(bookie: Bookie) -> None:
-    """Closes the bookie. Raises LogFailed, also if the very last sync failed or if this is cancelled in the meantime
-    (B1)."""
+    """Closes the bookie. Raises LogFailed if the log has failed, even if only the last sync failed or this call was
+    cancelled (rule B1)."""
     try:
         await bookie.close()
     finally:
@@ -358,8 +359,8 @@ def _service(
 
 @asynccontextmanager
 async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Runs coroutines concurrently with the block: cancels the block if one fails, and cancels them when the block
-    ends."""
+    """Runs coroutines concurrently with the block. Cancels the block if one of them fails, and cancels them when the
+    block ends."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one) for one in work]
@@ -368,5 +369,5 @@ async def _beside(*work: Coroutine[object, object, None]) -> AsyncIterator[None]
             finally:
                 for task in tasks:
                     task.cancel()
-    except BaseExceptionGroup as failed:  # callers get the error itself, without the group
+    except BaseExceptionGroup as failed:  # callers get the error itself, not the group
         raise failed.exceptions[0] from None

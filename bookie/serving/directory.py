@@ -52,8 +52,8 @@ LOG = "log"
 INDEX = "index"
 
 LEASES_TO_WAIT = 3
-"""A lease may last this many times longer than stated, if the store was restarted or could still renew the lease for
-the dead bookie."""
+"""A lease may last this many times as long as stated if the store was restarted or could still renew the lease for the
+dead bookie."""
 
 LEASE_LOOK_SECONDS = 0.2
 
@@ -61,7 +61,7 @@ LEASE_GRACE_SECONDS = 1.0
 """A lease may last this much longer than stated, because stores count in whole seconds."""
 
 COOKIE_BYTES_MAX = 4096
-"""Size limit of a cookie file; a longer file is not a cookie, and its rest is not read."""
+"""Size limit of a cookie file; a longer file is not a cookie, and the remainder is not read."""
 
 _ORDERED = {OrderKind.DRAIN: "drained", OrderKind.GIVEN_UP: "decommissioned"}
 _CANCEL = {
@@ -88,7 +88,7 @@ class LockedDirectory:
         return self.path / INDEX
 
     def lasting_paths(self) -> tuple[Path, ...]:
-        """Paths of the files and directories that stay the same from the first start on."""
+        """Paths of the files and directories that are never replaced after the first start."""
         life = self.path / directory_generation.NAME
         return self.path, self.log, self.index, self.index / "data.mdb", self.path / COOKIE, life
 
@@ -99,7 +99,7 @@ class LockedDirectory:
 
 
 def lock(path: Path) -> LockedDirectory:
-    """Takes the directory's lock. Raises DataDirectoryError if the directory is unformatted or in use."""
+    """Locks the directory. Raises DataDirectoryError if the directory is unformatted or in use."""
     check_is_directory(path)
     if not (path / COOKIE).is_file():
         raise _no_cookie(path)
@@ -119,8 +119,8 @@ def _no_cookie(path: Path) -> DataDirectoryError:
     if not (path / LOG).is_dir() or (path / UNFINISHED).exists():
         return not_formatted(path)
     return DataDirectoryError(
-        f"{path / COOKIE} is gone, and the log of a bookie is there: put the file back (it says which cluster and "
-        "bookie this is), or decommission the bookie; only an empty directory can be formatted"
+        f"{path / COOKIE} is gone, and the log of a bookie is there: put the file back (it identifies the cluster and "
+        "the bookie), or decommission the bookie; only an empty directory can be formatted"
     )
 
 
@@ -140,12 +140,13 @@ def name_in(path: Path) -> str:
     """Returns the bookie id of a directory, for log lines; "" if it cannot be read."""
     try:
         return read_cookie(path).bookie_id
-    except (DataDirectoryError, OSError):  # the code that needs the cookie reports it in full
+    except (DataDirectoryError, OSError):  # the code that needs the cookie reports the full error
         return ""
 
 
 def _cookie_in(file: Path) -> Cookie:
-    """Parses a cookie file. Raises ValueError if it is not a cookie, DataDirectoryError for another format version."""
+    """Parses a cookie file. Raises ValueError if the file is not a cookie, or DataDirectoryError if it has another
+    format version."""
     found = _json_in(file)
     if isinstance(found, dict) and "format_version" in found:
         raise DataDirectoryError(
@@ -159,10 +160,10 @@ def _cookie_in(file: Path) -> Cookie:
         raise NewerFormat(str(file), FORMAT_VERSION)
     predecessors = found.pop("predecessors", None)
     if found.keys() != set(NAMES) or not all(isinstance(name, str) for name in found.values()):
-        raise ValueError(f"it does not name {', '.join(NAMES)}")
+        raise ValueError(f"it does not contain {', '.join(NAMES)}")
     keys.check_name(found["bookie_id"])
     if not isinstance(predecessors, list) or len(predecessors) > PREDECESSORS_MAX:
-        raise ValueError(f"its predecessors are not a list of at most {PREDECESSORS_MAX}")
+        raise ValueError(f"its predecessors are not a list of at most {PREDECESSORS_MAX} items")
     for incarnation in (found["incarnation"], *predecessors):
         if not isinstance(incarnation, str) or str(uuid.UUID(incarnation)) != incarnation:
             raise ValueError(f"{incarnation} is not an incarnation")
@@ -186,11 +187,11 @@ async def format_directory(
 ) -> Cookie:
     """Formats an empty directory for a bookie, with a new incarnation, and registers its cookie.
 
-    With `replace`, the name may belong to a bookie that is gone for good. From then on, the old bookie's incarnation is
-    refused. Its positions in the metadata stay until a repair has the new bookie take them over (rule W7); a request to
-    drain or decommission it is withdrawn. A killed bookie stays registered until its lease runs out; `wait` waits for
-    that. Raises DataDirectoryError, and changes nothing, if the directory is not empty or the name is taken. To finish
-    a format that a crash interrupted, format again:
+    With `replace`, the name may belong to a bookie that is permanently lost. From then on, the old bookie's incarnation
+    is refused. Its positions in the metadata remain until a repair assigns them to the new bookie (rule W7), and any
+    order to drain or decommission it is withdrawn. A killed bookie stays registered until its lease expires; `wait`
+    waits for that. Raises DataDirectoryError, and changes nothing, if the directory is not empty or the name is taken.
+    Formatting again completes a format that was interrupted by a crash. The steps are:
 
     1. The identity is written to `cookie.json.new`. It is not recorded anywhere else yet.
     2. The cookie is written to the metadata. From here on, the name belongs to this directory.
@@ -209,7 +210,7 @@ async def format_directory(
     assert cluster_id is not None
     if begun is not None and (begun.bookie_id, begun.cluster_id) != (bookie_id, cluster_id):
         raise DataDirectoryError(
-            f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish that one, or empty the directory"
+            f"{path} holds an interrupted format of bookie {begun.bookie_id}; finish it, or empty the directory"
         )
     cookie = begun or Cookie(cluster_id, bookie_id, str(uuid.uuid4()))
     if known is None or known.value != cookie.encode():
@@ -232,8 +233,8 @@ async def _predecessors(store: MetadataStore, bookie_id: str, known: Versioned |
 async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: bool, wait: bool) -> None:
     if not replace:
         raise DataDirectoryError(
-            f"the name {bookie_id} belongs to a bookie formatted before; choose another name, or, if its disk is "
-            "lost for good, format with --replace"
+            f"the name {bookie_id} belongs to a bookie that is already formatted; choose another name, or, if its "
+            "disk is lost for good, format with --replace"
         )
     key = keys.bookie(bookie_id)
     for _ in range(LEASES_TO_WAIT if wait else 0):
@@ -250,13 +251,13 @@ async def _check_replaceable(store: MetadataStore, bookie_id: str, *, replace: b
         left = await store.lease_left(key) or 0.0
         raise DataDirectoryError(
             f"bookie {bookie_id} is registered: it is alive, or was killed and its lease runs for another "
-            f"{left:.0f} s; stop it if it runs, else try again then, or with --wait"
+            f"{left:.0f} s; stop it if it is running, otherwise try again after that time, or use --wait"
         )
 
 
 async def _end_order(store: MetadataStore, bookie_id: str) -> None:
-    """Withdraws orders to drain or decommission the former bookie. An order for maintenance stays, because it concerns
-    the host, not the disk."""
+    """Withdraws orders to drain or decommission the former bookie. An order for maintenance remains in force, because
+    it concerns the host, not the disk."""
     order = await operator_requests.read(store, bookie_id)
     if order is None or order.kind is OrderKind.MAINTENANCE:
         return
@@ -264,11 +265,12 @@ async def _end_order(store: MetadataStore, bookie_id: str) -> None:
         await operator_requests.take_back(store, bookie_id)
     except StoreRefused as error:
         raise DataDirectoryError(
-            f"bookie {bookie_id} was ordered to be {_ORDERED[order.kind]}, and would stay shut out; this role may not "
-            f"end that ({error}): have an operator run `{_CANCEL[order.kind]} {bookie_id} --cancel`, and format again"
+            f"bookie {bookie_id} was ordered to be {_ORDERED[order.kind]}, and would still refuse new entries; this "
+            f"role may not cancel that ({error}): have an operator run `{_CANCEL[order.kind]} {bookie_id} --cancel`, "
+            "and format again"
         ) from None
     log.warning(
-        "withdrew the order that bookie %s be %s: it concerned the former disk",
+        "withdrew the order for bookie %s to be %s, because it applied to the former disk",
         bookie_id,
         _ORDERED[order.kind],
     )
@@ -297,7 +299,7 @@ async def take_name(store: MetadataStore, cookie: Cookie, known: Versioned | Non
 
 
 def _interrupted_format(path: Path) -> Cookie | None:
-    """Returns the identity that an interrupted format left; None for an empty or missing directory.
+    """Returns the identity left behind by an interrupted format, or None for an empty or missing directory.
 
     Raises DataDirectoryError if the directory holds anything else.
     """
@@ -305,7 +307,7 @@ def _interrupted_format(path: Path) -> Cookie | None:
     interrupted = UNFINISHED in names and names <= {UNFINISHED, LOG, INDEX}
     if path.exists() and not (path.is_dir() and (interrupted or not names)):
         raise DataDirectoryError(
-            f"{path} is not an empty directory; a bookie is formatted on an empty one only"
+            f"{path} is not an empty directory; a bookie can only be formatted in an empty one"
         )
     if not interrupted:
         return None
@@ -329,9 +331,9 @@ def _write_unfinished(path: Path, cookie: Cookie) -> None:
 def _finish(path: Path, cookie: Cookie) -> None:
     (path / LOG).mkdir(exist_ok=True)
     (path / INDEX).mkdir(exist_ok=True)
-    # From now on there is always a segment: a log without segments has lost them.
+    # From now on there is always a segment, so a log without segments has lost them.
     segment_files.resume_or_begin(OsDisk(path / LOG), 0, cookie.incarnation).close()
-    # The cookie comes last: a directory without it is not formatted, whatever else it holds.
+    # The cookie is written last: a directory without a cookie is not formatted, whatever else it contains.
     os.rename(path / UNFINISHED, path / COOKIE)
     sync_directory(path)
 
@@ -346,7 +348,7 @@ def check_parts(path: Path) -> None:
     if not segment_files.numbers(OsDisk(path / LOG)):
         raise DataDirectoryError(
             f"{path / LOG} holds no segment: this bookie's entries are lost. Put the files back, or decommission "
-            "this bookie and format a new one on an empty directory"
+            "this bookie and format a new one in an empty directory"
         )
 
 
@@ -355,5 +357,5 @@ def check_part(part: Path) -> None:
     if not part.is_dir():
         raise DataDirectoryError(
             f"{part} is missing from a formatted bookie directory; put it back, or decommission this bookie and "
-            "format a new one on an empty directory"
+            "format a new one in an empty directory"
         )

@@ -1,7 +1,8 @@
 """Standard gRPC services: health checks (grpc.health.v1) and server reflection.
 
-Both serve probes and people, so calls are short: a health check is a single answer, and a reflection is bounded. Health
-watches are not offered, because each watcher would hold a call forever; probes check again instead.
+Both serve probes and people, so calls are kept short: a health check gives a single answer, and a reflection is
+bounded. Health watches are not supported, because each watcher would keep a call open forever; probes check again
+instead.
 """
 
 from __future__ import annotations
@@ -27,15 +28,16 @@ REFLECTIONS_MAX = 4
 
 REFLECTION_REQUESTS_MAX = 100
 REFLECTION_SECONDS_MAX = 10.0
-"""Limits of one reflection: a tool asks a handful of questions at once."""
+"""Limits of one reflection: a tool sends only a handful of requests, all at once."""
 
-NO_WATCH = "health watches are not supported: call Check again"
+NO_WATCH = "health watches are not supported: call Check repeatedly"
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class GrpcTools:
-    """Health and reflection of one bookie. `why_not_ready` returns why clients should not use it; "" if they should."""
+    """Health and reflection of one bookie. `why_not_ready` returns the reason why clients should not use the bookie, or
+    "" if they may use it."""
 
     def __init__(self, who_is: Callable[[str], Peer], why_not_ready: Callable[[], str]) -> None:
         self._who_is = who_is
@@ -66,7 +68,7 @@ class GrpcTools:
     async def _check(self, request: Any, context: Context) -> Any:
         await self._check_right(grpc_methods.HEALTH, context)
         if request.service not in ("", grpc_methods.SERVICE):
-            await context.abort(grpc.StatusCode.NOT_FOUND, f"there is no service {request.service} here")
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"this server has no service {request.service}")
         status = health_pb2.HealthCheckResponse
         return status(status=status.NOT_SERVING if self._why_not_ready() else status.SERVING)
 
@@ -96,7 +98,7 @@ class GrpcTools:
 
 
 async def check_right(who: Peer, method: str, context: Context) -> None:
-    """Ends and audits a call that requires a right which the caller does not have."""
+    """Aborts and audits a call if the caller does not have the right that the call requires."""
     if why := who.may_not(METHODS[method]):
         who.record_audit(Act.REFUSED, why)
         await context.abort(grpc.StatusCode.PERMISSION_DENIED, why)

@@ -1,8 +1,8 @@
 """Listens on a bookie's port for the data protocol and gRPC; refuses calls until the log is replayed.
 
-The bound port and the registered name keep a second process of the same bookie away, so the bookie binds and registers
-before it replays the log, which can take a minute. Clients that call in the meantime are refused at once: a writer that
-probes the bookie picks another one instead of waiting.
+The bound port and the registered name prevent a second process from serving the same bookie, so the bookie binds and
+registers before it replays the log, which can take a minute. Clients that call in the meantime are refused immediately,
+so that a writer that probes the bookie picks another one instead of waiting.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ IN_PROCESS = "in-process"
 """The address of clients in the bookie's own process; it has a share of the limits like any other address."""
 
 ABORT_SECONDS_MAX = 1.0
-"""Time limit for cut connections to report that they are closed."""
+"""Time limit for aborted connections to report that they are closed."""
 
 
 log = logging.getLogger(__name__)
@@ -66,9 +66,8 @@ class Listener:
         port = self._socket.getsockname()[1]
         self.address = join_host_port(strip_brackets(config.advertised_host or config.host), port)
         """The address that clients connect to."""
-        self._inside = (
-            f"bookledger-{secrets.token_hex(16)}"  # an abstract name: it leaves nothing after a kill
-        )
+        # An abstract name, which leaves nothing behind after a kill.
+        self._inside = f"bookledger-{secrets.token_hex(16)}"
         self._grpc = grpc.aio.server(
             options=grpc_methods.SERVER_OPTIONS, maximum_concurrent_rpcs=grpc_methods.CALLS_OF_ALL_MAX
         )
@@ -121,7 +120,7 @@ class Listener:
         if self._tls_accept is not None:
             await self._tls_accept.close()
         self._socket.close()
-        # After a log failure, waiting requests are not answered: end at once (B1).
+        # After a log failure, waiting requests are not answered: end immediately (B1).
         may_answer = self._bookie is not None and not self._bookie.failed.done()
         await self._end_sessions(STOP_SECONDS_MAX if may_answer else 0)
         await self._grpc.stop(STOP_SECONDS_MAX if may_answer else 0)
@@ -130,7 +129,7 @@ class Listener:
         self.guard.close()
 
     def why_distrusted(self, days: int = 0) -> str:
-        """Returns why new connections fail, now or in this many days, and what to do; "" if they do not fail."""
+        """Returns why new connections fail, now or in this many days, and how to fix that; "" if they do not fail."""
         return "" if self.certificates is None else self.certificates.why_expired(datetime.now(UTC), days)
 
     # ------------------------------------------------------------------------------------------
@@ -161,7 +160,7 @@ class Listener:
             self._all_lost.set()
 
     def _new_forwarding(self, visitor: ClientConnection) -> GrpcProxy:
-        name = f"{self._inside}-{secrets.token_hex(16)}"  # no other process can bind it before us
+        name = f"{self._inside}-{secrets.token_hex(16)}"  # no other process can guess and bind it first
 
         def gone(forwarding: GrpcProxy) -> None:
             self.guard.table.leave(visitor)
@@ -177,7 +176,8 @@ class Listener:
         return forwarding
 
     def who_is(self, grpc_peer: str) -> Peer:
-        """Identifies the peer of a gRPC proxy connection; NOBODY, which has no rights, if it bypassed our port."""
+        """Identifies the peer of a gRPC proxy connection; returns NOBODY, which has no rights, if the connection
+        bypassed the bookie's port."""
         return self._tools.get(grpc_peer.removeprefix("unix-abstract:"), NOBODY)
 
     def _gone(self, other: ProtocolDetection | GrpcProxy) -> None:
@@ -193,7 +193,7 @@ class Listener:
         except TimeoutError:
             for session in list(self._sessions):
                 session.connection.abort("the bookie has stopped")
-            with suppress(TimeoutError):  # the kernel does the rest
+            with suppress(TimeoutError):  # leave the rest to the kernel
                 await asyncio.wait_for(self._until_all_lost(), ABORT_SECONDS_MAX)
 
     async def _until_all_lost(self) -> None:
@@ -211,7 +211,7 @@ class _Gate(grpc.GenericRpcHandler):
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
         if not self.handlers:
-            return grpc.stream_stream_rpc_method_handler(_is_starting)  # fits unary calls as well
+            return grpc.stream_stream_rpc_method_handler(_is_starting)  # also suitable for unary calls
         found = (one.service(handler_call_details) for one in self.handlers)
         return next((one for one in found if one is not None), None)
 
@@ -221,7 +221,8 @@ async def _is_starting(_: AsyncIterator[bytes], context: grpc.aio.ServicerContex
 
 
 def _certificates(config: BookieConfig) -> Certificates | None:
-    """Loads the certificates; returns None for plain text, on loopback or with `insecure`. Raises BookieError."""
+    """Loads the certificates. Returns None if connections are plain text, which is allowed on loopback or with
+    `insecure`. Raises BookieError."""
     try:
         if config.certificates is not None:
             certificates = Certificates(config.certificates)
@@ -233,7 +234,7 @@ def _certificates(config: BookieConfig) -> Certificates | None:
     if not _is_loopback(config.host):
         if not config.insecure:
             raise BookieError(
-                f"{config.host} is reached from other machines, and without certificates any client may do "
+                f"{config.host} can be reached from other machines, and without certificates any client may do "
                 "anything: give --certs (bookledger certs makes them), or --insecure to serve anyway"
             )
         log.warning(

@@ -26,13 +26,14 @@ WHY_READ_ONLY = {
 
 
 async def obey_operator_requests(store: MetadataStore, bookie_id: str, space: SpaceGuard) -> None:
-    """Polls the requests until cancelled. While the metadata does not answer, the last known request applies."""
+    """Polls the operator's requests until cancelled. While the metadata does not answer, the last known request remains
+    in force."""
     stands: OrderKind | None = None
     while True:
         try:
             order = await operator_requests.read(store, bookie_id)
         except MetadataError as error:
-            log.log(weight(error), "cannot read the orders for this bookie, will try again: %s", error)
+            log.log(weight(error), "cannot read requests for this bookie, will try again: %s", error)
         else:
             stands = _audit_change(bookie_id, stands, order.kind if order is not None else None)
             space.ordered("" if stands is None else WHY_READ_ONLY.get(stands, ""))

@@ -1,4 +1,4 @@
-"""Checks a daemon's environment: clock, etcd, directories, permissions. Each error names the problem and the remedy."""
+"""Checks a daemon's environment: clock, etcd, directories, permissions. Errors state the problem and the remedy."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from ..log.appender import DISK_FULL
 log = logging.getLogger(__name__)
 
 EARLIEST = datetime(2025, 1, 1, tzinfo=UTC)
-"""This program was written after this date: a clock that shows an earlier one was never set."""
+"""This program was written after this date, so a clock that shows an earlier date was never set."""
 
 
 def check_clock() -> None:
-    """Raises BookieError for a clock that was never set. Leases do not depend on the clock, but records and the
-    auditor's delays do."""
+    """Raises BookieError if the clock was never set. Leases do not depend on the clock, but records and the auditor's
+    delays do."""
     now = datetime.fromtimestamp(time.time(), UTC)
     if now < EARLIEST:
         raise BookieError(
-            f"this machine's clock says {now:%Y-%m-%d %H:%M} UTC, which cannot be: set it (`timedatectl set-ntp true`, "
-            "or `date -s`), and start again"
+            f"this machine's clock shows {now:%Y-%m-%d %H:%M} UTC, which cannot be right: set it "
+            "(`timedatectl set-ntp true`, or `date -s`), and start again"
         )
 
 
 async def check_keeps_writes(store: MetadataStore, *, accept_unsafe: bool) -> None:
-    """Raises StoreTooOld for an etcd that may lose confirmed writes; only logs a warning if `accept_unsafe`. Always
-    refuses an etcd that lacks a required feature."""
+    """Raises StoreTooOld if etcd may lose confirmed writes; with `accept_unsafe`, only logs a warning. An etcd that
+    lacks a required feature is always refused."""
     doubt = (await store.health()).doubt
     if not doubt:
         return
@@ -52,7 +52,7 @@ def check_is_directory(path: Path) -> None:
         raise DataDirectoryError(f"{path} does not exist; {_how_to_format(path)}") from None
     except PermissionError:
         raise DataDirectoryError(
-            f"{path} cannot be reached: a directory above it does not let user {os.geteuid()} through "
+            f"{path} cannot be reached: a directory above it does not give user {os.geteuid()} access "
             f"(`namei -l {path}` shows which)"
         ) from None
     except OSError as error:
@@ -72,7 +72,7 @@ def check_is_writable(*paths: Path) -> None:
 
 @contextmanager
 def disk_is_not_full(path: Path) -> Iterator[None]:
-    """Turns a full disk inside the block into DataDirectoryError."""
+    """Raises DataDirectoryError if the disk turns out to be full inside the block."""
     try:
         yield
     except OSError as error:
@@ -82,16 +82,16 @@ def disk_is_not_full(path: Path) -> Iterator[None]:
 
 
 def make_directory(path: Path) -> None:
-    """Creates a directory and its parents, if it does not exist.
+    """Creates a directory and its parents if it does not exist.
 
-    Raises DataDirectoryError if it cannot be created or written, OSError for a full disk.
+    Raises DataDirectoryError if the directory cannot be created or written to, or OSError if the disk is full.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         if error.errno in DISK_FULL:
             raise
-        raise DataDirectoryError(f"{path} cannot be made: {_why_not_made(path, error)}") from None
+        raise DataDirectoryError(f"{path} cannot be created: {_why_not_made(path, error)}") from None
     if not _may_write(path):
         raise DataDirectoryError(f"{path} cannot be written; {_read_only(path) or _how_to_own(path)}")
 
@@ -106,8 +106,8 @@ def _how_to_format(path: Path) -> str:
 
 
 def _why_not_made(path: Path, error: OSError) -> str:
-    """Returns advice for a directory that cannot be created: its parents are not ours, so the machine's administrator
-    must create it and give it to us."""
+    """Returns advice for a directory that cannot be created: its parents belong to another user, so the machine's
+    administrator must create it and assign it to the bookie's user."""
     if not isinstance(error, PermissionError):
         return error.strerror or str(error)
     return f"{error.filename2 or error.filename}: {error.strerror}; {_how_to_own(path)}"
@@ -124,11 +124,12 @@ def _read_only(path: Path) -> str:
 
 
 def _how_to_own(path: Path) -> str:
-    """Returns advice for a directory that holds nothing of ours yet: the owner of its other contents is not changed."""
+    """Returns advice for a directory that does not contain any of the bookie's files yet; the owner of its other
+    contents stays unchanged."""
     return f"as root: install -d -o {os.geteuid()} {path}"
 
 
 def _who_needs(path: Path) -> str:
-    """Returns advice for a bookie's files: also changes the owner of files that another user, such as root, has
-    created."""
+    """Returns advice for a bookie's files; this includes changing the owner of files created by another user, such as
+    root."""
     return f"the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {path}, or run it as the owner"

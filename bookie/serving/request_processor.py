@@ -1,4 +1,5 @@
-"""Authorizes and answers a bookie's requests, independently of the protocol. Refusals are statuses in the reply."""
+"""Authorizes and answers a bookie's requests, independently of the protocol. Refusals are reported as statuses in the
+reply."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ from .lookups.verifiers import Verifiers
 
 LONG_POLL_SECONDS_MAX = 60.0
 
-TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes an entry or {FRAME_ENTRIES_MAX} entries a frame"
+TOO_LARGE = f"over the limit of {ENTRY_BYTES_MAX} bytes per entry or {FRAME_ENTRIES_MAX} entries per frame"
 
 HAS_A_PASSWORD = "the ledger has a password, and the request does not prove knowledge of it"
 
@@ -47,11 +48,11 @@ class Proofs(Protocol):
     """Verifies the proofs that one peer presents."""
 
     async def may_read(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether the credential is proven for reading this ledger."""
+        """Returns whether the credential is proven for reading this ledger."""
         ...
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
-        """Whether the proof fits its verifier; a blank credential claims nothing and is always accepted."""
+        """Returns whether the proof matches its verifier; a blank credential claims nothing and is always accepted."""
         ...
 
 
@@ -126,7 +127,7 @@ class RequestProcessor:
             return NotesReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         try:
             if request.is_first:
-                # Frames that wait for the disk may be acknowledged next; frames being looked up may wait for it next.
+                # Frames that wait for the disk may soon be acknowledged; frames being looked up may soon wait for it.
                 if self.verifiers is not None:
                     self.verifiers.look_again()
                 await self.bookie.intake.settled(self.bookie.failed)
@@ -162,7 +163,7 @@ class RequestProcessor:
     async def _refuses_reading(
         self, request: ReadRequest | LacRequest, proofs: Proofs
     ) -> tuple[Status, str] | None:
-        """Authorizes reads of a ledger with a password: by proof of that password, or by the key of a live bookie."""
+        """Authorizes reads of a password-protected ledger: by proof of the password, or by the key of a live bookie."""
         ledger_id, credential = request.ledger_id, request.credential
         verifier = self.bookie.readers_verifier(ledger_id) if ledger_id >= 0 else b""
         if not verifier:
@@ -178,7 +179,7 @@ class RequestProcessor:
     async def _refuses_now(
         self, request: ReadRequest | LacRequest, proofs: Proofs, status: Status
     ) -> tuple[Status, str] | None:
-        """Authorizes a read again before the reply, because the first frame may have brought the verifier in the
+        """Authorizes a read again before the reply, because the verifier may have arrived with the first frame in the
         meantime."""
         if request.fence or status is not Status.OK:
             return None
@@ -199,7 +200,7 @@ class RequestProcessor:
 
 
 def too_large(frame: Frame) -> bool:
-    """Whether the frame or one of its entries exceeds its limit; inspects the entries of large frames only."""
+    """Returns whether the frame or one of its entries exceeds its limit; inspects the entries of large frames only."""
     columns = frame.columns
     if len(columns) > FRAME_ENTRIES_MAX:
         return True

@@ -1,7 +1,7 @@
-"""gRPC service of a bookie, for rare calls and tools: info, maintenance, notes of its ledgers.
+"""gRPC service of a bookie, for infrequent calls and tools: info, maintenance, and notes of the bookie's ledgers.
 
-Refusals are statuses in the reply. A gRPC error code only means that the call did not happen: the message cannot be
-decoded, or the bookie is stopping. Entries, reads and fences use the data protocol (`data`).
+Refusals are reported as statuses in the reply. A gRPC error code only means that the call was not carried out, because
+the message cannot be decoded or the bookie is stopping. Entries, reads and fences use the data protocol (`data`).
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ Request = TypeVar("Request")
 
 
 class BookieService:
-    """Serves one bookie. `handlers` is for a gRPC server.
+    """Serves one bookie. `handlers` are the handlers for a gRPC server.
 
-    `maintain` does the maintenance that an operator requests. It is cancelled when the operator stops waiting or the
-    bookie stops; its BookieError, MetadataError and OSError are returned as the answer. At most MAINTENANCE_MAX calls
-    run at a time. `who_is` identifies a connection by its gRPC peer.
+    `maintain` performs the maintenance that an operator requests. It is cancelled when the operator stops waiting or
+    the bookie stops. If it raises BookieError, MetadataError or OSError, the error is returned as the answer. At most
+    MAINTENANCE_MAX calls run at a time. `who_is` identifies a connection by its gRPC peer.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class BookieService:
         return grpc.unary_unary_rpc_method_handler(handler, None, _bytes_of)
 
     async def _serve_maintenance(self, who: Peer, request: MaintainRequest) -> MaintainReply:
-        """Does maintenance, and audits it with its outcome."""
+        """Performs maintenance, and audits it with its outcome."""
         outcome = "given up"
         try:
             reply = await self._maintained(request)
@@ -122,7 +122,7 @@ class BookieService:
         finally:
             self._maintained_now -= 1
         if (size := len(reply.report.encode())) > REPORT_BYTES_MAX:
-            over = f"its report of {size} bytes was left out; the limit is {REPORT_BYTES_MAX}"
+            over = f"its report of {size} bytes was omitted; the limit is {REPORT_BYTES_MAX}"
             return MaintainReply(reply.status, f"{reply.detail}; {over}" if reply.detail else over)
         return reply
 

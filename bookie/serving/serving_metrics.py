@@ -23,11 +23,11 @@ from .listener import Listener
 
 METRICS = MetricTable("bookie", "A bookie: its state, its disk, and the resources its peers hold")
 
-ABOUT = METRICS.info("Which bookie this is.", "bookie_id", "incarnation", "cluster_id", "version")
-LEASE_AGE = METRICS.gauge("lease_age_seconds", "Time since its lease was renewed.")
+ABOUT = METRICS.info("Identity of the bookie.", "bookie_id", "incarnation", "cluster_id", "version")
+LEASE_AGE = METRICS.gauge("lease_age_seconds", "Time since the bookie's lease was last renewed.")
 CERTIFICATE = METRICS.gauge(
     "certificate_left_seconds",
-    "Time until its certificate expires and new connections fail; +Inf without one.",
+    "Time until the bookie's certificate expires and new connections fail; +Inf without a certificate.",
 )
 QUEUE = METRICS.gauge(
     "log_queue_bytes",
@@ -36,7 +36,7 @@ QUEUE = METRICS.gauge(
 )
 QUEUE_LIMIT = METRICS.gauge(
     "log_queue_limit_bytes",
-    "Limit of the log's queue: past it the bookie stops reading from clients.",
+    "Limit of the log's queue; beyond that, the bookie stops reading from clients.",
     bookkeeper="bookie_journal_JOURNAL_MEMORY_MAX",
 )
 BUSY = METRICS.gauge(
@@ -54,18 +54,20 @@ LEDGERS = METRICS.gauge(
     "ledgers", "Ledgers in the index, as of its last checkpoint.", bookkeeper="bookie_ledgers_count"
 )
 LEDGERS_IN_MEMORY = METRICS.gauge("ledgers_in_memory", "Ledgers whose state is held in memory.")
-HELD = METRICS.gauge("limit_held", "How many connections or calls peers hold now.", "limit")
-HELD_MAX = METRICS.gauge("limit_max", "Limit on how many of them peers may hold.", "limit")
-HELD_BYTES = METRICS.gauge("limit_held_bytes", "Memory that peers hold now.", "limit")
+HELD = METRICS.gauge("limit_held", "Number of connections or calls that peers currently hold.", "limit")
+HELD_MAX = METRICS.gauge("limit_max", "Limit on the connections or calls that peers may hold.", "limit")
+HELD_BYTES = METRICS.gauge("limit_held_bytes", "Memory that peers currently hold.", "limit")
 HELD_BYTES_MAX = METRICS.gauge("limit_max_bytes", "Limit on the memory that peers may hold.", "limit")
-PAST = METRICS.counter("limit_past", "How often a peer reached a limit, and waited or was refused.", "limit")
+PAST = METRICS.counter(
+    "limit_past", "Number of times that a peer reached a limit, and waited or was refused.", "limit"
+)
 
 BYTES = "_bytes"
 """Suffix of the name of a limit on bytes."""
 
 
 class Lookups(Collector):
-    """Collector of one bookie. Belongs to its event loop."""
+    """Collects the metrics of one bookie. Belongs to the bookie's event loop."""
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class Lookups(Collector):
         }
 
     def describe(self) -> list[Metric]:
-        """Returns nothing: registration must not collect from a bookie that is not complete yet."""
+        """Returns an empty list, because registration must not collect from a bookie that is not complete yet."""
         return []
 
     def collect(self) -> Iterator[Metric]:

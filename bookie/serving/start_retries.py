@@ -1,4 +1,4 @@
-"""Retries a daemon's start, with back-off, while the metadata is unavailable or a lease ran out too soon."""
+"""Retries a daemon's start, with back-off, while the metadata is unavailable or if a lease expired too early."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ START_PAUSE_SECONDS_MAX = 5.0
 
 
 async def started(start: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncExitStack) -> T:
-    """Calls `start` until the metadata answers; the stack closes the resources that `start` made.
+    """Calls `start` until the metadata answers; the stack closes the resources that `start` acquired.
 
-    Also calls it again if the machine was so busy that a lease ran out before anything was written under it. Raises
-    other errors at once, including those of metadata that answers and refuses.
+    Also retries if the machine was so busy that a lease expired before anything was written under it. Raises other
+    errors immediately, including a refusal by the metadata.
     """
     async for attempt in AsyncRetrying(
         retry=retry_if_exception(_passes),
@@ -40,7 +40,7 @@ async def started(start: Callable[[AsyncExitStack], Awaitable[T]], stack: AsyncE
 
 
 def _passes(error: BaseException) -> bool:
-    """Whether another attempt may succeed."""
+    """Returns whether another attempt may succeed."""
     if isinstance(error, BaseExceptionGroup):
         return all(map(_passes, error.exceptions))
     is_away = isinstance(error, StoreUnavailable) and not isinstance(error, StoreRefused)

@@ -1,4 +1,4 @@
-"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input. SIGHUP makes it read its secrets again."""
+"""Runs a daemon until SIGTERM or SIGINT, or the end of its standard input. On SIGHUP, it reloads its secrets."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ async def until_stopped(
     on_stop: Callable[[], None] = lambda: None,
     until_stdin_closes: bool = False,
 ) -> None:
-    """Runs `work`, and cancels it at SIGTERM or SIGINT, even while it starts. Raises the errors of `work`."""
+    """Runs `work`, and cancels it on SIGTERM or SIGINT, even while it is starting. Raises the errors of `work`."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    if not sys.stdin.isatty():  # on a terminal, SIGHUP means that it was closed: the daemon ends
+    if not sys.stdin.isatty():  # on a terminal, SIGHUP means that the terminal was closed, so the daemon ends
         loop.add_signal_handler(signal.SIGHUP, read_all_again)
     if until_stdin_closes:
         loop.add_reader(sys.stdin.fileno(), _stop_at_end_of_stdin, loop, stop)

@@ -128,7 +128,7 @@ class Bookie:
         DamagedLog if bytes that were once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
-        # Uncancellable: the lease is renewed in the meantime, and must not outlive the directory's lock.
+        # Not cancellable: the lease is renewed in the meantime, and must not outlive the directory's lock.
         await uncancellable(
             bookie._loop.run_in_executor(None, copy_context().run, bookie._begin_log, disk, is_lacking)
         )
@@ -158,7 +158,7 @@ class Bookie:
         return self.states.peek(ledger_id).readers_verifier
 
     def learn(self, record: LedgerRecord) -> None:
-        """Adopts verifier and identity from the ledger's record, unless they are already known."""
+        """Adopts the verifier and the identity from the ledger's record, unless they are already known."""
         self.states.hold(record.ledger_id).learn(record.verifier, record.identity)
 
     def holds_another(self, ledger: LedgerRecord | VersionedRecord | Tombstone) -> bool:
@@ -166,8 +166,8 @@ class Bookie:
         return self.states.peek(ledger.ledger_id).is_another(ledger.identity)
 
     def append(self, frame: Frame, answer: OnAnswer, arrival: Arrival | None = None) -> None:
-        """Stores a frame; calls `answer` once, with OK when the frame is on disk (rule B1). An `arrival` of None means
-        now.
+        """Stores a frame, and calls `answer` once, with OK as soon as the frame is on disk (rule B1). An `arrival` of
+        None means now.
 
         After the log has failed, waiting requests get no answer, and new ones are refused.
         """
@@ -178,8 +178,8 @@ class Bookie:
         self._perform(self._core.append(frame, ticket, ticket.arrival.address))
 
     def append_note(self, frame: Frame) -> None:
-        """Stores the note in a frame, for a ledger that the bookie has. The log writes the note without a sync of its
-        own."""
+        """Stores the note contained in a frame, if the bookie holds the ledger. The log writes the note without a
+        separate sync."""
         if not self.failed.done():
             self._perform(self._core.append_note(frame))
 
@@ -207,12 +207,11 @@ class Bookie:
                 raise DiskIsFull(detail)
 
     async def forget(self, ledger_ids: Collection[int]) -> None:
-        """Deletes everything about these ledgers. A later request for one of them looks up its verifier again."""
+        """Deletes all data of these ledgers. A later request for one of them looks up the ledger's verifier again."""
         self.states.forget(ledger_ids)  # admit no further frames of these ledgers
         await self.intake.settled(self.failed)  # apply the admitted frames first, or they would reappear
-        if (
-            ledger_ids and self._checkpointer.is_behind
-        ):  # a restart would find their records after the checkpoint
+        if ledger_ids and self._checkpointer.is_behind:
+            # Otherwise a restart would find their records after the checkpoint.
             await self.store([state_record(self.states.peek(min(ledger_ids)))])
         await self.checkpoint()
         self.states.forget(ledger_ids)
@@ -231,7 +230,7 @@ class Bookie:
             self.files.forget(numbers)  # last, so that no reader opens them again
 
     async def leave_loss_behind(self) -> None:
-        """Marks the log's loss as handled: every ledger that it may affect is in limbo on disk."""
+        """Marks the log's loss as handled. Every ledger that the loss may affect must already be in limbo on disk."""
         await self._checkpointer.run_now()
         await self._checkpointer.apart(self.index.set_limbo_due, False)
         self.has_lost = False
@@ -263,7 +262,7 @@ class Bookie:
         page = await self._reader.read(request)
         if why := self._identity_check.why(
             request
-        ):  # now, because another ledger's first frame may have arrived
+        ):  # checked only now, because another ledger's first frame may have arrived
             return ReadReply(Status.WRONG_IDENTITY, detail=why)
         if page.covered_through < request.first_entry:
             return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")
@@ -306,11 +305,11 @@ class Bookie:
         return LacReply(status, state.last_add_confirmed, writer_address=state.writer_address)
 
     def end_waits(self) -> None:
-        """Answers all present and future long polls at once, with the current last-add-confirmed."""
+        """Answers all present and future long polls immediately, with the current last-add-confirmed."""
         self._lac_waiters.end()
 
     async def run_checkpoints(self) -> None:
-        """Keeps the index close to the log until cancelled; raises if the index cannot be written."""
+        """Keeps the index close to the log until cancelled; raises an error if the index cannot be written."""
         await self._checkpointer.run_when_due()
 
     async def watch_space(self, on_change: Callable[[SpaceGuard], None]) -> None:

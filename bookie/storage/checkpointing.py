@@ -1,7 +1,7 @@
 """Checkpoints bring the index up to the log while appends and reads continue.
 
 A checkpoint is due after a given number of log bytes, frames or seconds. It runs in its own thread, and writes the
-states as of the moment when it begins.
+ledger states as they were when it began.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Checkpointer:
         self._due = asyncio.Event()
         self._one_at_a_time = asyncio.Lock()
         self.has_failed = False
-        """Whether the index could not be written, for another reason than a full disk."""
+        """Whether writing the index failed for a reason other than a full disk."""
 
     def changed(self, ledger_id: int, position: int) -> None:
-        """Marks the ledger's state as changed since the last checkpoint by the record at this position."""
+        """Marks the ledger's state as changed by the record at this position since the last checkpoint."""
         self._changed.add(ledger_id)
         self._applied_at = position
 
@@ -69,8 +69,8 @@ class Checkpointer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether a record has been applied that no sync has covered: after a restart, replay finds it after every
-        checkpoint."""
+        """Whether a record has been applied that no sync has covered yet. After a restart, replay finds such a record
+        after any checkpoint."""
         return self._applied_at >= self._position
 
     def is_dirty(self, ledger_id: int) -> bool:
@@ -78,7 +78,7 @@ class Checkpointer:
         return ledger_id in self._changed or ledger_id in self._writing
 
     def log_grew(self, position: int, size: int) -> None:
-        """Records that the log is on disk and applied up to `position`, `size` bytes more than before."""
+        """Records that the log is on disk and has been applied up to `position`, `size` bytes more than before."""
         assert position >= self._position
         self._position = position
         self._log_bytes += size
@@ -89,7 +89,8 @@ class Checkpointer:
             self._due.set()
 
     async def run_when_due(self) -> None:
-        """Runs checkpoints when due, until cancelled. Any error except a full disk ends it, and with it the bookie."""
+        """Runs checkpoints when due, until cancelled. Any error other than a full disk ends this task and with it the
+        bookie."""
         while True:
             try:
                 async with asyncio.timeout(self._config.checkpoint_seconds_max):
@@ -133,7 +134,7 @@ class Checkpointer:
             try:
                 await uncancellable(commit)
             finally:
-                # A cancellation does not stop the transaction, so its outcome decides.
+                # Cancellation does not stop the transaction, so the transaction's outcome is what counts.
                 self._writing = set()
                 if commit.exception() is None:
                     self._index.end_checkpoint()

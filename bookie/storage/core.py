@@ -1,4 +1,5 @@
-"""The bookie's rules (fencing, acknowledgement) as a pure machine: requests and syncs in, log writes and answers out.
+"""The bookie's rules (fencing, acknowledgement) as a pure state machine: requests and syncs in, log writes and answers
+out.
 
 The shell around it writes records in this order, reports them back in the same order when they are on disk, and
 delivers answers. The machine keeps these rules:
@@ -6,13 +7,13 @@ delivers answers. The machine keeps these rules:
 - R1: a fencing request is answered only when its fence is on disk; a fence needs no prior
   knowledge of the ledger.
 - B1: an append is answered OK only when it is on disk.
-- A client that writes to a ledger or fences it must have shown the ledger's verifier, which the first such request
-  sets; the shell has checked the proof (`wire.credentials`).
-- W8: a request for another ledger than the one held under that id is refused.
-- A ledger that is fenced, or whose fence is on its way to disk, takes recovery adds only.
-- B4: a read-only bookie still takes fences and recovery adds.
+- A client that writes to a ledger or fences it must have presented the ledger's verifier, which the first such
+  request sets; the shell has checked the proof (`wire.credentials`).
+- W8: a request for a ledger other than the one held under that id is refused.
+- A ledger that is fenced, or whose fence is on its way to disk, accepts only recovery adds.
+- B4: a read-only bookie still accepts fences and recovery adds.
 - A record submitted before a fence is on disk before the fence is answered, because the log is
-  written in order; so a fenced bookie's "no such entry" stays true.
+  written in order; so "no such entry" from a fenced bookie remains true.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 
 
 class Write(NamedTuple):
-    """Append this record to the log and report the ticket back when it is on disk.
+    """Effect: append this record to the log, and report the ticket back when the record is on disk.
 
-    With `deferred_sync`, also report when the record is written if its sync is deferred. A record without a ticket is
-    reported once, when it is written, and causes no sync.
+    With `deferred_sync`, also report the ticket when the record is written, if its sync is deferred. A record without a
+    ticket is reported once, when it is written, and causes no sync.
     """
 
     record: BookieLogRecord
@@ -42,7 +43,7 @@ class Write(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Answer the request of this ticket."""
+    """Effect: answer the request that has this ticket."""
 
     ticket: object
     status: Status
@@ -60,7 +61,7 @@ class BookieCore:
 
     def __init__(self, state_of: Callable[[int], LocalLedgerState]) -> None:
         self._state_of = state_of
-        self.read_only = ""  # the reason, while the bookie takes no new entries
+        self.read_only = ""  # why the bookie accepts no new entries, or ""
 
     def append(self, frame: Frame, ticket: object, sender: str = "") -> list[Effect]:
         """Admits or refuses a frame for this incarnation; `sender` is the client's address."""
@@ -80,7 +81,8 @@ class BookieCore:
         return [Write(_record_of(frame, note), ticket, frame.deferred_sync)]
 
     def append_note(self, frame: Frame) -> list[Write]:
-        """Takes a note of a ledger that the bookie has, if it would admit the ledger's frames. Gives no answer."""
+        """Accepts a note of a ledger that the bookie holds, if it would also admit the ledger's frames. Produces no
+        answer."""
         state, verifier = self._state_of(frame.ledger_id), frame.credential.verifier
         is_fenced = state.fence is not Fence.NONE
         if not (state.known or is_fenced) or (is_fenced and not frame.recovery):
@@ -132,7 +134,7 @@ class BookieCore:
         return answers
 
     def refused(self, written: Iterable[tuple[object | None, BookieLogRecord]], detail: str) -> list[Effect]:
-        """Answers READ_ONLY for records not logged because the disk is full; withdraws a pending fence."""
+        """Answers READ_ONLY for records that were not logged because the disk is full; withdraws a pending fence."""
         answers: list[Effect] = []
         for ticket, record in written:
             if ticket is not None:
@@ -155,8 +157,8 @@ def _record_of(frame: Frame, note: bytes) -> BookieLogRecord:
 
 
 def _note_in(frame: Frame) -> bytes:
-    """Returns the frame's note, or b"" if a newer program made it. Raises BadRecord if the note belongs to another
-    ledger."""
+    """Returns the frame's note, or b"" if the note was written by a newer version of this program. Raises BadRecord if
+    the note belongs to another ledger."""
     if not frame.note:
         return NO_NOTE
     try:

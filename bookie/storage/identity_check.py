@@ -1,7 +1,8 @@
 """Refuses requests for a ledger other than the one that the bookie holds under that id (rule W8).
 
-No id is used twice, unless the metadata went back: an operator restored an older copy, which lacks the ledgers created
-since. Each ledger gets an identity at its creation, which distinguishes two ledgers with the same id.
+An id is never used twice unless the metadata was rolled back: an operator restored an older copy, which lacks the
+ledgers created since. Each ledger gets an identity when it is created, which distinguishes it from another ledger with
+the same id.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ LOG_INTERVAL_SECONDS_MIN = 10.0
 
 
 class IdentityCheck:
-    """Refuses requests for another ledger with the same id, and logs the refusals, rate-limited. Belongs to the event
-    loop."""
+    """Refuses requests for another ledger with the same id, and logs the refusals at a limited rate. Belongs to the
+    event loop."""
 
     def __init__(self, state_of: Callable[[int], LocalLedgerState], clock: Callable[[], float]) -> None:
         self._state_of = state_of
@@ -30,13 +31,13 @@ class IdentityCheck:
         self._seldom = LogRateLimit(LOG_INTERVAL_SECONDS_MIN)
 
     def why(self, request: ReadRequest | LacRequest | HoldingsRequest) -> str:
-        """Explains why the request is refused, if the ledger here has another identity; otherwise returns ""."""
+        """Returns why the request is refused if the ledger on this bookie has another identity; otherwise ""."""
         if why := self._state_of(request.ledger_id).identity_mismatch(request.identity):
             self.log_refusal(why)
         return why
 
     def log_refusal(self, why: str) -> None:
-        """Logs a refusal, or only counts it."""
+        """Logs a refusal, or only counts it if the rate limit is reached."""
         if (suppressed := self._seldom.admit(self._clock())) is None:
             return
         more = f"; {suppressed} more requests were refused since the last such line" if suppressed else ""

@@ -17,8 +17,8 @@ OnAnswer = Callable[[Status, str], None]
 
 
 class Arrival(NamedTuple):
-    """How a frame arrived: when it was complete (by the loop's clock), how many seconds its receipt took, and its
-    sender. Limits count by `peer`; `address` includes the port."""
+    """Describes how a frame arrived: when it was complete (by the loop's clock), how many seconds it took to receive,
+    and who sent it. Limits are counted per `peer`; `address` includes the port."""
 
     at: float
     network_seconds: float = 0.0
@@ -35,10 +35,10 @@ NO_ARRIVAL = Arrival(0.0)
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A request that waits for the disk: how to answer it, and how it arrived.
+    """A request that is waiting for the disk: how to answer it, and how it arrived.
 
-    `is_ours`: the bookie itself is storing a copy of other records. `is_deferred`: it waits for the sync of other
-    requests.
+    `is_ours`: whether the bookie itself is storing a copy of other records. `is_deferred`: whether the request waits
+    for the sync of other requests.
     """
 
     answer: OnAnswer
@@ -49,7 +49,7 @@ class Ticket:
 
 
 class Intake:
-    """Bounded queue into the log, for back-pressure. Belongs to the event loop."""
+    """Bounded queue in front of the log, for back-pressure. Belongs to the event loop."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -111,8 +111,8 @@ class Intake:
         self.reported(len(records))
 
     async def settled(self, failed: asyncio.Future[Any]) -> None:
-        """Waits until each record submitted before the call has been applied or refused, or the log has failed: at most
-        some seconds."""
+        """Waits until each record submitted before the call has been applied or refused, or until the log has failed.
+        This takes a few seconds at most."""
         settled: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._settling.append((self._submitted, settled))
         self.reported(0)

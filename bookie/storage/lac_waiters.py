@@ -28,7 +28,7 @@ class LacWaiters:
     ) -> None:
         """Waits until the last-add-confirmed exceeds `beyond`, the time is up, or long polls end.
 
-        Ends early when `hurried` is done. Leaves `hurried` done in any case.
+        Ends early when `hurried` is done. In any case, `hurried` is done when this returns.
         """
         lac = self._lac_of(ledger_id)
         if self._ended or seconds <= 0 or (lac is not None and lac.last_entry > beyond):
@@ -46,13 +46,13 @@ class LacWaiters:
                 del self._lines[ledger_id]
 
     def wake(self, ledger_id: int) -> None:
-        """Wakes the long polls that the ledger's current last-add-confirmed answers."""
+        """Wakes the long polls that can be answered with the ledger's current last-add-confirmed."""
         line = self._lines.get(ledger_id)
         if line is not None and (lac := self._lac_of(ledger_id)) is not None:
             line.wake(lac.last_entry)
 
     def end(self) -> None:
-        """Ends all present and future long polls at once."""
+        """Ends all present and future long polls immediately."""
         self._ended = True
         for line in self._lines.values():
             line.wake_all()

@@ -1,4 +1,4 @@
-"""Cache of ledger states: as many as fit in memory; the rest are in the index."""
+"""Cache of ledger states. It keeps as many as fit in memory; the rest are in the index."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ..index.index import Index
 from ..index.local_ledger_state import Fence, LocalLedgerState
 
 STATES_MAX = 20_000
-"""Maximum ledgers in memory between two checkpoints; changed ones are kept even beyond this number."""
+"""Maximum number of ledgers in memory between two checkpoints; changed ledgers are kept even beyond this number."""
 
-IN_LIMBO = "the bookie may have lost entries of this ledger; it answers for it again after `bookledger bookie repair`"
+IN_LIMBO = "the bookie may have lost entries of this ledger; run `bookledger bookie repair` to serve it again"
 
 
 class LedgerStates:
@@ -22,13 +22,13 @@ class LedgerStates:
         self._is_dirty = is_dirty
         self._held: dict[int, LocalLedgerState] = {}
         self.forgets = 0
-        """Counts calls of `forget`: a ledger's record that was read before one may be out of date."""
+        """Number of calls of `forget`. A ledger record that was read before such a call may be out of date."""
 
     def __len__(self) -> int:
         return len(self._held)
 
     def hold(self, ledger_id: int) -> LocalLedgerState:
-        """Returns the ledger's state for changes; a blank one if unknown."""
+        """Returns the ledger's state for modification, or a blank state if the ledger is unknown."""
         state = self._held.get(ledger_id)
         if state is None:
             state = self._held[ledger_id] = self._index.ledger(ledger_id) or LocalLedgerState(ledger_id)
@@ -48,7 +48,7 @@ class LedgerStates:
         return self.hold(ledger_id).encode()
 
     def shrink(self) -> None:
-        """Evicts the ledgers in excess of the bound whose state is in the index, those held longest first."""
+        """Evicts ledgers in excess of the limit if their state is in the index, beginning with those held longest."""
         surplus = len(self._held) - STATES_MAX
         if surplus <= 0:
             return
@@ -57,12 +57,12 @@ class LedgerStates:
             del self._held[ledger_id]
 
     def _may_go(self, ledger_id: int, state: LocalLedgerState) -> bool:
-        # No row has a pending fence yet.
+        # A pending fence is not in the index yet.
         return state.fence is not Fence.PENDING and not self._is_dirty(ledger_id)
 
     def outdate_lookups(self) -> list[int]:
         """Invalidates all earlier reads of ledger records. Returns the ledgers in memory that are not fenced; for any
-        other ledger, the bookie takes entries only after it has read the record."""
+        other ledger, the bookie accepts entries only after it has read the record."""
         self.forgets += 1
         return [ledger_id for ledger_id, state in self._held.items() if state.fence is not Fence.DURABLE]
 

@@ -19,7 +19,7 @@ from ..wire.columnar_entries import ENTRY_BYTES_MAX, ID_BYTES, LENGTH_BYTES, Col
 from ..wire.messages import EntryRange, Holding, HoldingsRequest, ReadRequest
 from .stored_frames import SegmentFiles, UnreadableFrame, read_frame
 
-# Reads one page of entries: frames at given places in, columns out.
+# Reads one page of entries: takes the locations of frames, and returns columns.
 #
 # A frame's record is read completely and its checksum verified before any of its entries is served. A record that
 # cannot be read or verified makes its entry range *damaged*, never absent (rule R6).
@@ -27,15 +27,16 @@ from .stored_frames import SegmentFiles, UnreadableFrame, read_frame
 log = logging.getLogger(__name__)
 
 PAGE_BYTES_MAX = ENTRY_BYTES_MAX
-"""Maximum bytes of one page, including all its columns, whatever the request asks for, so a page always fits into a
-message. An entry larger than the rest of a page gets a page of its own."""
+"""Maximum size of a page in bytes, including all its columns, regardless of the request, so that a page always fits
+into a message. An entry larger than the space left in a page gets a page of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Entries of [first requested, covered_through]; an entry neither in `columns` nor in `damaged` is absent.
+    """Entries in the range [first requested, covered_through]; an entry that is in neither `columns` nor `damaged` is
+    absent.
 
-    `why_unread`: why the first of `damaged` was not read; "" if it was read and is damaged.
+    `why_unread`: the reason why the first range in `damaged` could not be read; "" if it was read but is damaged.
     """
 
     columns: Columns
@@ -54,10 +55,11 @@ def read_page(
     *,
     whole_frames: bool = False,
 ) -> EntryPage:
-    """Reads entries in [first_entry, last_entry] from `places`: all frames that may hold them, in order (`Index.page`).
+    """Reads the entries in [first_entry, last_entry] from `places`, which lists all frames that may hold them, in order
+    (`Index.page`).
 
-    Returns about `bytes_max`, but at least all frames of the first entry. With `whole_frames`, ends with the last frame
-    that fits.
+    Returns about `bytes_max` bytes, but at least all frames of the first entry. With `whole_frames`, ends with the last
+    frame that fits.
     """
     bytes_max = min(bytes_max, PAGE_BYTES_MAX)
     parts: list[Columns] = []
@@ -88,7 +90,7 @@ def read_page(
 
 
 LOOKS_MAX = 16
-"""Maximum look-ups for a damaged page while compaction keeps moving frames."""
+"""Maximum number of look-ups for a damaged page while compaction keeps moving frames."""
 
 WHOLE_MAX = 100_000
 """Maximum number of ledgers remembered as having all their frames in the index."""
@@ -107,7 +109,8 @@ class PageReader:
         """Reads a page; looks it up again if compaction may have moved a damaged frame in the meantime."""
         before, now = None, await self._read_once(request)
         looks = 1
-        # A second look-up may find another frame damaged because it has just been moved: repeat until two agree.
+        # A second look-up may find another frame damaged because it has just been moved: repeat until two
+        # look-ups agree.
         while now[1].damaged and now != before and looks < LOOKS_MAX:
             before, now = now, await self._read_once(request)
             looks += 1
@@ -129,7 +132,8 @@ class PageReader:
         return await asyncio.get_running_loop().run_in_executor(self._threads, look)
 
     async def _may_deny(self, ledger_id: int, first_entry: int, page: EntryPage) -> bool:
-        """Returns whether the page's missing entries may be denied: checks once per process that no frames are lost."""
+        """Returns whether the bookie may report the page's missing entries as nonexistent. Checks once per ledger and
+        process that the index has lost no frames."""
         has_all = len(page.columns) == page.covered_through - first_entry + 1
         if has_all or ledger_id in self._whole:
             return True
@@ -170,7 +174,7 @@ def _unsure(first_entry: int, page: EntryPage) -> EntryPage:
 
 
 def _overhead_of(state: LocalLedgerState) -> Overhead:
-    """Returns the ledger's record overhead. Digests of entries are as wide as that of the last-add-confirmed."""
+    """Returns the ledger's record overhead. Entry digests are as wide as the digest of the last-add-confirmed."""
     digest_bytes = len(state.last_add_confirmed.digest) if state.last_add_confirmed else 0
     frame_bytes = RECORD_HEADER.size + digest_bytes + len(state.verifier or b"")
     return Overhead(frame_bytes, ID_BYTES + LENGTH_BYTES + digest_bytes)

@@ -19,7 +19,7 @@ class ReplyBatch:
         self._callbacks: list[Callback] = []
 
     def call_soon(self, callback: Callback) -> None:
-        """Calls `callback` at the end of the `with` block, or outside of one, at the end of this loop iteration."""
+        """Calls `callback` at the end of the `with` block, or of this loop iteration if there is no such block."""
         if self._are_together:
             self._callbacks.append(callback)
         else:
@@ -35,7 +35,7 @@ class ReplyBatch:
             try:
                 callback()
             except Exception as error:
-                # As the loop does with any callback: an error affects neither other callbacks nor the block.
+                # As in the event loop, an error in a callback affects neither the other callbacks nor the block.
                 about = {"message": "the answer could not be sent to a client", "exception": error}
                 self._loop.call_exception_handler(about)
 

@@ -19,7 +19,7 @@ OPEN_SEGMENTS_MAX = 64
 """Maximum number of segment files kept open for reading."""
 
 DOUBTED_MAX = 100_000
-"""Maximum number of frames remembered as unreadable; beyond it, the index is trusted."""
+"""Maximum number of frames remembered as unreadable; beyond that, the index is trusted."""
 
 
 class SegmentFiles:
@@ -63,7 +63,8 @@ GIVE_BACK = "; nothing is lost: give the file back to the bookie's user (`chown`
 
 
 class UnreadableFrame(NamedTuple):
-    """Why a frame cannot be read. `is_damaged`: the disk returned content other than what the index expects."""
+    """The reason why a frame cannot be read. `is_damaged`: whether the disk returned content other than the index
+    expects."""
 
     why: str
     is_damaged: bool = True

@@ -1,7 +1,7 @@
-"""A Bookie with OpenTelemetry spans: of frames until they are answered, of the syncs they waited for, of pages and of
-fences.
+"""A Bookie with OpenTelemetry spans for frames until they are answered, for the syncs that they waited for, for pages
+and for fences.
 
-Imported only if tracing is on. A span costs some 20 µs, once per frame or page.
+Imported only if tracing is on. A span costs about 20 µs per frame or page.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class _TimedSyncs(BookieMetrics):
 
 @dataclass(slots=True, eq=False)
 class _Traced:
-    """An answer that ends the span of its frame."""
+    """An answer callback that also ends the span of its frame."""
 
     span: Span
     answer: OnAnswer

@@ -69,7 +69,7 @@ def test_a_bookie_tells_who_begins_and_who_ends(tmp_path: Path) -> None:
     begin, end = about[0]["message"], about[-1]["message"]
     assert begin.startswith("serves: version ") and str(tmp_path / "b1") in begin
     assert f"127.0.0.1:{bookie.port}" in begin
-    assert end.startswith("stops, as requested; it served ") and end.endswith("stored 1 entries")
+    assert end.startswith("stopping as requested; served for ") and end.endswith("stored 1 entries")
 
 
 @pytest.mark.parametrize(

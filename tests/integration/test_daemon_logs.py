@@ -29,7 +29,7 @@ def test_a_process_of_three_bookies_says_of_each_line_whose_it_is(tmp_path: Path
         begins, ends = [line for line in lines if f" bookie-{n}: " in line]
         assert "serves: version " in begins and f" on {address}, incarnation " in begins
         assert f"data in {tmp_path}/data/bookie-{n}" in begins and "of its log" in begins
-        assert "stops, as requested; it served " in ends
+        assert "stopping as requested; served for " in ends
     assert not [line for line in lines if "WARNING" in line or "ERROR" in line], "nothing is amiss"
     assert len(lines) == 6, lines
 
@@ -44,7 +44,7 @@ def test_json_lines_have_the_bookie_as_a_field(tmp_path: Path) -> None:
     told = [json.loads(line) for line in bookie.log.read_text().splitlines()]
     of_bookie = [one for one in told if one.get("bookie") == "b1"]
     assert of_bookie[0]["message"].startswith("serves: version ")
-    assert of_bookie[-1]["message"].startswith("stops, as requested; it served ")
+    assert of_bookie[-1]["message"].startswith("stopping as requested; served for ")
 
 
 def test_after_a_crash_it_is_said_how_much_of_the_log_was_read_again(tmp_path: Path) -> None:

@@ -144,7 +144,7 @@ def test_a_place_that_is_not_ours_is_asked_of_root_and_nothing_above_it_is_given
         (line,) = without_roots_rights(*command).stderr.decode().splitlines()
         made = place / "a" if data.name == "b1" else data
         assert line == (
-            f"bookledger: {data} cannot be made: {made}: Permission denied; as root: install -d -o {me} {data}"
+            f"bookledger: {data} cannot be created: {made}: Permission denied; as root: install -d -o {me} {data}"
         )
     (line,) = without_roots_rights("standalone", f"--data={place}", "--port=0").stderr.decode().splitlines()
     assert line == f"bookledger: {place} cannot be written; as root: install -d -o {me} {place}"
@@ -161,7 +161,7 @@ def test_a_directory_that_cannot_be_entered_is_told_apart_from_one_above_it(
     finally:
         locked.chmod(0o700)
     why = (
-        f"cannot be reached: a directory above it does not let user {os.geteuid()} through (`namei -l {formatted}`"
+        f"cannot be reached: a directory above it does not give user {os.geteuid()} access (`namei -l {formatted}`"
         if is_above
         else f"cannot be read; the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {formatted}"
     )
@@ -310,7 +310,9 @@ def test_a_clock_that_was_never_set_is_told(tmp_path: Path, formatted: Path, uri
     done = bookledger(*command, env={**os.environ, "LD_PRELOAD": str(library)})
     assert done.returncode == 1
     last = done.stderr.decode().splitlines()[-1]
-    assert "this machine's clock says 1970-01-02 00:00 UTC, which cannot be: set it (`timedatectl" in last
+    assert (
+        "this machine's clock shows 1970-01-02 00:00 UTC, which cannot be right: set it (`timedatectl" in last
+    )
 
 
 @pytest.fixture

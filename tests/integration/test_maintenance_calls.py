@@ -61,7 +61,7 @@ async def test_a_report_over_the_limit_is_left_out_and_the_reply_says_so(
                 ref(cluster), MaintainRequest(MaintenanceAction.SCRUB), SECONDS
             )
         size = REPORT_BYTES_MAX + 1
-        over = f"its report of {size} bytes was left out; the limit is {REPORT_BYTES_MAX}"
+        over = f"its report of {size} bytes was omitted; the limit is {REPORT_BYTES_MAX}"
         assert reply == MaintainReply(Status.OK, f"done; {over}")
 
 

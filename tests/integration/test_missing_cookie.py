@@ -47,7 +47,7 @@ def test_a_lost_cookie_is_named_and_written_anew(tmp_path: Path) -> None:
         assert "absent bookies that have no cookie in the metadata: bookie-1; if" in why_not_whole(uri)
         restore = ("bookie", "restore-cookie", meta, f"--data={one.directory}")
         said = refusal_of_start(uri, one)
-        assert f"`bookledger bookie restore-cookie --data {one.directory}` writes it again" in said
+        assert f"`bookledger bookie restore-cookie --data {one.directory}` restores it" in said
         assert "decommissioned: the cookie was lost" in said
         line = fails_with_one_line("bookie", "format", meta, f"--data={tmp_path}/new", "--id=bookie-1")
         assert "restore-cookie --data DIR` writes it again; if its disk is lost for good, format" in line

@@ -1,8 +1,8 @@
-"""Serves a connection's appends: takes frames, acknowledges in batches.
+"""Serves a connection's appends: accepts frames and acknowledges them in batches.
 
-Back-pressure: the bookie stops reading from the connection while its log queue is full, or while the client does not
-read its answers; TCP then slows the client down. Until a large message is in the queue, its bytes count against
-`memory`.
+Back-pressure: the bookie stops reading from the connection while its log queue is full, or while the client is not
+reading its answers; TCP then slows the client down. The bytes of a large message count against `memory` until the
+message is in the queue.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ..request_processor import TOO_LARGE, RequestProcessor, too_large
 STOPPING = "the bookie is stopping"
 
 ACK_BYTES = 16
-"""Approximate size of an acknowledgement in a message, without its detail."""
+"""Approximate size of an acknowledgement in a message, excluding its detail."""
 
-TAKES = "an earlier message waits for the log, for a proof, or for a verifier"
+TAKES = "an earlier message is waiting for the log, a proof, or a verifier"
 
 Refused = Mapping[int, tuple[Status, str]]
 
@@ -59,7 +59,7 @@ class AppendHandler:
         self._loop = asyncio.get_running_loop()
         self._acks: list[Ack] = []
         self._is_send_due = False
-        # Messages that arrived during the look-up of an earlier one, with the memory that they take.
+        # Messages that arrived while an earlier one was waiting, with the memory that they occupy.
         self._waiting: deque[tuple[AppendRequest, int, Arrival]] = deque()
         self._sender = who.address, str(who.identity or ""), connection.peer_address
         self._working: asyncio.Task[None] | None = None
@@ -68,11 +68,11 @@ class AppendHandler:
 
     @property
     def are_answered(self) -> bool:
-        """Whether no frame waits for the log, and no answer for this connection."""
+        """Whether no frame is waiting for the log and no answer is waiting to be sent on this connection."""
         return not (self._unanswered or self._acks or self._waiting)
 
     def received(self, body: Body) -> None:
-        """Handles a message of frames. Raises BadMessage."""
+        """Handles a message that contains frames. Raises BadMessage."""
         self._received(codec.decode(AppendRequest, body), len(body) if isinstance(body, bytearray) else 0)
 
     def received_message(self, request: AppendRequest) -> None:
@@ -85,24 +85,24 @@ class AppendHandler:
         if self._working is None and self._is_ready_for(request):
             self._take(request, {}, large_bytes, arrival)
             return
-        self._waiting.append((request, large_bytes, arrival))  # as much as one receive call may have read
+        self._waiting.append((request, large_bytes, arrival))  # at most what one receive call can read
         if self._working is None:
             self._connection.hold(TAKES)
             self._work()
 
     def end(self) -> None:
-        """Stops working for a lost connection, and drops later answers."""
+        """Stops work for a lost connection and discards any later answers."""
         if self._working is not None:
             self._working.cancel()
 
     # ------------------------------------------------------------------------------------------
 
     def _is_ready_for(self, request: AppendRequest) -> bool:
-        """Whether the message can be submitted now, without a wait or a look-up."""
+        """Returns whether the message can be submitted now, without waiting or looking anything up."""
         return self._bookie.intake.has_room and all(map(self._knows, _claims(request)))
 
     def _knows(self, frame: Frame) -> bool:
-        """Whether the frame's proof, owner and verifier are known."""
+        """Returns whether the frame's proof, owner and verifier are known."""
         ledger_id, requests = frame.ledger_id, self._requests
         if not self._proofs.knows(ledger_id, frame.credential):
             return False
@@ -126,7 +126,7 @@ class AppendHandler:
             self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
-        """Refuses all frames from the first false proof on, because a false proof ends the stream."""
+        """Refuses the first frame with a false proof and all later frames, because a false proof ends the stream."""
         every = request.every_frame
         for number, frame in enumerate(every):
             if not await self._proofs.may_append(frame.ledger_id, frame.credential):
@@ -160,14 +160,14 @@ class AppendHandler:
         if (error := task.exception()) is not None:
             self._connection.abort(f"the bookie failed: {error!r}")
             raise error
-        if self._waiting:  # arrived after the task's last look
+        if self._waiting:  # a message arrived after the task last checked
             self._work()
         else:
             self._connection.go_on(TAKES)
 
     def _take(self, request: AppendRequest, refused: Refused, large_bytes: int, arrival: Arrival) -> None:
         if large_bytes:
-            self._memory.change(-large_bytes)  # the log's queue counts it from here on
+            self._memory.change(-large_bytes)  # from here on, the log's queue counts these bytes
         wrong = request.incarnation != self._bookie.incarnation
         for sequence, frame in enumerate(request.frames, request.first_sequence):
             self._unanswered += 1
@@ -203,20 +203,20 @@ class AppendHandler:
         """Sends all acknowledgements that are ready in one message."""
         self._is_send_due = False
         if not self._connection.is_writable and not self._connection.is_lost:
-            return  # the connection is not read from until it is writable again
+            return  # nothing is read from the connection until it is writable again
         acks, self._acks = tuple(self._acks), []
         self._connection.send_message(FrameKind.ACKS, new_reply((acks,)), _size_of, codec.encode)
         self._on_answered()
 
     def writable(self) -> None:
-        """Sends the answers that waited."""
+        """Sends the answers that were waiting."""
         if self._acks and not self._is_send_due:
             self._send_acks()
 
 
 def _claims(request: AppendRequest) -> tuple[Frame, ...]:
-    """Returns the frames to check against the metadata. A note of a ledger's end is only informative, and is not
-    checked."""
+    """Returns the frames to check against the metadata. A note about the end of a ledger is only informative, and is
+    not checked."""
     if not request.note_frames:
         return request.frames
     return request.frames + tuple([frame._replace(note=NO_NOTE) for frame in request.note_frames])

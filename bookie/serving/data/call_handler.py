@@ -1,4 +1,4 @@
-"""Serves a connection's calls, each in a task: reads, scans, LAC requests with long polls, fences, info."""
+"""Serves a connection's calls, each in its own task: reads, scans, LAC requests with long polls, fences, info."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ from ..request_processor import RequestProcessor
 from .append_handler import STOPPING
 
 UNTAKEN_SECONDS_MAX = 60.0
-"""Time limit: if a client takes nothing for this long, the bookie ends its scan; the client may start another."""
+"""Time limit: if a client accepts no data for this long, the bookie ends the client's scan; the client may start
+another."""
 
-NOT_TAKEN = f"the client took nothing of it for {UNTAKEN_SECONDS_MAX:.0f} s"
+NOT_TAKEN = f"the client took no part of the scan for {UNTAKEN_SECONDS_MAX:.0f} s"
 
 
 class ScanState:
-    """State of one scan: `next_entry` is read next, unless it `has_ended`. Belongs to the event loop."""
+    """State of one scan. `next_entry` is the entry to read next, unless the scan `has_ended`. Belongs to the event
+    loop."""
 
     def __init__(self, request: ScanRequest) -> None:
         self.next_entry = request.first_entry
@@ -51,7 +53,7 @@ class ScanState:
         self._changed = asyncio.Event()
 
     async def has_room(self) -> bool:
-        """Waits until a page may be sent; False if the client has taken nothing for too long."""
+        """Waits until a page may be sent; returns False if the client has accepted no data for too long."""
         while self._untaken_bytes and self._untaken_bytes + self._page_bytes > self._window_bytes:
             self._changed.clear()
             try:
@@ -62,7 +64,7 @@ class ScanState:
         return True
 
     def was_read(self, reply: ReadReply) -> None:
-        """Advances past a page without keeping it, so that a scan that waits for its client holds no entries."""
+        """Advances past a page without keeping it, so that a scan waiting for its client does not hold any entries."""
         self.has_ended = self._ends(reply)
         self.next_entry = reply.covered_through + 1
 
@@ -70,8 +72,8 @@ class ScanState:
         self._sent += size_bytes
 
     def taken(self, through_bytes: int) -> None:
-        """Moves the window to the count that the client reports; ignores a count that exceeds what was sent, or that is
-        lower than the previous one."""
+        """Advances the window to the number of bytes that the client reports as taken. Ignores a number that exceeds
+        the bytes sent or is lower than the previous one."""
         if self._taken < through_bytes <= self._sent:
             self._taken = through_bytes
             self._changed.set()
@@ -85,13 +87,13 @@ Reply = TypeVar("Reply", ReadReply, LacReply)
 AnyReply = TypeVar("AnyReply", ReadReply, LacReply, HoldingsReply)
 
 CALL_BYTES_MAX = 2 * 1024
-"""Size limit of a call; real ones need less than a tenth of it."""
+"""Size limit of a call; real calls need less than a tenth of this."""
 
 CALLS_A_CONNECTION_MAX = 4096
-"""Limit on concurrent calls of one connection, most of them long polls: each call is a task."""
+"""Limit on concurrent calls per connection, because each call is a task; most of them are long polls."""
 
 READS_A_CONNECTION_MAX = 16
-"""Limit on pages of one connection in memory: if the client takes none of them, the bookie reads no more pages."""
+"""Limit on pages in memory per connection: if the client takes none of them, the bookie stops reading more."""
 
 REQUESTS = {
     FrameKind.READ: RequestKind.READ,
@@ -101,9 +103,9 @@ REQUESTS = {
 }
 """The kind of request under which a call is counted if it is refused before it is decoded."""
 
-TOO_MANY = "too many calls of this connection are under way"
+TOO_MANY = "too many calls on this connection are in progress"
 TOO_MANY_OF_ALL = (
-    "too many calls of this bookie's clients are under way; try again later, or ask another bookie"
+    "too many calls from clients of this bookie are in progress; try again later, or ask another bookie"
 )
 
 
@@ -139,7 +141,7 @@ class CallHandler:
         return not self._running
 
     def received(self, kind: FrameKind, call: int, body: Body) -> None:
-        """Handles a call, a cancellation, or a scan's flow control."""
+        """Handles a call, a cancellation, or a flow-control message of a scan."""
         if kind is FrameKind.CANCEL:
             if call in self._running:
                 self._running[call].cancel()
@@ -148,7 +150,7 @@ class CallHandler:
             self._taken(call, body)
             return
         if len(body) > CALL_BYTES_MAX:
-            self._refuse(call, f"a call of {len(body)} bytes; the limit is {CALL_BYTES_MAX}")
+            self._refuse(call, f"the call has {len(body)} bytes; the limit is {CALL_BYTES_MAX}")
         elif len(self._running) >= CALLS_A_CONNECTION_MAX or call in self._running:
             self._turn_away(kind, call, Status.TOO_MANY_REQUESTS, TOO_MANY)
         elif not self._guard.calls.take_now(self._peer, 1):
@@ -159,7 +161,7 @@ class CallHandler:
             task.add_done_callback(lambda _: self._ended(call))
 
     def stop(self) -> None:
-        """Ends scans at their current page; answers all other calls."""
+        """Ends scans after their current page; answers all other calls."""
         self._is_stopping = True
         for call in list(self._scans):
             self._running[call].cancel()
@@ -240,7 +242,7 @@ class CallHandler:
 
     def _taken(self, call: int, body: Body) -> None:
         scan = self._scans.get(call)
-        if scan is None:  # it has ended in the meantime
+        if scan is None:  # the scan has ended in the meantime
             return
         try:
             scan.taken(codec.decode(BytesTaken, body).bytes)
@@ -292,7 +294,7 @@ class CallHandler:
     async def _fencing(
         self, ledger_id: int, ask: Callable[[], Awaitable[Reply]], refusal: Callable[[str], Reply]
     ) -> Reply:
-        """Fences a ledger, and audits the fence only once: the later reads of a recovery find the ledger already
+        """Fences a ledger. Audits the fence only once, because later reads of the same recovery find the ledger already
         fenced."""
         if why := self._may_not(Right.FENCE, ledger_id):
             return refusal(why)
@@ -319,7 +321,7 @@ class CallHandler:
         return why
 
     async def _of_others(self, ledger_id: int) -> tuple[Status, str] | None:
-        """Refuses other owners' ledgers to a client that is restricted to the ledgers of one owner."""
+        """Returns a refusal if the client is restricted to one owner's ledgers and this ledger belongs to another."""
         if not self._who.owner:
             return None
         assert self._requests.owners is not None
@@ -337,8 +339,8 @@ class CallHandler:
     async def _answer_large(
         self, kind: FrameKind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
     ) -> int:
-        """Builds and sends a reply once there is memory for it; the reply counts until the kernel has taken it. Returns
-        its size."""
+        """Builds and sends a reply once there is memory for it. The reply counts against the limit until the kernel has
+        taken it. Returns the size of the reply."""
         await self._room()
         reserved = await self._untaken.reserve(bytes_max)
         try:

@@ -1,4 +1,4 @@
-"""Session of one client of the data protocol, from the handshake to the end."""
+"""A client's session in the data protocol, from the handshake to the end of the connection."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .call_handler import CallHandler
 log = logging.getLogger(__name__)
 
 HELLO_SECONDS_MAX = 5.0
-"""Handshake timeout, until the client hello."""
+"""Handshake timeout: the client hello must arrive within this time."""
 
 UNTAKEN_BYTES_MAX = 16 * 1024
 """Backlog of answers above which the bookie stops reading from a client. Pages are counted separately (`Limits`)."""
@@ -33,9 +33,10 @@ LARGE_KINDS = frozenset({FrameKind.APPEND})
 """Kinds of large messages that a client may send."""
 
 SILENCE_SECONDS_MAX = 60.0
-"""Idle timeout: clients send something every ten seconds; a client stopped for less than this stays connected."""
+"""Idle timeout. Clients send something every ten seconds; a client that is paused for less than this time stays
+connected."""
 
-PENALTY = "its address sent false proofs"
+PENALTY = "false proofs came from its address"
 
 STARTING = "the bookie is starting: it reads its log"
 
@@ -80,7 +81,7 @@ class Session:
             except BadMessage as error:
                 self.end(str(error))
             return
-        if isinstance(body, bytearray):  # small messages are processed at once
+        if isinstance(body, bytearray):  # small messages are processed immediately
             self._memory.change(-len(body))
         if self._calls is None:
             self._handshake(kind, body)
@@ -162,7 +163,7 @@ class Session:
         self.connection.send(FrameKind.SERVER_HELLO, 0, [hello.encode()])
 
     def _answered(self) -> None:
-        """Ends the session after a false proof, or when stopping, once everything is answered."""
+        """Ends the session once everything is answered, if a proof was false or the session is stopping."""
         if self._proofs is not None and self._proofs.is_false:
             if FALSE_PROOF not in self.connection.holds:
                 self._visitor.who.record_audit(Act.REFUSED, FALSE_PROOF)
@@ -182,8 +183,8 @@ class Session:
         )
 
     def _received(self) -> int | None:
-        """Returns the number of bytes received so far, to detect stalled peers; None unless the client has an
-        unfinished message."""
+        """Returns the number of bytes received so far, which is used to detect stalled peers; None unless a message
+        from the client is incomplete."""
         connection = self.connection
         return (
             connection.received_bytes if connection.reader.is_under_way and not connection.is_held else None

@@ -1,6 +1,7 @@
 """Proxies gRPC connections to the bookie's gRPC server: copies bytes both ways, with back-pressure.
 
-Rate-limited from client to server: gRPC clients are tools that send little, and a flood must not slow other clients.
+Traffic from client to server is rate-limited: gRPC clients are tools that send little, and a flood must not slow down
+other clients.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from typing import cast
 from ...wire.data import sockets
 from ..limits.rate import Rate
 
-FULL, CONNECTING, TOO_FAST = "the other end is full", "there is no other end yet", "it sends too much"
+FULL, CONNECTING, TOO_FAST = (
+    "the other end is full",
+    "the other end is not connected yet",
+    "the client sends too much",
+)
 
 
 class _End(asyncio.Protocol):
-    """One of a proxy's two connections: copies received bytes to the other connection, and closes with it."""
+    """One of a proxy's two connections: copies received bytes to the other connection, and closes when the other one
+    closes."""
 
     other: _End
 
@@ -25,7 +31,7 @@ class _End(asyncio.Protocol):
         self._holds: set[str] = set()
 
     def hold(self, reason: str) -> None:
-        """Pauses reading until `go_on` has been called for every reason."""
+        """Pauses reading until `go_on` has been called for every reason passed to `hold`."""
         if not self._holds and self.transport is not None and not self.transport.is_closing():
             self.transport.pause_reading()
         self._holds.add(reason)
@@ -55,7 +61,7 @@ class _End(asyncio.Protocol):
 
 
 class _Inner(_End):
-    """The connection to the gRPC server; calls `on_lost` when it has ended."""
+    """The connection to the gRPC server; calls `on_lost` when the connection is lost."""
 
     def __init__(self, on_lost: Callable[[], None]) -> None:
         super().__init__()
@@ -67,11 +73,11 @@ class _Inner(_End):
 
 
 class GrpcProxy(_End):
-    """The client's connection. `path`: Unix socket of the gRPC server, abstract or not. Calls `on_lost` once, at the
-    end.
+    """The client's connection. `path`: Unix socket of the gRPC server, either abstract or in the file system. Calls
+    `on_lost` once, when the connection ends.
 
-    `name`: address that the inner connection binds to, which identifies the client to the server. `rate`: shared rate
-    limit. `on_inner_lost` is called before `name` is free again.
+    `name`: address to which the inner connection binds, and which identifies the client to the server. `rate`: shared
+    rate limit. `on_inner_lost` is called before `name` can be reused.
     """
 
     def __init__(
@@ -113,7 +119,7 @@ class GrpcProxy(_End):
         super().connection_lost(exc)
         if self._connecting is not None:
             self._connecting.cancel()
-        if self.other.transport is None:  # never connected
+        if self.other.transport is None:  # the inner connection was never established
             self.other.connection_lost(None)
         if self._waits is not None:
             self._waits.cancel()
@@ -128,7 +134,7 @@ class GrpcProxy(_End):
     async def _connect(self) -> None:
         try:
             await sockets.connect_inside(self._path, self._name, lambda: self.other)
-        except OSError:  # the server is ending
+        except OSError:  # the server is shutting down
             self.abort()
             return
         self.data_received(self._early)

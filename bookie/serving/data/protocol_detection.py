@@ -1,7 +1,7 @@
-"""Protocol detection: distinguishes the data protocol from gRPC by a connection's first bytes.
+"""Protocol detection: distinguishes the data protocol from gRPC by the first bytes of a connection.
 
-A bookie therefore has one port for both. gRPC connections go through a proxy (`grpc_proxy`). If there are certificates,
-both protocols run inside TLS (`tls_accept`), and a certificate without a valid identity is refused.
+A bookie can therefore use one port for both. gRPC connections go through a proxy (`grpc_proxy`). If certificates are
+configured, both protocols run inside TLS (`tls_accept`), and a certificate without a valid identity is refused.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class ProtocolDetection(asyncio.Protocol):
     # ------------------------------------------------------------------------------------------
 
     def _enter(self, transport: asyncio.Transport) -> str:
-        """Admits the connection and checks its identity; returns why it is refused, or ""."""
+        """Admits the connection and checks its identity; returns the reason if it is refused, or ""."""
         if self._visitor is None:
             entered = self._table.enter(address_of(transport), self.abort)
             if isinstance(entered, str):

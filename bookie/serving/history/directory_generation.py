@@ -1,17 +1,18 @@
 """Generation number of a data directory: detects that an older copy of it was restored (rule R6).
 
-life    in the data directory, one per line: the number of starts, the number of writes of the bookie's own key in the
-        metadata, the last known revision of the store, and the number of the acceptance of older metadata after which
-        the bookie came back, if it did (`metadata_watch.py`); 20 digits each
+life    in the data directory, 20 digits per line: the number of starts; the number of writes of the bookie's own key
+        in the metadata; the last known revision of the store; and the number of the acceptance of older metadata
+        after which the bookie returned, or 0 (`metadata_watch.py`)
 
-The metadata has the same numbers, and the log position up to which everything was on disk when the key was written. A
-directory with lower numbers was restored from a backup or a snapshot, and lacks everything stored after that. The loss
-of entries that were stored after the last renewal before the bookie died is not detected. The number of writes is
-raised in the directory first: the number in the metadata is lower by one at most, unless the metadata is itself an
+The metadata contains the same numbers, and the log position up to which everything was on disk when the key was
+written. A directory with lower numbers was restored from a backup or a snapshot, and lacks everything stored since that
+was made. If a bookie died, the loss of entries stored after its last renewal is not detected. The number of writes is
+incremented in the directory first, so the number in the metadata is at most one lower, unless the metadata is itself an
 older copy.
 
-A start raises the directory's number first. It raises the metadata's number when nothing is lost, or when every ledger
-that may be affected is in limbo on disk. After a crash in between, the directory's number is higher by one.
+A start increments the number of starts in the directory first. It updates the number in the metadata once it is certain
+that nothing is lost, or once every ledger that may be affected is in limbo on disk. After a crash in between, the
+directory's number is higher by one.
 """
 
 from __future__ import annotations
@@ -40,10 +41,11 @@ NUMBERS_MAX = 4
 class Lives:
     """Generations of one bookie, in its directory and in the metadata.
 
-    `renewals`: writes of the metadata's record, including the one about to be made; `settled`: those known to have
-    succeeded. `version`: the last known version of the record. `revision`: the last known revision of the store.
-    `returned`: the acceptance of older metadata (`Accepted.number`) after which the bookie came back; 0 for none.
-    `registered_as`: returns the bookie's registration, which the record keeps for the time when the bookie is absent.
+    `renewals`: number of writes of the bookie's record in the metadata, including the one about to be made; `settled`:
+    number of writes known to have succeeded. `version`: the last known version of the record. `revision`: the last
+    known revision of the store. `returned`: number of the acceptance of older metadata (`Accepted.number`) after which
+    the bookie returned; 0 if there was none. `registered_as` returns the bookie's registration, which the record
+    preserves for times when the bookie is absent.
     """
 
     path: Path
@@ -59,7 +61,7 @@ class Lives:
     registered_as: Callable[[], Registration | None] = lambda: None
 
     def is_older_copy(self, position: int) -> bool:
-        """Whether the metadata has a later generation, or a log position beyond `position`."""
+        """Returns whether the metadata contains a later generation, or a log position beyond `position`."""
         return self.here < self.known.number or position < self.known.position
 
     def refuse_older_copy(self, position: int) -> None:
@@ -68,8 +70,8 @@ class Lives:
             raise DataDirectoryError(
                 f"{self.path} is an older copy of this bookie's directory, or its newest files are gone (life "
                 f"{self.here}, log through {position}; the cluster has seen life {self.known.number}, log through "
-                f"{self.known.position}): everything stored since is missing. Bring the newest copy back; or start "
-                f"with --accept-loss, and run: bookledger bookie repair {self.cookie.bookie_id}"
+                f"{self.known.position}): everything stored since is missing. Restore the newest copy, or start "
+                f"with --accept-loss and run: bookledger bookie repair {self.cookie.bookie_id}"
             )
 
     async def begin(self, position: int) -> int:
@@ -92,8 +94,8 @@ class Lives:
         return self.version
 
     def keep(self, *, create: bool = False) -> None:
-        """Saves the numbers to the directory; they are on disk when it returns. Raises OSError, also if the file is
-        gone: a directory that was removed while the bookie runs is not written to."""
+        """Saves the numbers to the directory; they are on disk when this returns. Raises OSError, including when the
+        file is gone, because a directory that was removed while the bookie was running must not be written to."""
         _write(self.path, self.here, self.renewals, self.revision, self.returned, create=create)
 
 
@@ -106,7 +108,8 @@ async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
 
 
 def starts_of(path: Path) -> int:
-    """Returns how often the bookie of this directory has started. Raises DataDirectoryError if that cannot be read."""
+    """Returns how many times the bookie of this directory has started. Raises DataDirectoryError if the number cannot
+    be read."""
     return _read(path)[0]
 
 
@@ -114,15 +117,15 @@ def _read(path: Path) -> tuple[int, int, int, int]:
     try:
         text = (path / NAME).read_bytes()
     except FileNotFoundError:
-        return 0, 0, 0, 0  # formatted, and never started
+        return 0, 0, 0, 0  # formatted but never started
     lines = text.split(b"\n")
     is_whole = not lines.pop() and all(line.isdigit() for line in lines)
     if is_whole and len(lines) > NUMBERS_MAX:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
-    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # a single line: an operator wrote it
+    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # an operator wrote a file of a single line
         raise DataDirectoryError(
-            f"{path / NAME} cannot be read; if nothing else is damaged, write into it how often this bookie has "
-            "started"
+            f"{path / NAME} cannot be read; if nothing else is damaged, replace its content with the number of "
+            "times that this bookie has started"
         )
     here, renewals, revision, returned = [int(line) for line in lines] + [0] * (4 - len(lines))
     return here, renewals, revision, returned
@@ -131,7 +134,7 @@ def _read(path: Path) -> tuple[int, int, int, int]:
 def _write(
     path: Path, here: int, renewals: int = 0, revision: int = 0, returned: int = 0, *, create: bool = False
 ) -> None:
-    # In place, within one sector, so that a full disk has room for it.
+    # Written in place, within one sector, so that this succeeds even on a full disk.
     text = b"".join(b"%020d\n" % one for one in (here, renewals, revision, returned))
     fd = os.open(path / NAME, os.O_RDWR | (os.O_CREAT if create else 0) | os.O_CLOEXEC, 0o600)
     try:

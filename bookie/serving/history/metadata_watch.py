@@ -1,22 +1,23 @@
-"""Detects that the metadata store went back to an older copy of itself, and vouches to recoveries that it did not.
+"""Detects that the metadata store was rolled back to an older copy of itself, and vouches to recoveries that it was
+not.
 
-An etcd restored from a snapshot, or an older SQLite file put in place of the current one, lacks the later changes. It
-would assign ids twice, have bookies collect newer ledgers, and name ensembles that ledgers no longer use. Each bookie
-renews a key of its own as often as its lease, and counts the renewals in its directory first
-(`directory_generation.py`). If the key in the store has a lower count, the store went back, whatever its revision is.
-It also went back if its revision fell. A bookie compares before it registers, at each renewal, and for each fence that
-it answers. If the store went back, the bookie has the cluster hold back as after a restore (`metadata/backup/hold.py`),
-before it renews or answers anything else.
+An etcd restored from a snapshot lacks the later changes, as does an older SQLite file that has replaced the current
+one. Such a store would assign ids twice, cause bookies to collect newer ledgers, and list ensembles that ledgers no
+longer use. Each bookie renews a key of its own as often as its lease, and counts the renewals in its directory first
+(`directory_generation.py`). If the key in the store has a lower count, the store was rolled back, whatever its
+revision. It was also rolled back if its revision has decreased. A bookie makes this comparison before it registers, at
+each renewal, and for each fence that it answers. If the store was rolled back, the bookie puts the cluster on hold as
+after a restore (`metadata/backup/hold.py`) before it renews or answers anything else.
 
-A bookie vouches for the time since it returned. It cannot vouch for the time before, when it did not renew its key. It
-vouches for all time once every registered bookie has renewed its key after that and no hold exists, because a bookie
-that was running in the meantime would have noticed. A bookie was away if it could not renew its key for longer than its
-lease lasts.
+A bookie vouches for the period since it returned. It cannot vouch for the period before that, when it did not renew its
+key. It vouches for all time once every registered bookie has renewed its key since that return and there is no hold,
+because a bookie that was running in the meantime would have noticed a rollback. A bookie counts as away if it could not
+renew its key for longer than its lease lasts.
 
-A bookie that was away when an operator accepted older metadata compares its notes with the records before it serves,
-and updates the records from them. The other bookies need not hold back again.
+A bookie that was away when an operator accepted older metadata compares its notes with the ledger records before it
+serves, and updates the records from its notes. The cluster does not have to be put on hold again.
 
-If the store went back to a copy made after this bookie's last renewal, the watch does not notice.
+The watch does not notice a rollback to a copy made after this bookie's last renewal.
 """
 
 from __future__ import annotations
@@ -48,11 +49,11 @@ from .directory_generation import Lives
 log = logging.getLogger(__name__)
 
 COMPARED_SECONDS_MAX = 2.0
-"""Time limit of a comparison: if the store does not answer within it, a fence is answered without vouching for the
-store."""
+"""Time limit of a comparison: if the store does not answer within this time, a fence is answered without vouching for
+the store."""
 
 NEVER = 0
-"""Placeholder for the revision if a bookie vouches for nothing."""
+"""Takes the place of the revision when a bookie cannot vouch for the store at all."""
 
 ALWAYS = 1
 """The first revision of any store."""
@@ -61,8 +62,8 @@ ALWAYS = 1
 class StoreComparison:
     """Compares the store with the state that one bookie remembers.
 
-    `accepted`: the acceptance of older metadata by an operator while the bookie was away, if any. In that case only
-    this bookie holds back, not the cluster, until the records include its notes.
+    `accepted`: an operator's acceptance of older metadata while the bookie was away, if there was one. In that case
+    only this bookie holds back, not the whole cluster, until the ledger records include its notes.
     """
 
     def __init__(self, store: MetadataStore, lives: Lives, *, is_start: bool = True) -> None:
@@ -73,7 +74,8 @@ class StoreComparison:
         self._key = keys.life(lives.cookie.bookie_id)
 
     async def check_rollback(self) -> bool:
-        """Whether the store went back; if so, the cluster holds back when this returns. Raises MetadataError."""
+        """Returns whether the store was rolled back; if so, the cluster is on hold when this returns. Raises
+        MetadataError."""
         lives = self._lives
         revision, mine, life = await self._look()
         renewals = 0 if mine is None or not life else life.renewals or (life.number and mine.version)
@@ -84,16 +86,16 @@ class StoreComparison:
             noticed = self.noticed(f"the renewals of the key {self._key}", renewals, lives.settled)
         self.accepted = None if noticed is None else await self._accepted_meanwhile()
         if self.accepted is not None:
-            return False  # remember nothing of it: after a crash the bookie must find the same
+            return False  # nothing is saved: after a crash the bookie must notice the rollback again
         if noticed is not None:
             await self.hold_back(noticed)
-            lives.renewals = renewals  # only after that succeeded: until then the bookie notices it again
+            # Only once the hold has begun: until then the bookie notices the rollback again.
+            lives.renewals = renewals
         lives.renewals = max(lives.renewals, renewals)
         lives.settled = renewals
         lives.revision, lives.version = revision, 0 if mine is None else mine.version
-        if (
-            noticed is not None
-        ):  # otherwise the bookie would notice it again after a crash, and after it was accepted
+        if noticed is not None:
+            # Otherwise the bookie would notice the rollback again after a crash, even after it was accepted.
             await in_thread(lives.keep)
         return noticed is not None
 
@@ -108,8 +110,9 @@ class StoreComparison:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
 
     async def _accepted_meanwhile(self) -> Accepted | None:
-        """Returns the acceptance of older metadata during which this bookie was away. Returns None if the store went
-        back after the bookie had returned, or if the bookie only hung: it then holds back as usual."""
+        """Returns the acceptance of older metadata that took place while this bookie was away. Returns None if the
+        store was rolled back after the bookie had returned, or if the bookie had only hung; the cluster is then put on
+        hold as usual."""
         if not self.is_start or await self._store.get(keys.RESTORED) is not None:
             return None
         one, cookie = await hold.accepted(self._store), self._lives.cookie
@@ -118,7 +121,7 @@ class StoreComparison:
         return one if one.is_without(BookieRef(cookie.bookie_id, cookie.incarnation)) else None
 
     async def came_back(self) -> None:
-        """Remembers the store's current state; called when the records include the bookie's notes."""
+        """Remembers the store's current state. Called once the ledger records include the bookie's notes."""
         assert self.accepted is not None
         lives, lives.returned = self._lives, self.accepted.number
         lives.revision, mine, life = await self._look()
@@ -127,7 +130,7 @@ class StoreComparison:
         await in_thread(lives.keep)
 
     async def _has_left(self) -> bool:
-        """Whether this bookie was decommissioned while it hung, which would explain the missing key."""
+        """Returns whether this bookie was decommissioned while it hung, which would explain the missing key."""
         return await decommissioned_bookies.read(self._store, self._lives.cookie.incarnation) is not None
 
     async def hold_back(self, noticed: Noticed) -> None:
@@ -157,7 +160,7 @@ class MetadataWatch:
         self._next: asyncio.Task[int] | None = None
 
     async def begin(self, position: int) -> None:
-        """Compares, and begins the bookie's next generation. Raises BookieError, MetadataError."""
+        """Checks for a rollback, then begins the bookie's next generation. Raises BookieError, MetadataError."""
         await self._comparison.check_rollback()
         if self._comparison.accepted is not None:
             await self._bring_up()
@@ -167,16 +170,16 @@ class MetadataWatch:
         self._renewed_at = lease_clock.now()
 
     async def _bring_up(self) -> None:
-        """Updates the records from this bookie's notes, as if it had been running when older metadata was accepted.
-        Nothing else waits for that, unless the records include segments of logs or journals, which must be updated
-        before any client writes to them."""
+        """Updates the ledger records from this bookie's notes, as if it had been running when the older metadata was
+        accepted. The cluster is put on hold for this only if the result needs an operator's attention, or if the
+        records include segments of logs or journals, which must be updated before any client writes to them."""
         cookie, notes = self._lives.cookie, self._bookie.index.notes
         await self._bookie.checkpoint()
         me = BookieRef(cookie.bookie_id, cookie.incarnation)
         seen = Compared()
         async for _ in differences(self._store, {me: kept_in(notes)}, seen):
             pass
-        has_doubts = seen.unnoted or seen.unsure or seen.of_chains  # an operator has to look
+        has_doubts = seen.unnoted or seen.unsure or seen.of_chains  # needs an operator's attention
         if has_doubts:
             self._comparison.is_start = False
             await self._comparison.check_rollback()
@@ -184,8 +187,8 @@ class MetadataWatch:
         if has_doubts:
             return
         log.warning(
-            "older metadata was accepted while this bookie was away: %d records were brought up to its notes; "
-            "copies that are placed elsewhere are kept here until: bookledger metadata check --accept",
+            "older metadata was accepted while this bookie was away: %d records were updated from its notes; "
+            "copies that belong on other bookies are kept here until you run: bookledger metadata check --accept",
             made,
         )
         await self._comparison.came_back()
@@ -197,15 +200,17 @@ class MetadataWatch:
             try:
                 await self.renew(position())
             except (BookieError, MetadataError, OSError) as error:
-                log.log(weight(error), "cannot tell yet whether the metadata went back: %s", error)
+                log.log(
+                    weight(error), "cannot determine yet whether the metadata is an older copy: %s", error
+                )
 
     async def renew(self, position: int) -> bool:
-        """Renews the key; returns whether the store went back. Raises BookieError, MetadataError, OSError."""
+        """Renews the key; returns whether the store was rolled back. Raises BookieError, MetadataError, OSError."""
         async with self._one_at_a_time:
             is_rolled_back = await self._compare()
             try:
                 version = await self._lives.renew(position)
-            except KeyConflict:  # no other process writes the key: the store went back just now
+            except KeyConflict:  # no other process writes the key, so the store was just rolled back
                 is_rolled_back |= await self._compare()
                 raise
             if self._was_away() or self._since == NEVER:
@@ -225,7 +230,7 @@ class MetadataWatch:
         return is_rolled_back
 
     async def saw_older(self, what: str) -> None:
-        """Has the cluster hold back because the metadata is in an older state than before. Raises MetadataError."""
+        """Puts the cluster on hold because the metadata is in an older state than before. Raises MetadataError."""
         async with self._one_at_a_time:
             await self._comparison.hold_back(self._comparison.noticed(what))
             self._distrust()
@@ -233,12 +238,13 @@ class MetadataWatch:
     def _distrust(self) -> None:
         self._ids_are_due = True
         if self._since > ALWAYS:
-            self._since = NEVER  # until the next renewal: revisions are counted from an earlier one again
+            # Until the next renewal, because the store's revisions restart from an earlier number.
+            self._since = NEVER
 
     async def _give_no_id_twice(self) -> None:
-        """Moves the id counter past the ledgers that this bookie holds. The caller tries again until it succeeds, so
-        that a failing disk does not hide that the store went back. Skips a store without a cluster: the store was
-        emptied, or a backup is being restored, and it assigns no ids."""
+        """Moves the id counter past the ids of the ledgers that this bookie holds. The caller retries until this
+        succeeds, so that a failing disk does not conceal the rollback. Does nothing if the store contains no cluster:
+        it was emptied or is being restored from a backup, and assigns no ids."""
         if await cluster_id(self._store) is None:
             return
         await self._bookie.checkpoint()
@@ -249,8 +255,9 @@ class MetadataWatch:
     # --- vouching ----------------------------------------------------------------------------
 
     async def vouched_since(self) -> int:
-        """Returns the revision since which the store has not gone back without a hold, by a comparison that began after
-        this call; NEVER if the store does not answer. Calls made during a comparison share the next one."""
+        """Returns the revision since which the store has not been rolled back without a hold; NEVER if the bookie
+        cannot vouch for the store, for example because it does not answer. The comparison begins after this call. Calls
+        made during a comparison share the next one."""
         if self._next is None:
             self._next = asyncio.create_task(self._after(self._now))
         return await asyncio.shield(self._next)
@@ -267,12 +274,12 @@ class MetadataWatch:
                     self._since = ALWAYS
                 return self._since
         except (MetadataError, TimeoutError) as error:
-            log.log(weight(error), "cannot vouch for the metadata: %s", error)
+            log.log(weight(error), "cannot confirm that the metadata is not an older copy: %s", error)
             return NEVER
 
     async def _all_have_compared(self) -> bool:
-        """Whether every registered bookie has compared since this bookie returned, and none noticed that the store went
-        back."""
+        """Returns whether every registered bookie has made a comparison since this bookie returned, and none has
+        noticed a rollback."""
         registered = [one.key.removeprefix(keys.BOOKIES) async for one in list_all(self._store, keys.BOOKIES)]
         renewed = await directory_generations.last_renewed(self._store)
         is_unanimous = all(renewed.get(name, self._since) >= self._since for name in registered)

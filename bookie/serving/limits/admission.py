@@ -14,10 +14,10 @@ from .descriptors import connections_that_fit
 from .rate import Rate
 from .shared_quota import Account, Budget
 
-# Cuts stalled peers, which hold memory and make no progress: at once if other peers wait for that memory, otherwise
-# after a time limit.
+# Disconnects stalled peers, which hold memory and make no progress: immediately if other peers are waiting for that
+# memory, otherwise after a time limit.
 #
-# A peer makes progress if it sends the rest of a message, or takes bytes sent to it.
+# A peer makes progress if it sends more of an unfinished message or takes bytes sent to it.
 
 log = logging.getLogger(__name__)
 
@@ -28,21 +28,23 @@ SHORT_LOOK_SECONDS = 0.05
 """Check interval while a request waits."""
 
 SLOW_SECONDS_MAX = 0.2
-"""A peer that is slow for this long is cut if other peers wait for the memory it holds."""
+"""A peer that has been slow for this long is disconnected if other peers are waiting for the memory it holds."""
 
 PAUSE_SECONDS = 1.0
-"""A check this late means that our own process was paused. Peers do not count as stalled then, because their bytes have
-not been read."""
+"""A check that is this late means that the bookie's own process was paused. Peers do not count as stalled in that case,
+because their bytes were not being read."""
 
 PACE_BYTES_A_SECOND_MIN = 64 * 1024
-"""A peer that makes less progress than this is slow."""
+"""A peer that makes less progress than this counts as slow."""
 
 
 class StalledPeers:
-    """Checks the accounts of some quotas. Call `begin` whenever an account begins to hold something."""
+    """Checks the accounts of the given quotas for stalled peers. Call `begin` whenever an account begins to hold
+    something."""
 
     def __init__(self, budgets: Sequence[Budget], still_seconds_max: float) -> None:
-        """`still_seconds_max`: a peer without progress for this long is cut even if no request waits."""
+        """`still_seconds_max`: a peer that makes no progress for this long is disconnected even if no request is
+        waiting."""
         self._still_seconds_max = still_seconds_max
         self.cuts = 0
         self._budgets = budgets
@@ -91,12 +93,12 @@ class StalledPeers:
     def _cut(self, account: Account) -> None:
         self.cuts += 1
         log.warning(
-            "%s holds %d bytes and makes no progress: its connection is closed",
+            "%s holds %d bytes and makes no progress: closing its connection",
             account.peer or "a client",
             account.held,
             extra={"peer": account.peer},
         )
-        account.cut("it made no progress while others waited, or for too long")
+        account.cut("the client made no progress while others waited, or for too long")
 
 
 def _note_pace(account: Account, seconds: float) -> None:
@@ -113,8 +115,8 @@ def _note_pace(account: Account, seconds: float) -> None:
 
 PENALTY_SECONDS = 0.1
 PENALTY_SECONDS_MAX = 2.0
-"""Longest delay. Shorter than the time that clients wait for a server hello, so that other clients at the same address
-are slowed down, not locked out."""
+"""Maximum delay. It is shorter than the time that clients wait for a server hello, so that other clients at the same
+address are slowed down but not locked out."""
 
 FORGIVEN_SECONDS = 60.0
 """A peer's count is reset this long after its last false proof."""
@@ -124,7 +126,7 @@ SUSPECTS_MAX = 1024
 
 
 class AuthBackoff:
-    """Counts false proofs by peer. `now` is the loop's clock."""
+    """Counts false proofs per peer. `now` is the loop's clock."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -141,7 +143,7 @@ class AuthBackoff:
             self._false.popitem(last=False)
 
     def penalty_seconds(self, peer: str) -> float:
-        """Returns the delay of the peer's next handshake."""
+        """Returns how long to delay the peer's next handshake."""
         count = self._count(peer)
         return min(PENALTY_SECONDS_MAX, PENALTY_SECONDS * 2.0 ** min(count - 1, 16)) if count else 0.0
 
@@ -159,8 +161,8 @@ class LongPolls:
         self.held = self.held_max = self.hurried = 0
 
     def begin(self, peer: str) -> asyncio.Future[None]:
-        """Registers a long poll until `end`. Once the returned future is done, the caller must answer, to make room for
-        others."""
+        """Registers a long poll until `end` is called. When the returned future is done, the caller must answer the
+        poll to make room for others."""
         if len(self._waiting.get(peer, ())) >= self._a_peer:
             self._hurry(peer)
         elif self.held >= self._in_all:
@@ -190,7 +192,7 @@ class LongPolls:
 
 
 PROOFS_A_TURN = 8
-"""Proofs per iteration: checking a signature takes 0.1 ms, and an append waits for at most this many checks."""
+"""Proofs per loop iteration: checking a signature takes 0.1 ms, and an append waits for at most this many checks."""
 
 
 class LoopQuota:
@@ -201,7 +203,7 @@ class LoopQuota:
         self._line = asyncio.Lock()
 
     async def take(self) -> None:
-        """Waits until the caller may do the operation once."""
+        """Waits until the caller may perform the operation once."""
         async with self._line:
             if not self._left:
                 await asyncio.sleep(0)
@@ -210,8 +212,8 @@ class LoopQuota:
 
 
 STRANGERS_MAX = 512
-"""Limit on connections that have not identified themselves. The oldest make room for new ones, so a higher limit would
-help no one."""
+"""Limit on connections that have not identified themselves. The oldest are closed to make room for new ones, so a
+higher limit would serve no purpose."""
 
 TOOLS_MAX = 64
 """Limit on gRPC connections: operators' commands, which connect briefly."""
@@ -220,13 +222,15 @@ TOOLS_BYTES_A_SECOND = 16 * 1024
 """Rate limit on gRPC bytes from all tools in total: each call takes a millisecond that appends could have used."""
 
 STILL_SECONDS_MAX = 30.0
-"""Time limit: a client with unfinished messages or untaken pages is cut if it makes no progress for this long."""
+"""Time limit: a client with unfinished messages or untaken pages is disconnected if it makes no progress for this long.
+"""
 
 
 class Guard:
-    """All limits. `descriptors`: how many descriptors the process may open; `now`: the loop's clock.
+    """All limits of one bookie. `descriptors`: number of file descriptors that the process may open; `now`: the loop's
+    clock.
 
-    Raises BookieError if too few descriptors are allowed.
+    Raises BookieError if the process may open too few descriptors.
     """
 
     def __init__(self, limits: Limits, descriptors: int, now: Callable[[], float]) -> None:

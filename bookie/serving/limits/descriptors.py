@@ -15,11 +15,11 @@ CONNECTIONS_MIN = 16
 UNLIMITED = 1 << 30
 
 DESCRIPTORS_A_TOOL = 2
-"""Extra descriptors of a proxied gRPC connection: both ends of the inner one."""
+"""Additional descriptors needed by a proxied gRPC connection: both ends of the inner connection."""
 
 
 def allow_most() -> int:
-    """Raises this process's soft limit to the hard one, and returns it. Children inherit it."""
+    """Raises this process's soft limit to the hard limit, and returns it. Child processes inherit it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,4 +1,4 @@
-"""Verifies one connection's password proofs, a bounded number per loop iteration; the first false one ends the
+"""Verifies the password proofs of one connection, a bounded number per loop iteration; the first false proof ends the
 connection."""
 
 from __future__ import annotations
@@ -7,11 +7,12 @@ from ...wire.credentials import Purpose, StreamProofs, is_proven
 from ...wire.messages import NO_CREDENTIAL, Credential
 from .admission import Guard
 
-FALSE_PROOF = "a proof that it sent is false"
+FALSE_PROOF = "the client sent a false proof"
 
 
 class PeerProofs:
-    """Proofs of one connection. `is_false` after a false one: the connection ends once the request is answered."""
+    """Proofs of one connection. `is_false` is set after a false proof: the connection then ends once the request is
+    answered."""
 
     def __init__(self, guard: Guard, peer: str, incarnation: str, nonce: bytes) -> None:
         self._guard = guard
@@ -21,25 +22,25 @@ class PeerProofs:
         self.is_false = False
 
     def knows(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether an append with this credential needs no check."""
+        """Returns whether an append with this credential needs no check."""
         return credential == NO_CREDENTIAL or self._stream.knows(ledger_id, credential)
 
     async def may_append(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether the credential is proven for appending to this ledger on this connection."""
+        """Returns whether the credential is proven for appending to this ledger on this connection."""
         if self.knows(ledger_id, credential):
             return True
         await self._guard.proofs.take()
         return self._noted(self._stream.hold(ledger_id, credential))
 
     async def may_read(self, ledger_id: int, credential: Credential) -> bool:
-        """Whether the credential is proven for reading this ledger."""
+        """Returns whether the credential is proven for reading this ledger."""
         if self._readers.knows(ledger_id, credential):
             return True
         await self._guard.proofs.take()
         return self._noted(self._readers.hold(ledger_id, credential))
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
-        """Whether the proof fits its verifier; a blank credential claims nothing and is always accepted."""
+        """Returns whether the proof matches its verifier; a blank credential claims nothing and is always accepted."""
         if credential == NO_CREDENTIAL:
             return True
         await self._guard.proofs.take()

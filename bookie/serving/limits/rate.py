@@ -15,7 +15,7 @@ class Rate:
         self._earned_at = now()
 
     def spend(self, amount: float) -> float:
-        """Spends the amount in any case; returns the seconds to pause until the balance is positive again."""
+        """Always spends the amount; returns the number of seconds to pause until the balance is positive again."""
         now = self._now()
         earned = (now - self._earned_at) * self._a_second
         self._left = min(self._a_second, self._left + earned) - amount

@@ -1,4 +1,5 @@
-"""Send backlog: memory for a connection's pages, from before they are read until the kernel has taken them."""
+"""Send backlog: accounts for the memory of a connection's pages from before they are read until the kernel has taken
+them."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from .admission import Guard
 
 
 class SendBacklog:
-    """Send backlog of one connection. A page larger than its reservation counts with its real size."""
+    """Send backlog of one connection. A page that is larger than its reservation is counted at its actual size."""
 
     def __init__(self, connection: Connection, guard: Guard, visitor: ClientConnection) -> None:
         self._connection = connection
@@ -46,7 +47,7 @@ class SendBacklog:
         self._account.close()
 
     def _taken(self) -> int | None:
-        """Returns the number of bytes that the client has taken so far, to detect stalled peers; None if it has nothing
-        to take."""
+        """Returns the number of bytes that the client has taken so far, which is used to detect stalled peers; None if
+        the client has nothing left to take."""
         self.settle()
         return self._connection.taken_bytes if self._ends else None

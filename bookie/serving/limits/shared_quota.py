@@ -1,4 +1,5 @@
-"""A quota shared by peers, of bytes or calls. Requests beyond it wait; the peer that holds the least is served next.
+"""A quota of bytes or calls, shared by peers. Requests that exceed it wait; the peer that holds the least is served
+next.
 
 The last quarter is reserved for peers that hold little, so that a few large ones cannot starve the others.
 """
@@ -11,9 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 LITTLE_SHARE = 48
-"""A peer holds little if it holds less than this fraction of the quota. Of 64 MiB, that is a writer's message with a
-full frame (1 MiB plus overhead). If the fraction were smaller, peers that send half messages would make every writer
-wait."""
+"""A peer holds little if it holds less than the quota divided by this number. For 64 MiB, that leaves room for a
+writer's message with a full frame (1 MiB plus overhead). If the share were smaller, peers that send incomplete messages
+could make every writer wait."""
 
 
 class _Wish(NamedTuple):
@@ -22,10 +23,10 @@ class _Wish(NamedTuple):
 
 
 class Budget:
-    """A quota of `in_all` for all peers in total, and `a_peer` for each address. Belongs to one event loop.
+    """A quota of `in_all` for all peers combined, and of `a_peer` for each address. Belongs to one event loop.
 
-    `held_max`: the highest amount held; `waits`: how often a request waited or was refused. Calls `on_short` when a
-    request begins to wait.
+    `held_max`: the highest amount held so far; `waits`: how often a request had to wait or was refused. Calls
+    `on_short` when a request begins to wait.
     """
 
     def __init__(self, in_all: int, a_peer: int, on_short: Callable[[], None] = lambda: None) -> None:
@@ -43,14 +44,14 @@ class Budget:
         return bool(self._lines)
 
     def is_short_for(self, peer: str) -> bool:
-        """Whether a request waits for an amount that this peer holds: either another peer's request, for room in the
-        total, or this peer's own, for room in its share."""
+        """Returns whether a request is waiting for an amount that this peer holds: either another peer's request,
+        waiting for room in the total, or one of this peer's own, waiting for room in its share."""
         return peer in self._lines or any(
             self._fits_peer(other, line[0].amount) for other, line in self._lines.items()
         )
 
     def take_now(self, peer: str, amount: int) -> bool:
-        """Takes the amount if it is free and no request of this peer waits; returns whether it did."""
+        """Takes the amount if it is available and no request of this peer is waiting; returns whether it was taken."""
         if peer in self._lines or not self._fits(peer, amount):
             self.waits += 1
             return False
@@ -58,7 +59,7 @@ class Budget:
         return True
 
     async def take(self, peer: str, amount: int) -> None:
-        """Waits until the amount is free, and takes it; the amount is at most `a_peer`."""
+        """Waits until the amount is available, then takes it; the amount must be at most `a_peer`."""
         if peer not in self._lines and self._fits(peer, amount):
             self.force(peer, amount)
             return
@@ -75,7 +76,7 @@ class Budget:
             raise
 
     def force(self, peer: str, amount: int) -> None:
-        """Takes the amount even beyond the quota, because it is already in memory."""
+        """Takes the amount even if it exceeds the quota, because the data is already in memory."""
         self.held += amount
         self.held_max = max(self.held_max, self.held)
         self._by_peer[peer] = self._by_peer.get(peer, 0) + amount
@@ -103,11 +104,11 @@ class Budget:
         line.remove(wish)
         if not line:
             del self._lines[peer]
-        self._serve_lines()  # later requests in the line may be smaller
+        self._serve_lines()  # later requests in the queue may be smaller
 
     def _serve_lines(self) -> None:
-        """Grants waiting requests as long as any fits: one of each peer in turn, beginning with the peer that holds the
-        least."""
+        """Grants waiting requests as long as any of them fits: one per peer in turn, beginning with the peer that holds
+        the least."""
         found = bool(self._lines)
         while found:
             found = False

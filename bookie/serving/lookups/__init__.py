@@ -1,1 +1,1 @@
-"""Looks up the data that authorizes clients in the metadata: verifiers, owners, keys of bookies."""
+"""Metadata look-ups of the data that authorizes clients: verifiers, owners, and bookies' keys."""

@@ -1,8 +1,8 @@
-"""Authorizes clients that are restricted to one owner's ledgers. The custom metadata `owner` of a record names the
-owner.
+"""Authorizes clients that are restricted to one owner's ledgers. A ledger's owner is stored in its record, as the
+custom metadata `owner`.
 
-An owner also owns the ledgers of its sub-owners, such as `team-a/billing` of `team-a`. Custom metadata never changes,
-and no id is assigned twice, so a cached owner stays valid.
+An owner also owns the ledgers of its sub-owners: `team-a` also owns those of `team-a/billing`, for example. Custom
+metadata never changes, and no id is assigned twice, so a cached owner stays valid.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ class Owners:
         self._lookups = asyncio.Semaphore(LOOKUPS_AT_ONCE_MAX)
 
     def knows(self, ledger_id: int, owner: str) -> bool:
-        """Whether the cache shows that the ledger belongs to this owner."""
+        """Returns whether the cache shows that the ledger belongs to this owner."""
         return is_of(self._known.get(ledger_id), owner)
 
     async def refused(self, ledger_ids: Iterable[int], owner: str) -> Refused:
-        """Returns the ledgers that do not belong to this owner, or whose owner cannot be looked up, and why."""
+        """Returns the ledgers that do not belong to this owner, or whose owner cannot be looked up, each with the
+        reason."""
         asked = [n for n in dict.fromkeys(ledger_ids) if not self.knows(n, owner)]
         refused: Refused = {}
         for first in range(0, len(asked), LOOKUPS_AT_ONCE_MAX):

@@ -17,10 +17,10 @@ LOOK_SECONDS_MIN = 1.0
 """Rate limit: minimum time between reads of the registrations, however many unknown keys arrive."""
 
 LOOK_SECONDS_MAX = 3.0
-"""Time limit of a read; after it the key counts as unknown."""
+"""Time limit of a read; after that, the key counts as unknown."""
 
 KNOWN_SECONDS_MAX = 60.0
-"""Age limit of cached registrations: after it, a bookie may be gone."""
+"""Maximum age of cached registrations: beyond that, a bookie may be gone."""
 
 
 class RegisteredKeys:
@@ -33,12 +33,13 @@ class RegisteredKeys:
         self._looking = asyncio.Lock()
 
     async def hold(self, key: bytes) -> bool:
-        """Whether a live bookie has this key; reads the registrations for a bookie that has just started."""
+        """Returns whether a live bookie has this key. Reads the registrations again if the key is unknown, because the
+        bookie may have just started."""
         if self._knows(key):
             return True
         asked_at = self._now()
         async with self._looking:
-            if self._looked_at < asked_at:  # otherwise a read that began since serves this call, too
+            if self._looked_at < asked_at:  # otherwise a read that began later also serves this call
                 await asyncio.sleep(max(0.0, self._looked_at + LOOK_SECONDS_MIN - self._now()))
                 await self._look()
         return self._knows(key)

@@ -1,14 +1,15 @@
 """Looks up in the metadata who may write to a ledger that this bookie has not seen yet, and whether the record has a
 fragment that is new to this bookie.
 
-If the bookie believed the first client, a client without the password that arrives before the writer would own the
-ledger on this bookie. After the first request the log decides, and the bookie asks the metadata again only after an
-ensemble change. A writer changes the record first (F6). So if a writer has a fragment that the metadata lacks, the
-metadata went back to an older copy, and no reader would look on this bookie for entries that it helped to confirm (W8).
+If the bookie believed the first client, a client without the password could claim the ledger on this bookie by arriving
+before the writer. After the first request the bookie relies on its log, and asks the metadata again only after an
+ensemble change. A writer updates the ledger record first (F6). If a writer has a fragment that the metadata lacks, the
+metadata was therefore rolled back to an older copy, and no reader would look on this bookie for entries that it helped
+to confirm (W8).
 
-A bookie remembers the metadata's answers. It looks a ledger up again at each fence, and if a request names another
-identity than the ledger has on this bookie. If the metadata has gone back in the meantime, the bookie has the cluster
-hold back. A client's claims do not prove that the metadata went back.
+A bookie remembers the metadata's answers. It looks a ledger up again at each fence, and whenever a request contains an
+identity other than the one that the ledger has on this bookie. If the metadata was rolled back in the meantime, the
+bookie puts the cluster on hold. A client's claims do not prove a rollback.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from ...storage.bookie import Bookie
 from ...wire.messages import Frame, Status
 
 LOOKUP_SECONDS_MAX = 3.0
-"""Time limit for the metadata: after it, a stream's new ledgers are refused for now."""
+"""Time limit for answers from the metadata; after that, the new ledgers of a stream are temporarily refused."""
 
 LOOKUPS_AT_ONCE_MAX = 16
-"""Limit on concurrent look-ups of all messages. A message may contain a thousand new ledgers: one by one they would
-take as many round trips, and without a limit clients could flood the metadata, through the bookie, with look-ups of
-made-up ledgers."""
+"""Limit on concurrent look-ups across all messages. A message may contain a thousand new ledgers: looking them up one
+by one would take as many round trips, while without a limit clients could use the bookie to flood the metadata with
+look-ups of made-up ledgers."""
 
 REMEMBERED_MAX = 10_000
 """Limit on ledgers whose last look-up a bookie remembers; the oldest look-up is forgotten first."""
 
-OLDER = "the metadata, which may be an older copy, has no such fragment of it"
+OLDER = "the metadata, which may be an older copy, does not contain this fragment of the ledger"
 
 
 class Verifiers:
@@ -57,14 +58,14 @@ class Verifiers:
         self._round = 0
 
     def look_again(self) -> None:
-        """Repeats the look-ups of frames that are being looked up, and forgets remembered answers. An operator may next
-        accept an older copy of the metadata, updated from notes that do not include those of these frames yet (W8), and
-        the answers do not come from that copy."""
+        """Repeats the look-ups in progress and forgets the remembered answers. An operator may be about to accept an
+        older copy of the metadata, updated from notes that do not yet include those of the frames being looked up (W8),
+        and the current answers do not come from that copy."""
         self._round += 1
         self._remembered.clear()
 
     def knows(self, frame: Frame) -> bool:
-        """Whether this frame needs no look-up."""
+        """Returns whether this frame needs no look-up."""
         state = self._bookie.states.peek(frame.ledger_id)
         if state.verifier is None or state.is_another(frame.identity):
             return False
@@ -75,7 +76,7 @@ class Verifiers:
         try:
             headline = fragment_note.headline(frame.note)
         except (DecodeError, ValueError):
-            return None  # the code that takes the frame refuses it
+            return None  # such a frame is refused when it is appended
         if self._bookie.verifier_of(frame.ledger_id) is None:
             return headline
         held = self._bookie.index.notes.of(frame.ledger_id).get(headline.first_entry)
@@ -92,14 +93,14 @@ class Verifiers:
             news[frame.ledger_id] = self._news_of(frame) if frame.note else news.get(frame.ledger_id)
             if self._bookie.states.peek(frame.ledger_id).is_another(frame.identity):
                 others.add(frame.ledger_id)
-        for ledger_id in others:  # once for each ledger, however many frames name another identity
+        for ledger_id in others:  # once per ledger, however many frames contain another identity
             await self.look(ledger_id)
         wanted, round_ = dict(news), self._round
         while unknown := [n for n in wanted if n not in refused and self._is_unknown(n, wanted[n])]:
             for first in range(0, len(unknown), LOOKUPS_AT_ONCE_MAX):
                 some = unknown[first : first + LOOKUPS_AT_ONCE_MAX]
                 looking = [self._learn(n, wanted[n]) for n in some]
-                # A single look-up, as nearly always, needs no task.
+                # A single look-up, which is by far the most common case, needs no task.
                 found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
                 checked = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in checked if why is not None}
@@ -112,8 +113,8 @@ class Verifiers:
         return news is not None or self._bookie.verifier_of(ledger_id) is None
 
     async def look(self, ledger_id: int) -> None:
-        """If the ledger was looked up before, checks whether the metadata has gone back, and has the cluster hold back
-        if so."""
+        """If the ledger was looked up before, checks whether the metadata has been rolled back since then, and if so
+        puts the cluster on hold."""
         if ledger_id in self._remembered:
             await self._learn(ledger_id, None)
 
@@ -124,21 +125,21 @@ class Verifiers:
                 found = await self._read(ledger_id)
         except (MetadataError, TimeoutError) as error:
             if self._bookie.verifier_of(ledger_id) is not None:
-                return None  # its writer continues: known ledgers need no metadata
-            return Status.UNKNOWN, f"cannot look up who may write to it: {error}"
+                return None  # known ledgers do not need the metadata, so the writer may continue
+            return Status.UNKNOWN, f"cannot look up who may write to the ledger: {error}"
         if found is not None and news is not None and news.is_ahead_of(found.record):
             return Status.FENCED, OLDER
         if forgets != self._bookie.states.forgets:
-            return (
-                None  # a ledger was forgotten in the meantime, perhaps this one: the record may predate that
-            )
+            # A ledger, perhaps this one, was forgotten in the meantime, and the record may predate that.
+            return None
         if found is None:
-            return Status.UNAUTHORIZED, "there is no such ledger in the metadata"
+            return Status.UNAUTHORIZED, "the ledger does not exist in the metadata"
         self._bookie.learn(found.record)
         return None
 
     async def _read(self, ledger_id: int) -> VersionedRecord | None:
-        """Reads the ledger's record. Raises MetadataError, also if the metadata went back and a hold cannot begin."""
+        """Reads the ledger's record. Raises MetadataError, including when the metadata was rolled back but a hold
+        cannot begin."""
         round_ = self._round
         found = await self._ledgers.read(ledger_id)
         if self._is_older(found):
@@ -155,11 +156,12 @@ class Verifiers:
         return found
 
     def _is_older(self, found: VersionedRecord | None) -> str:
-        """Compares the record with the last answer; returns how the record shows that the metadata went back, or ""."""
+        """Compares the record with the last answer. Returns a description of how the record shows that the metadata was
+        rolled back, or "" if it does not."""
         if found is None or found.ledger_id not in self._remembered:
             return ""
         identity, stood = self._remembered[found.ledger_id]
         if identity != found.identity:
-            return f"another ledger {found.ledger_id} than before"
+            return f"a different ledger {found.ledger_id} than before"
         is_older = not found.record.is_closed and stood.is_ahead_of(found.record)
         return f"ledger {found.ledger_id} in an earlier state than before" if is_older else ""

@@ -1,4 +1,4 @@
-"""A histogram with cheap observations: one in Prometheus' own histogram takes eight times as long.
+"""A histogram with cheap observations: an observation in Prometheus' own histogram takes eight times as long.
 
 An observation adds two numbers; the buckets are computed when the registry collects.
 """
@@ -22,7 +22,7 @@ class CheapHistogram(Collector):
         self._bounds = declared.buckets
         self._total = 0.0
         self.counts = [0] * (len(self._bounds) + 1)
-        """Observations by bound, then those larger than all bounds; each is counted once."""
+        """Number of observations for each bound, then of those larger than all bounds; each is counted once."""
         registry.register(self)
 
     def observe(self, amount: float) -> None:
@@ -33,5 +33,5 @@ class CheapHistogram(Collector):
         yield self._declared.of_counts(self.counts, self._total)
 
     def describe(self) -> Iterable[HistogramMetricFamily]:
-        """Describes itself, so that no other metric takes its name."""
+        """Describes the histogram, so that no other metric can take its name."""
         return self.collect()

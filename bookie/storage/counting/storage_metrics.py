@@ -1,4 +1,4 @@
-"""Prometheus metrics that a bookie counts and times as it works; `serving_metrics` adds those that it looks up."""
+"""Prometheus metrics that a bookie records as it works; `serving_metrics` adds those that are read at scrape time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOG_INTERVAL_SECONDS_MIN = 10.0
 
 
 class SlowAppends:
-    """Logs slow appends. `synced` is called on the log's thread, `stored` on the event loop, soon afterwards."""
+    """Logs slow appends. `synced` is called on the log's thread, and `stored` soon afterwards on the event loop."""
 
     def __init__(self, slow_seconds: float) -> None:
         """`slow_seconds`: appends that take longer than this, from the first byte to disk, are slow."""
@@ -60,7 +60,7 @@ SECONDS = (
     0.00025, 0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075,
     0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0,
 )  # fmt: skip
-"""Latency buckets, from a good disk's to a very bad one's."""
+"""Latency buckets in seconds, ranging from the latency of a good disk to that of a very bad one."""
 
 GROUP_BYTES = tuple(float(2**n) for n in range(10, 25, 2))
 GROUP_RECORDS = tuple(float(2**n) for n in range(11))
@@ -115,7 +115,7 @@ REFUSED = METRICS.counter(
 )
 FENCES = METRICS.counter("fences", "Fences written to disk.")
 SYNC_SECONDS = METRICS.histogram(
-    "sync_seconds", "Time of one fdatasync of the log.", SECONDS, bookkeeper="bookie_journal_JOURNAL_SYNC"
+    "sync_seconds", "Duration of one fdatasync of the log.", SECONDS, bookkeeper="bookie_journal_JOURNAL_SYNC"
 )
 GROUP_BYTES_SIZE = METRICS.histogram(
     "sync_group_bytes",
@@ -188,7 +188,7 @@ class BookieMetrics:
         self._slow.synced(seconds)
 
     def read(self, reply: ReadReply, seconds: float) -> None:
-        """Counts a page read."""
+        """Counts the read of a page."""
         self._read_seconds.observe(seconds)
         self.counters.entries_read += len(reply.columns)
         self.counters.bytes_read += len(reply.columns.payload)

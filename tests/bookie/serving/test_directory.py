@@ -138,7 +138,7 @@ async def test_a_name_goes_to_a_new_incarnation_where_that_is_wanted_and_the_old
     old = await format_directory(tmp_path / "old", "b1", store)
     (tmp_path / "new").mkdir()
     said = await refusal_of_format(tmp_path / "new", store)
-    assert "the name b1 belongs to a bookie formatted before" in said and "--replace" in said
+    assert "the name b1 belongs to a bookie that is already formatted" in said and "--replace" in said
     new = await format_directory(tmp_path / "new", "b1", store, replace=True)
     assert new.incarnation != old.incarnation
     assert await check_cookie(tmp_path / "new", store) == new
@@ -151,7 +151,8 @@ async def test_a_name_goes_to_a_new_incarnation_where_that_is_wanted_and_the_old
 async def test_a_living_bookie_is_not_replaced(tmp_path: Path, store: MemoryStore) -> None:
     async with served(tmp_path, store) as client:
         with pytest.raises(
-            DataDirectoryError, match=r"b1 is registered: it is alive, or was killed.*stop it if it runs"
+            DataDirectoryError,
+            match=r"b1 is registered: it is alive, or was killed.*stop it if it is running",
         ):
             await format_directory(tmp_path / "new", "b1", store, replace=True)
         assert await cluster.read_cookie(store, "b1") == client.bookie.cookie
@@ -233,7 +234,7 @@ async def test_a_directory_without_a_cookie_is_refused(tmp_path: Path, store: Me
 async def test_a_directory_of_another_cluster_is_refused(tmp_path: Path, store: MemoryStore) -> None:
     cookie, elsewhere = await format_directory(tmp_path / "here", "b1", store), MemoryStore(MemoryData())
     refused = await refusal_of_check(tmp_path / "here", elsewhere)
-    assert f"of cluster {cookie.cluster_id}, and there is none under this --metadata" in refused
+    assert f"of cluster {cookie.cluster_id}, but no cluster exists under this --metadata" in refused
     await format_directory(tmp_path / "there", "b1", elsewhere)
     refused = await refusal_of_check(tmp_path / "here", elsewhere)
     assert f"belongs to bookie b1 of another cluster ({cookie.cluster_id})" in refused
@@ -299,7 +300,9 @@ async def test_a_format_interrupted_after_the_name_was_taken_is_finished_by_form
     tmp_path: Path,
 ) -> None:
     store = await begun(tmp_path / "b1")
-    assert "belongs to a bookie formatted before" in await refusal_of_format(tmp_path / "elsewhere", store)
+    assert "belongs to a bookie that is already formatted" in await refusal_of_format(
+        tmp_path / "elsewhere", store
+    )
     assert "interrupted format of bookie b1" in await refusal_of_format(tmp_path / "b1", store, "b2")
     cookie = await format_directory(tmp_path / "b1", "b1", store)
     assert await check_cookie(tmp_path / "b1", store) == cookie

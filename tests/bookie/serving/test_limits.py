@@ -179,7 +179,7 @@ async def test_past_the_calls_of_all_the_next_is_refused(tmp_path: Path) -> None
 async def test_a_call_that_is_larger_than_any_is_refused(tmp_path: Path, size: int) -> None:
     async with with_limits(tmp_path) as client, client.stream() as stream:
         answer = await stream.call(FrameKind.READ, [bytes(size)])
-        assert answer.kind is FrameKind.REFUSED and f"a call of {size} bytes".encode() in answer.body
+        assert answer.kind is FrameKind.REFUSED and f"the call has {size} bytes".encode() in answer.body
 
 
 async def test_nothing_but_appends_may_be_large(tmp_path: Path) -> None:

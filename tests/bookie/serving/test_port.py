@@ -142,7 +142,7 @@ async def reflected(client: Client, *requests: Any) -> list[Any]:
 
 
 async def test_a_service_that_is_none_is_said_to_be_none(client: Client) -> None:
-    with pytest.raises(grpc.aio.AioRpcError, match="there is no service x here") as told:
+    with pytest.raises(grpc.aio.AioRpcError, match="this server has no service x") as told:
         await health(client, "x")
     assert told.value.code() is grpc.StatusCode.NOT_FOUND
 

@@ -185,6 +185,6 @@ async def test_once_notes_were_asked_for_nothing_is_remembered_of_the_store_befo
             lookups.look_again()
         for _ in range(2):
             await lookups.refused([Frame(after.ledger_id, identity=after.record.identity)])
-        assert told == ([] if is_accepted else [f"another ledger {after.ledger_id} than before"])
+        assert told == ([] if is_accepted else [f"a different ledger {after.ledger_id} than before"])
         await before.abandon()
         await after.abandon()

@@ -136,7 +136,7 @@ async def test_with_a_bookie_whose_place_the_metadata_has_lost_nothing_is_confir
         with monkeypatch.context() as patch:
             patch.setattr(LedgerStore, "change", changed_and_lost)
             await cluster.stop(writer.record.fragments[0].ensemble[1].bookie_id)
-            with pytest.raises(LedgerFenced, match="older copy, has no such fragment"):
+            with pytest.raises(LedgerFenced, match="older copy, does not contain this fragment"):
                 await writer.append(b"on two of three")
         assert writer.last_add_confirmed == -1
         reader = await client.open_ledger(writer.ledger_id, recovery=False)
