@@ -215,4 +215,4 @@ def test_the_walk_reaches_commands_below_groups_below_groups() -> None:
 def test_from_when_an_outage_counts_is_said(path: tuple[str, ...]) -> None:
     """A limit that is shorter than an attempt ends later than it says."""
     said = " ".join(run(*path, "--help").stdout.decode().split())
-    assert "from the first failed attempt on. The current attempt" in said
+    assert "from the first failed attempt. The attempt in progress" in said

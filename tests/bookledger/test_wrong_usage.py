@@ -39,8 +39,8 @@ WRONG = (
     ("bookie format --data=DIR --id=b --wait", "--wait is only valid with --replace"),
     ("bookie gc run", "name the bookies, or give --all"),
     ("bookie scrub b1 --all", "name the bookies, or give --all"),
-    ("bookie repair --adopt=old-1 b1 b2", "to one other: name exactly one bookie"),
-    ("bookie repair --adopt=old-1 --all", "to one other: name exactly one bookie"),
+    ("bookie repair --adopt=old-1 b1 b2", "to one other bookie: name exactly one"),
+    ("bookie repair --adopt=old-1 --all", "to one other bookie: name exactly one"),
     ("bookie scrub b1 --timeout=0", "0.0 is not in the range"),
     ("bookie gc everything b1", "No such command"),
     # Hosts, ports and addresses

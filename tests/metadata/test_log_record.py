@@ -133,7 +133,7 @@ def broken(**fields: object) -> bytes:
         (broken(roll_ms=0), "0.001"),
         (broken(digest_type=0), "digest type 0"),
         (broken(ack_quorum=0), "ack quorum 0"),
-        (broken(epoch=-1), "below 0"),
+        (broken(epoch=-1), "negative number"),
     ],
 )
 def test_a_record_that_cannot_be_trusted_is_refused_by_its_key(value: bytes, why: str) -> None:

@@ -101,7 +101,7 @@ async def main() -> None:
     try:
         await store.create("a", b"")
     except StoreUnavailable as error:
-        print("is locked" in str(error))
+        print("has been locked for" in str(error))
     await store.close()
 
 asyncio.run(main())

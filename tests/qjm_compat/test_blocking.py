@@ -119,9 +119,9 @@ async def test_what_goes_wrong_is_raised_where_it_was_asked_for(tmp_path: Path) 
                 journal.recover_unfinalized_segments()
             assert [type(e) for e in unformatted.value.errors.values()] == [JournalNotFormatted]
         with formatted(uri) as journal:
-            with pytest.raises(QuorumFailed, match="formatted already"):
+            with pytest.raises(QuorumFailed, match="already formatted"):
                 journal.format(NAMESPACE)
-            with pytest.raises(BadJournalState, match="epoch 1 already"):
+            with pytest.raises(BadJournalState, match="already has epoch 1"):
                 journal.recover_unfinalized_segments()
             with journal.start_log_segment(1) as out:  # it is the writer all the same
                 with pytest.raises(BadRequest):
