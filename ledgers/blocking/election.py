@@ -87,7 +87,7 @@ class Election(BlockingFacade[aio.Election]):
         try:
             yield term
         finally:
-            with suppress(ClientClosed):  # the client was closed, which left the term
+            with suppress(ClientClosed):  # closing the client has already ended the term
                 self._run(partial(leading.__aexit__, None, None, None))
                 term.lost.set()
 

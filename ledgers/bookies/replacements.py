@@ -41,7 +41,7 @@ async def find_replacements(
     beside = [r for r in registered if r.bookie in staying]
     found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected)
     placed = _arranged(effect, found, registered, write_quorum, domains_min, rejected)
-    if found and not placed:  # a fault domain may have only bookies that failed lately
+    if found and not placed:  # every bookie in a fault domain may have failed recently
         found = await choose_alive(cluster, candidates, len(effect.failed), beside, rejected, avoids=False)
         placed = _arranged(effect, found, registered, write_quorum, domains_min, rejected)
     chosen = {position: one.bookie for position, one in zip(effect.failed, placed, strict=False)}

@@ -74,7 +74,7 @@ def index_bounds(footer: bytes | memoryview, size: int) -> tuple[int, int, int]:
     if magic != MAGIC:
         raise BadObject("it does not end as an object of a ledger does")
     if version != FORMAT_VERSION:
-        raise BadObject(f"format version {version}; this program knows {FORMAT_VERSION}")
+        raise BadObject(f"format version {version}; this program supports {FORMAT_VERSION}")
     if start + length + FOOTER_BYTES != size or length > INDEX_BYTES_MAX:
         raise BadObject(f"its footer places an index of {length} bytes at {start} of {size}")
     return start, start + length, crc

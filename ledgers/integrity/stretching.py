@@ -64,7 +64,7 @@ class Stretching:
         self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
 
     async def secret_of(self, salt: bytes, password: bytes) -> bytes:
-        """Returns the secret from which a ledger's keys are derived, for the salt of its record; b"" without a
+        """Returns the secret from which a ledger's keys are derived, using the salt in its record; b"" if there is no
         password."""
         if not password:
             return password

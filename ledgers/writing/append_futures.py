@@ -157,7 +157,7 @@ class AppendFutures:
         self._forces.clear()
         for future in waiting:
             if not future.done():
-                with suppress(InvalidStateError):  # cancelled in another thread at this moment
+                with suppress(InvalidStateError):  # another thread has just cancelled it
                     future.set_exception(error)
                 if isinstance(future, asyncio.Future):
                     future.exception()  # marks it as retrieved; flush and close raise it too
@@ -195,4 +195,4 @@ def _complete(future: AppendFuture, entry_id: int) -> None:
         try:
             future.set_result(entry_id)
         except InvalidStateError:
-            return  # cancelled in another thread at this moment
+            return  # another thread has just cancelled it

@@ -132,7 +132,7 @@ async def close_writers(writers: Iterable[Writer]) -> None:
 
 
 async def _close(writer: Writer) -> None:
-    writer.send_lac()  # first, because the metadata may be away
+    writer.send_lac()  # first, because the metadata store may be unavailable
     with suppress(LedgerError):  # `close` raises the error that ended the writer
         await writer.flush()
     writer.send_lac()

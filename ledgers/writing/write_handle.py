@@ -89,7 +89,7 @@ class WriteHandle(PipelineShell):
             and self._will_take
             and not waiting.head
         ):
-            size = len(payload)  # as `submit` does, without a call
+            size = len(payload)  # the same as `submit`, inlined to save a call
             self._room_bytes -= size + ENTRY_OVERHEAD_BYTES
             waiting.size_bytes += size
             waiting.payloads.append(payload)

@@ -71,7 +71,7 @@ def read_header(file: IO[bytes]) -> Header:
         raise BackupUnusable("it is not a backup of bookledger's metadata")
     if fields.get("format_version") != FORMAT_VERSION:
         raise BackupUnusable(
-            f"it has format version {fields.get('format_version')}; this program knows {FORMAT_VERSION}"
+            f"it has format version {fields.get('format_version')}; this program supports {FORMAT_VERSION}"
         )
     return Header(_of(fields, "cluster_id", str, 1), _of(fields, "created_ms", int, 1))
 

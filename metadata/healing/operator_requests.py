@@ -81,6 +81,6 @@ def _decode(key: str, value: bytes) -> Order:
     if message.format_version != FORMAT_VERSION or message.kind not in _FROM_PB:
         raise BadRecord(
             key,
-            f"order {message.kind} of version {message.format_version}; this program knows {FORMAT_VERSION}",
+            f"order {message.kind} of version {message.format_version}; this program supports {FORMAT_VERSION}",
         )
     return Order(key.removeprefix(keys.ORDERS), _FROM_PB[message.kind], message.since_ms)

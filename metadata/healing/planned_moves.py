@@ -98,7 +98,7 @@ def _decode(key: str, value: bytes) -> Moves:
         raise BadRecord(key, str(error)) from error
     if message.format_version != FORMAT_VERSION:
         raise BadRecord(
-            key, f"moves of version {message.format_version}; this program knows {FORMAT_VERSION}"
+            key, f"moves of version {message.format_version}; this program supports {FORMAT_VERSION}"
         )
     return Moves(
         keys.ledger_id_of(key),

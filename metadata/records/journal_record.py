@@ -194,7 +194,7 @@ def decode_finalized(key: str, value: bytes) -> FinalizedSegment:
 
 def _check_version(version: int) -> None:
     if version != FORMAT_VERSION:
-        raise ValueError(f"format version {version}; this program knows {FORMAT_VERSION}")
+        raise ValueError(f"format version {version}; this program supports {FORMAT_VERSION}")
 
 
 def _state_message(state: JournalState) -> pb.Journal:

@@ -47,7 +47,7 @@ def parse_record(kind: type[M], key: str, value: bytes, version: int, what: str 
     except DecodeError as error:
         raise BadRecord(key, str(error)) from error
     if message.format_version != version:
-        raise BadRecord(key, f"{what} version {message.format_version}; this program knows {version}")
+        raise BadRecord(key, f"{what} version {message.format_version}; this program supports {version}")
     return message
 
 

@@ -93,7 +93,7 @@ def decode(key: str, value: bytes) -> Registration:
         raise BadRecord(key, str(error)) from error
     if message.format_version != FORMAT_VERSION:
         raise BadRecord(
-            key, f"registration version {message.format_version}; this program knows {FORMAT_VERSION}"
+            key, f"registration version {message.format_version}; this program supports {FORMAT_VERSION}"
         )
     _check_names(key, message)
     return of_message(message)

@@ -135,7 +135,7 @@ class Logger:
 
     def _perform(self, effects: list[ChannelEffect]) -> None:
         if self._is_closed:
-            return  # a call that ends after the close starts no queued calls
+            return  # a call that ends after `close` must not start queued calls
         for effect in effects:
             match effect:
                 case SendCall(call, SendEdits() as request) if self._begin(call, request):

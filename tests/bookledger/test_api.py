@@ -233,7 +233,7 @@ async def test_the_newest_ledgers_come_first_each_once_over_whatever_gaps(
         seen = await ids_of(url, "order=newest", limit)
         why = (await told(url, "/ledgers", "/ledgers?order=newest&state=open"))["detail"]
     assert seen == [n for n in reversed(made) if n not in (7, 8, 9)]
-    assert why == "order=newest is for all ledgers: leave out state, custom and bookie"
+    assert why == "order=newest lists all ledgers: it cannot be combined with state, custom or bookie"
 
 
 async def test_a_listing_has_custom_metadata_in_bounds_and_how_many_there_are() -> None:

@@ -84,7 +84,7 @@ async def test_ledgers_are_made_listed_written_and_read_beside_records_of_a_newe
             assert [record.ledger_id async for record in client.list_ledgers()] == mine
             assert [one.bookie.bookie_id for one in await client.list_bookies()] == ["b1", "b2", "b3", "b4"]
         assert await payloads(await client.open_ledger(mine[0])) == [b"mine"]
-        with pytest.raises(LedgerError, match="format version 9; this program knows 1"):
+        with pytest.raises(LedgerError, match="format version 9; this program supports 1"):
             await client.describe_ledger(newer)
         with pytest.raises(LedgerError, match="format version 9"):
             await client.delete_ledger(newer)

@@ -159,7 +159,7 @@ def test_a_file_of_something_else_or_of_a_newer_program_is_named() -> None:
     with pytest.raises(BackupUnusable, match="not contain a cluster's layout"):
         check(io.BytesIO(backup({keys.ledger(1): b"one"})))
     newer = backup().replace(b'"format_version":1', b'"format_version":2')
-    with pytest.raises(BackupUnusable, match="format version 2; this program knows 1"):
+    with pytest.raises(BackupUnusable, match="format version 2; this program supports 1"):
         check(io.BytesIO(newer))
 
 

@@ -109,7 +109,7 @@ def test_what_is_no_state_of_this_version_is_a_bad_record(value: bytes) -> None:
 def test_a_previous_state_of_another_version_is_a_bad_record() -> None:
     message = pb.Journal.FromString(encode_state(JournalState(previous=JournalState())))
     message.previous.format_version = 9
-    with pytest.raises(BadRecord, match="format version 9; this program knows 1"):
+    with pytest.raises(BadRecord, match="format version 9; this program supports 1"):
         decode_state(KEY, message.SerializeToString())
 
 

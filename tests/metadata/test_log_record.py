@@ -125,7 +125,7 @@ def broken(**fields: object) -> bytes:
     [
         (b"\xff", "parsing"),
         (b"", "format version 0"),
-        (broken(format_version=2), "format version 2; this program knows 1"),
+        (broken(format_version=2), "format version 2; this program supports 1"),
         (broken(identity=b"short"), "5 bytes"),
         (broken(paged_through=1), "begins at 0 instead of 1"),
         (broken(first_position=4), "after the end 3"),

@@ -92,5 +92,5 @@ def test_what_cannot_be_trusted_is_refused(value: bytes) -> None:
 @pytest.mark.parametrize("version", [0, 2])
 def test_another_version_is_refused_in_words(version: int) -> None:
     value = pb.Producers(format_version=version).SerializeToString()
-    with pytest.raises(BadRecord, match=f"producers' version {version}; this program knows 1"):
+    with pytest.raises(BadRecord, match=f"producers' version {version}; this program supports 1"):
         producer_record.decode("k", value)

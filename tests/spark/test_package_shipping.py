@@ -98,7 +98,7 @@ def test_a_seed_that_breaks_a_promise_on_a_cluster_is_named(master: str, tmp_pat
     assert lines == [
         "seed 20: Failed: Violation('W3: it does not hold')",
         "  repeat it with: make sim LAYER=cores SEED=20",
-        f"bookledger: 1 of 10 seeds broke a promise; all outcomes are in {tmp_path}/out",
+        f"bookledger: 1 of 10 seeds violated a guarantee; all outcomes are in {tmp_path}/out",
     ]
 
 

@@ -104,8 +104,8 @@ class Certificates:
         return x509.load_pem_x509_certificate(self.pem.certificate).not_valid_after_utc
 
     def why_expired(self, now: datetime, days: int = 0) -> str:
-        """Returns a message with the expiry date and what to do if our certificate will have expired this many days
-        after `now`; otherwise ""."""
+        """If our certificate expires within this many days after `now`, returns a message with the expiry date and
+        what to do; otherwise ""."""
         at = self.expires_at
         left = at - now
         if left > timedelta(days=days):

@@ -23,7 +23,7 @@ from .problems import refusal
 log = logging.getLogger(__name__)
 
 STRANGERS_MAX = 32
-"""Maximum number of connections that have not sent a request yet. The oldest is closed for a new one."""
+"""Maximum number of connections that have not sent a request yet. The oldest is closed to make room for a new one."""
 
 
 def table_of(config: HttpConfig) -> ConnectionTable:

@@ -43,7 +43,7 @@ def fork(place: LogPlace, new_name: str, at: int | None, before: datetime | None
 @click.option("--at", type=click.IntRange(0), help="Keep the records before this position.")
 @click.option("--before", type=Moment(), help="Instead of --at: keep the records appended before this time.")
 @click.option(
-    "--former", default="", metavar="NAME", help="Name of the former log  [default: LOG and the time]"
+    "--former", default="", metavar="NAME", help="New name of the former log  [default: LOG and the time]"
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @yes_option

@@ -124,7 +124,7 @@ def payload_of(line: object) -> bytes:
             return base64_in(encoded, "payload_base64")
         case {"payload": str(text)}:
             return text.encode()
-    raise ValueError('an entry must be an object with "payload_base64" or "payload", which is text')
+    raise ValueError('an entry must be an object with either "payload_base64" or, as text, "payload"')
 
 
 def base64_in(encoded: object, name: str) -> bytes:

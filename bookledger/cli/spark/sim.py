@@ -138,7 +138,7 @@ def _judge(found: _SeedFindings, seeds: int, output: str) -> None:
     """Raises LedgerError unless every seed passed."""
     if found.violations or found.seeds != seeds:
         raise LedgerError(
-            f"{found.violations} of {found.seeds} seeds broke a promise; all outcomes are in {output}"
+            f"{found.violations} of {found.seeds} seeds violated a guarantee; all outcomes are in {output}"
         )
     if found.unreached:
         raise LedgerError(

@@ -34,8 +34,8 @@ class CursorMoved(LedgerError):
 
 
 class CursorTakenOver(TakenOver, LedgerError):
-    """Another consumer has taken the cursor over, so nothing was committed. That consumer will use the same records
-    again."""
+    """Another consumer has taken the cursor over, so nothing was committed. That consumer will process the same
+    records again."""
 
     def __init__(self, log: str, name: str, by: str) -> None:
         super().__init__(

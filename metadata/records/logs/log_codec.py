@@ -126,7 +126,7 @@ def decode_name(key: str, value: bytes) -> bytes:
 
 def _check_version(version: int) -> None:
     if version != FORMAT_VERSION:
-        raise ValueError(f"format version {version}; this program knows {FORMAT_VERSION}")
+        raise ValueError(f"format version {version}; this program supports {FORMAT_VERSION}")
 
 
 def _messages(segments: Iterable[Segment]) -> list[pb.LogSegment]:

@@ -56,7 +56,7 @@ def decode(key: str, value: bytes) -> Mapping[str, Silence]:
     """Decodes the silences. Raises BadRecord."""
     message = parse_record(pb.LogSilences, key, value, FORMAT_VERSION, "silences")
     if any(min(one.cursor_version, one.silent_ms) < 0 for one in message.silences):
-        raise BadRecord(key, "a silence contains a negative number")
+        raise BadRecord(key, "the time since a cursor last moved, or its version, is negative")
     return {one.cursor: Silence(one.cursor_version, one.silent_ms) for one in message.silences}
 
 

@@ -138,7 +138,7 @@ def check(value: bytes, ledger_id: int, identity: bytes, verifier: bytes) -> Non
     ledger = message.ledger
     if message.format_version > FORMAT_VERSION or ledger.format_version > LEDGER_VERSION_MAX:
         raise NewerNote(
-            "note", f"format version {message.format_version}; this program knows {FORMAT_VERSION}"
+            "note", f"format version {message.format_version}; this program supports {FORMAT_VERSION}"
         )
     if len(ledger.fragments) != 1 or ledger.fragments[0].first_entry < 0:
         raise BadRecord("note", f"it describes {len(ledger.fragments)} fragments instead of one")
@@ -154,7 +154,7 @@ def decode(value: bytes) -> FragmentNote:
         message = pb.FragmentNote.FromString(value)
         if message.format_version > FORMAT_VERSION or message.ledger.format_version > LEDGER_VERSION_MAX:
             raise NewerNote(
-                "note", f"format version {message.format_version}; this program knows {FORMAT_VERSION}"
+                "note", f"format version {message.format_version}; this program supports {FORMAT_VERSION}"
             )
         (only,) = message.ledger.fragments
         first_entry, length_before = only.first_entry, only.length_before

@@ -214,7 +214,7 @@ def swept(state: JournalState, deleted: frozenset[int]) -> JournalState:
 
 
 def kept_ledgers(state: JournalState) -> frozenset[int]:
-    """Returns the ledgers that the current state or the state to roll back to refers to."""
+    """Returns the ledgers in the current state and in the state that a rollback would return to."""
     states = (state, state.previous) if state.previous is not None else (state,)
     return frozenset(s.ledger_id for one in states for s in one.segments)
 

@@ -19,7 +19,7 @@ _WITHHELD = -1
 def _read_version(data: bytes, at: int) -> tuple[int, int]:
     version, end = NUMBER_8.read(data, at)
     if version != 0:
-        raise BrokenOp(f"a token of version {version}; there has only been 0")
+        raise BrokenOp(f"a token of version {version}; the only known version is 0")
     return version, end
 
 

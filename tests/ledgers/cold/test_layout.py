@@ -105,5 +105,5 @@ def test_a_torn_object_is_refused(size: int) -> None:
 def test_a_newer_format_is_refused_in_words() -> None:
     data = bytearray(an_object(entries(0, [b"a"])))
     data[-12] = 2
-    with pytest.raises(BadObject, match="format version 2; this program knows 1"):
+    with pytest.raises(BadObject, match="format version 2; this program supports 1"):
         index_bounds(bytes(data[-FOOTER_BYTES:]), len(data))

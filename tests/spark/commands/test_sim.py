@@ -61,7 +61,7 @@ def test_seeds_that_break_a_promise_are_named_with_how_to_repeat_them(
     assert (fields["seeds"], fields["violations"]) == (25, 2)
     assert "W3: it does not hold" in lines[0] and "seed 10:" in lines[0]
     assert lines[1].strip() == "repeat it with: make sim LAYER=cores SEED=10"
-    assert "2 of 25 seeds broke a promise" in lines[-1]
+    assert "2 of 25 seeds violated a guarantee" in lines[-1]
     found = spark.read.parquet(output).where("violation is not null").collect()
     assert sorted(row.seed for row in found) == [10, 20]
 
