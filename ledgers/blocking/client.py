@@ -39,8 +39,8 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
     """The only writer of a ledger. Created by `LedgerClient.create_ledger`; may be used from several threads.
 
     Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`, `NotEnoughBookies`,
-    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such an append may or may not be
-    in the ledger; opening the ledger with recovery settles which.
+    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Entries of these appends may or
+    may not be in the ledger; opening it with recovery settles which of them are.
     """
 
     def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
@@ -79,11 +79,11 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
 
 
 class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
-    """The only writer of a ledger, with ids from the caller, in any order.
+    """The only writer of a ledger whose entry ids are chosen by the caller, in any order.
 
     Created by `LedgerClient.create_ledger_adv`; may be used from several threads. An entry is sent when every entry
-    before it has been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle`
-    does.
+    before it has been appended, and waits in memory until then. This writer ends, and leaves entries unconfirmed, in
+    the same way as `WriteHandle`.
     """
 
     def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle) -> None:
@@ -94,7 +94,8 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet: no entry from there on can be confirmed."""
+        """The lowest entry id that has not been appended yet; this entry and those after it cannot be confirmed until
+        it is."""
         return self._twin.first_gap
 
     append = waiting_for(aio.AdvancedWriteHandle.append)
