@@ -352,7 +352,7 @@ class AppendPipeline:
         return [ChangeRecord(record)]
 
     def _use_proposed(self) -> list[AppendEffect]:
-        """Starts using the new ensemble, which is stored: withdraws acks, resends entries, and only then confirms (F8)."""
+        """Starts using the stored new ensemble: withdraws acks, resends entries, and only then confirms (F8)."""
         self._shortfall.record_stored()
         for n, bookie in self._proposed.items():
             self._positions[n].serve_by(bookie)

@@ -1,4 +1,4 @@
-"""The verified copies that bookies return, and the conclusions that fenced bookies allow about an entry (rules R3, R6)."""
+"""The verified copies that bookies return, and the conclusions that fenced bookies allow about entries (R3, R6)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from .ledger_effects import IN_ENSEMBLE
 
 
 class Phase(Enum):
-    """WRITING ⇄ CHANGING while entries are written; WRITING → CLOSING → ENDED on a close; any phase → ENDED on failure."""
+    """WRITING ⇄ CHANGING while writing; WRITING → CLOSING → ENDED on a close; any phase → ENDED on failure."""
 
     WRITING = "writing"
     CHANGING = "an ensemble change is in flight"
@@ -27,7 +27,7 @@ def is_closed_at(last_entry: int, found: LedgerRecord) -> bool:
 
 
 def taken_over(found: LedgerRecord) -> LedgerFenced:
-    """Returns the error for a writer whose ledger is being recovered by another client, or was closed at another entry."""
+    """Returns the error for a writer whose ledger another client is recovering or has closed at another entry."""
     how = f"recovered and closed at entry {found.last_entry}" if found.is_closed else "in recovery"
     return LedgerFenced(found.ledger_id, how)
 

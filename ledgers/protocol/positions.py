@@ -136,7 +136,7 @@ class Positions:
         return {str(position.bookie): position.failure for position in self._positions if position.failure}
 
     def wanting(self) -> dict[int, str]:
-        """Returns the positions that need a replacement because their bookie failed or is behind, each with the reason."""
+        """Returns the positions whose bookie must be replaced because it failed or is behind, with the reasons."""
         return {n: p.wanting for n, p in enumerate(self._positions) if p.lane is None or p.behind}
 
     def would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:

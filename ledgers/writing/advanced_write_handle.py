@@ -198,9 +198,7 @@ class AdvancedWriteHandle:
     def _send_due_entries(self) -> None:
         while self._next in self._early:
             payload, future = self._early[self._next]
-            self._writer.submit(
-                payload, future
-            )  # if the writer has ended, raises its error and accepts nothing
+            self._writer.submit(payload, future)  # raises the error that ended the writer
             del self._early[self._next]
             self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
             self._next += 1

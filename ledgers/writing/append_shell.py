@@ -152,7 +152,7 @@ class PipelineShell(Writer):
     # --- taking entries in ------------------------------------------------------------------------
 
     def submit(self, payload: Payload, future: AppendFuture | None) -> None:
-        """Accepts one entry without waiting; the caller enforces the limit. Raises the error that concerns this call."""
+        """Accepts one entry without waiting; the caller enforces the limit. Raises errors that concern this call."""
         taken = checked(payload, self.entry_bytes_max)
         size = len(taken)
         self.raise_if_ended()
