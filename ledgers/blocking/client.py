@@ -139,21 +139,21 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 class ReadHandle(BlockingHandle[aio.ReadHandle]):
     """A ledger opened for reading. Created by `LedgerClient.open_ledger`; may be used from several threads.
 
-    Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
+    Never returns bytes whose digest, ledger id or entry id differs from what was requested, and, except in
     `read_unconfirmed`, nothing after the last entry known to be confirmed. A bookie that is slow or down costs only
-    time while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources
-    are freed.
+    time while another replica of the entry is available. Iterators may be abandoned half-way, or closed: their
+    resources are freed.
     """
 
     @property
     def created_at(self) -> datetime | None:
-        """When the ledger was created, in UTC, by its creator's clock; None if that is not recorded."""
+        """When the ledger was created, in UTC, by its creator's clock; None if this is not recorded."""
         return self._twin.created_at
 
     @property
     def closed_at(self) -> datetime | None:
-        """When the ledger was closed, in UTC, by its closer's clock; None if that is not recorded, and while it is
-        open, as far as this reader has seen."""
+        """When the ledger was closed, in UTC, by the clock of the client that closed it; None if this is not recorded,
+        or if the ledger is still open as far as this reader knows."""
         return self._twin.closed_at
 
     @property
