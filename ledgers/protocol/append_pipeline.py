@@ -178,7 +178,7 @@ class AppendPipeline:
         return [CloseLane(lane), *self._look_for_replacements(), *self._close_if_ready()]
 
     def lane_behind(self, lane: int, why: str) -> list[AppendEffect]:
-        """Replaces the lane's bookie, if possible, because it is behind although it makes progress. An empty `why`
+        """Replaces, if possible, the lane's bookie, which makes progress but has fallen behind. An empty `why`
         means that it has caught up."""
         if (position := self._positions.on(lane)) is not None:
             position.behind = why

@@ -149,7 +149,7 @@ class PipelineShell(Writer):
         """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
         return self._machine.is_behind
 
-    # --- taking entries in ------------------------------------------------------------------------
+    # --- accepting entries ------------------------------------------------------------------------
 
     def submit(self, payload: Payload, future: AppendFuture | None) -> None:
         """Accepts one entry without waiting; the caller enforces the limit. Raises errors that concern this call."""
