@@ -88,9 +88,7 @@ class AppendPipeline:
         self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1, absent)
         self._rejected: dict[str, str] = {}  # why bookies were unusable in the last search
         self._asked: frozenset[int] = frozenset()  # positions whose replacements are being sought
-        self._in_vain: frozenset[int] = (
-            frozenset()
-        )  # positions for which the last search found no replacement
+        self._in_vain: frozenset[int] = frozenset()  # positions without a replacement in the last search
         self._waiting_to_retry = False
         self._proposed: dict[int, BookieRef] = {}
         self._close_asked = False
@@ -171,9 +169,7 @@ class AppendPipeline:
         if position is None:
             return []
         position.fails(why)
-        if (
-            position.on_trial
-        ):  # it answers probes but then fails again, as with a full disk: avoid a tight loop
+        if position.on_trial:  # it answers probes but fails again, as with a full disk: avoid a tight loop
             return [CloseLane(lane), *self._retry_later(), *self._close_if_ready()]
         return [CloseLane(lane), *self._look_for_replacements(), *self._close_if_ready()]
 

@@ -41,9 +41,7 @@ class Shortfall:
         self._striping = striping
         self._absent = frozenset(absent)
         self._lost: list[_Gap] = []  # permanent gaps that are not in the record yet
-        self._recorded_in_flight: list[
-            _Gap
-        ] = []  # gaps whose entries were in flight when the record was last updated
+        self._recorded_in_flight: list[_Gap] = []  # gaps in flight at the last update of the record
         self._hoped: list[_Gap] = []  # gaps that are in the record, and may have been filled since
 
     def withdrawn(self, position: int, acked_through: int, confirmed_through: int) -> None:

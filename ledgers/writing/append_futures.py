@@ -131,7 +131,7 @@ class AppendFutures:
         answered, runs = [], self._runs
         if (
             self.last_run and not runs and through == self._taken_through
-        ):  # all of the run, as after a single append
+        ):  # all of them, as after a single append
             answered, self.last_run = [(self._counted_through + 1, self.last_run)], []
             self._counted_through = through
             return answered

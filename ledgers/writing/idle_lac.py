@@ -50,9 +50,7 @@ class IdleLac:
         self._is_waiting = False
         if self._has_stopped or not self._is_idle():
             return
-        if (
-            self._seen != self._last_add_confirmed()
-        ):  # the writer is busy, and only happens to be idle at this moment
+        if self._seen != self._last_add_confirmed():  # the writer is busy, and idle only at this moment
             self._wait()
             return
         self._sent_through = self._seen

@@ -174,9 +174,7 @@ class WriteHandle(PipelineShell):
         with warn_when_slow(self._why_closing_waits):
             with suppress(LedgerError):  # the error that ended the writer is raised below
                 await (self.force() if self._deferred_sync else self.flush())
-            self._perform(
-                self._machine.close()
-            )  # the ledger is closed once, however often this method is called
+            self._perform(self._machine.close())  # repeated calls close the ledger only once
             error = await asyncio.shield(self._finished)
         self._audit_close(error)
         await self._let_go()
