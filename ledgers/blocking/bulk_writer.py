@@ -236,7 +236,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
 
     @property
     def failure(self) -> LedgerError | None:
-        """The error that ended this writer; None while it is usable, and after it was closed."""
+        """The error that ended this writer; None while it is usable, and if it was closed."""
         return self._twin.failure
 
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:

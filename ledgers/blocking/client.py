@@ -39,8 +39,8 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
     """The only writer of a ledger. Created by `LedgerClient.create_ledger`; may be used from several threads.
 
     Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`, `NotEnoughBookies`,
-    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such an append may or may not be
-    in the ledger; opening the ledger with recovery settles which.
+    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Entries of these appends may or
+    may not be in the ledger; opening it with recovery settles which of them are.
     """
 
     def __init__(self, thread: LoopThread, handle: aio.WriteHandle) -> None:
@@ -79,11 +79,11 @@ class WriteHandle(BulkWriter[aio.WriteHandle, bytes], BlockingHandle[aio.WriteHa
 
 
 class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
-    """The only writer of a ledger, with ids from the caller, in any order.
+    """The only writer of a ledger whose entry ids are chosen by the caller, in any order.
 
     Created by `LedgerClient.create_ledger_adv`; may be used from several threads. An entry is sent when every entry
-    before it has been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle`
-    does.
+    before it has been appended, and waits in memory until then. This writer ends, and leaves entries unconfirmed, in
+    the same way as `WriteHandle`.
     """
 
     def __init__(self, thread: LoopThread, handle: aio.AdvancedWriteHandle) -> None:
@@ -94,7 +94,8 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet: no entry from there on can be confirmed."""
+        """The lowest entry id that has not been appended yet; this entry and those after it cannot be confirmed until
+        it is."""
         return self._twin.first_gap
 
     append = waiting_for(aio.AdvancedWriteHandle.append)
@@ -138,21 +139,21 @@ class AdvancedWriteHandle(BlockingHandle[aio.AdvancedWriteHandle]):
 class ReadHandle(BlockingHandle[aio.ReadHandle]):
     """A ledger opened for reading. Created by `LedgerClient.open_ledger`; may be used from several threads.
 
-    Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
+    Never returns bytes whose digest, ledger id or entry id differs from what was requested, and, except in
     `read_unconfirmed`, nothing after the last entry known to be confirmed. A bookie that is slow or down costs only
-    time while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources
-    are freed.
+    time while another replica of the entry is available. Iterators may be abandoned half-way, or closed: their
+    resources are freed.
     """
 
     @property
     def created_at(self) -> datetime | None:
-        """When the ledger was created, in UTC, by its creator's clock; None if that is not recorded."""
+        """When the ledger was created, in UTC, by its creator's clock; None if this is not recorded."""
         return self._twin.created_at
 
     @property
     def closed_at(self) -> datetime | None:
-        """When the ledger was closed, in UTC, by its closer's clock; None if that is not recorded, and while it is
-        open, as far as this reader has seen."""
+        """When the ledger was closed, in UTC, by the clock of the client that closed it; None if this is not recorded,
+        or if the ledger is still open as far as this reader knows."""
         return self._twin.closed_at
 
     @property
@@ -195,13 +196,13 @@ class ReadHandle(BlockingHandle[aio.ReadHandle]):
 
 
 class Salvage(BlockingFacade[aio.Salvage]):
-    """The available entries of a ledger at live bookies.
+    """The available entries of a ledger on live bookies.
 
     Created by `LedgerClient.salvage_ledger`; may be used from several threads. Each entry is verified by its digest.
-    Entries after `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of
-    the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
-    `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
-    with the reason.
+    Entries after `proven_through`, the last entry that is proven to be confirmed, are included, although they may not
+    be part of the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced
+    or changed. `silent`: bookies of the ledger, or named by the caller, that could not be asked, or stopped answering
+    at some entry, with the reason.
     """
 
     @property
@@ -221,7 +222,8 @@ class Salvage(BlockingFacade[aio.Salvage]):
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that answered, but cannot rule out further entries; complete once all parts were yielded."""
+        """Bookies that answered but cannot rule out that there are further entries; complete once all parts have been
+        yielded."""
         return self._twin.unsure
 
     parts = iterating(aio.Salvage.parts)

@@ -1,8 +1,8 @@
 """An append stream to one bookie: multiplexes the lanes of all ledgers, and coalesces waiting frames into messages.
 
 Frames that become ready in one iteration of the event loop share a message, up to FRAME_BYTES_MAX; no timer is
-involved. At most `window_bytes_max` are sent and unanswered; the remaining frames wait in their lanes, each of which
-has a bound of its own. When the connection breaks, or an answer does not arrive in time, all lanes fail at once, and
+involved. At most `window_bytes_max` bytes are sent but unanswered; the remaining frames wait in their lanes, each of
+which has its own bound. When the connection breaks, or an answer does not arrive in time, all lanes fail at once, and
 the next lane opens a new stream.
 """
 
@@ -39,25 +39,24 @@ from .dialing import Dial, goodbye
 from .queued_lane import QueuedLane
 
 FRAME_OVERHEAD_BYTES = 128
-"""Bytes of a frame in a message, not counting its columns."""
+"""Size of a frame in a message, in bytes, not counting its columns."""
 
 NOTES_WEIGHT = FRAME_BYTES_MAX // (64 * 1024)
-"""Weight of a note's byte against other bytes: notes are in a message's header, which a bookie bounds more tightly. A
-message takes no more frames once they bring 64 KiB of notes."""
+"""Factor by which each byte of a note counts toward the size of a message: notes are part of a message's header, for
+which bookies have a tighter limit. No more frames are added to a message once their notes amount to 64 KiB."""
 
 SMALL_MESSAGES_MAX = 2
-"""Limit of messages in flight that were not full. At the limit, frames gather until a message is answered or they fill
-one."""
+"""Maximum number of messages in flight that were not full. At the limit, frames accumulate until a message is answered
+or they fill one."""
 
 NOTE_DELAY_SECONDS_MAX = 0.2
-"""Longest time until the bookie is sent the notes of ledgers that have ended, unless a message is sent to it earlier.
-"""
+"""Maximum time before notes of ledgers that have ended are sent to the bookie, unless a message is sent earlier."""
 
 QUEUED_NOTES_MAX = 1024
-"""Limit of notes waiting to be sent. Later ones are dropped, and the bookie has to find out on its own."""
+"""Maximum number of notes waiting to be sent. Further notes are dropped, and the bookie has to find out by itself."""
 
 FRAMES_IN_FLIGHT_MAX = 1024
-"""Limit of frames sent and unanswered on one stream."""
+"""Maximum number of frames sent but unanswered on one stream."""
 
 ELSEWHERE = "another bookie answers at its address"
 
@@ -66,7 +65,8 @@ END_SECONDS_MAX = 0.5
 
 
 _InFlight = tuple[QueuedLane, int, int, float]
-"""A frame's lane, the last entry that is on disk when the frame is answered OK, its size, and when it was sent."""
+"""A frame's lane, the last entry that is on disk once the frame is answered OK, the frame's size, and when it was sent.
+"""
 
 
 def size_of(request: AppendRequest) -> int:
@@ -97,7 +97,7 @@ class AppendStream:
         self._queued_bytes = 0
         self._notes: deque[tuple[LaneTerms, bytes]] = deque()
         self._notes_timer: asyncio.TimerHandle | None = None
-        self._message_ends: deque[int] = deque()  # the last sequence of each message in flight
+        self._message_ends: deque[int] = deque()  # the last sequence number in each message in flight
         self._answered_at = 0.0
         self._next_sequence = 0
         self._nonce = b""
@@ -133,7 +133,7 @@ class AppendStream:
         return lane
 
     def lane_has_work(self, lane: QueuedLane, size_bytes: int = 0) -> None:
-        """Queues the lane for sending; another `size_bytes` wait in it."""
+        """Queues the lane for sending; an additional `size_bytes` bytes are waiting in it."""
         self._queued_bytes += size_bytes
         if not lane.in_line:
             lane.in_line = True
@@ -141,12 +141,12 @@ class AppendStream:
         self._send_soon()
 
     def lane_dropped(self, size_bytes: int) -> None:
-        """Subtracts this many bytes, which are no longer waiting."""
+        """Subtracts bytes that are no longer waiting."""
         self._queued_bytes -= size_bytes
 
     def send_note(self, terms: LaneTerms, note: bytes) -> None:
-        """Sends the bookie this note of a ledger, with the next message or soon. It is not acknowledged, and may be
-        lost."""
+        """Sends this note of a ledger to the bookie, with the next message or soon. The note is not acknowledged, and
+        may be lost."""
         if self._is_broken or len(self._notes) == QUEUED_NOTES_MAX:
             return
         self._notes.append((terms, note))
@@ -161,7 +161,7 @@ class AppendStream:
         return terms.key.credential(Purpose.APPEND, self._bookie.incarnation, self._nonce)
 
     async def close(self) -> None:
-        """Closes the stream without notifying its lanes: their owners have closed them."""
+        """Closes the stream without notifying its lanes, because their owners have closed them."""
         self._send_notes()
         self._is_broken = True
         self._connecting.cancel()
@@ -226,7 +226,7 @@ class AppendStream:
             self._break(error.why)
             return
         except Exception as error:
-            # Fail the lanes whatever the error, otherwise their writers wait for ever.
+            # Fail the lanes whatever the error; otherwise their writers would wait forever.
             self._break(f"its stream failed: {error!r}")
             return
         self._connection, self._nonce = connection, hello.nonce
@@ -234,7 +234,8 @@ class AppendStream:
         self._send_soon()
 
     def _send_soon(self) -> None:
-        """Sends at the end of this loop iteration, with all frames appended in it."""
+        """Schedules sending for the end of this loop iteration, so that all frames appended during the iteration are
+        included."""
         if not (self._will_send or self._connection is None or self._is_broken):
             self._will_send = True
             self._turn.send(self._send_waiting)
@@ -243,7 +244,7 @@ class AppendStream:
         self._will_send = False
         connection = self._connection
         if connection is None or self._is_broken:
-            return  # broken since this was scheduled
+            return  # the stream has broken since this was scheduled
         while self._ready and connection.is_writable and self._is_worth_a_message():
             request = self._next_request()
             if request is None:
@@ -264,7 +265,7 @@ class AppendStream:
             connection.send_message(FrameKind.APPEND, request, size_of, codec.encode)
 
     def _is_worth_a_message(self) -> bool:
-        """Limits small messages in flight, because a message has a fixed cost whatever its size."""
+        """Returns whether to send now; limits small messages in flight, because each message has a fixed cost."""
         ends = self._message_ends
         if len(ends) >= SMALL_MESSAGES_MAX:
             oldest = next(iter(self._in_flight), self._next_sequence)
@@ -273,7 +274,7 @@ class AppendStream:
         return len(ends) < SMALL_MESSAGES_MAX or self._queued_bytes >= FRAME_BYTES_MAX
 
     def _look_later(self) -> None:
-        """Schedules the check for an answer that is overdue (rule W6)."""
+        """Schedules the check for an overdue answer (rule W6)."""
         *_, sent_at = next(iter(self._in_flight.values()))
         due = max(sent_at, self._answered_at) + self._config.append_seconds_max
         due = max(due, self._not_overdue_before)
@@ -296,8 +297,8 @@ class AppendStream:
             self._look_later()
 
     def _next_request(self) -> AppendRequest | None:
-        """Takes frames from the ready lanes in turn, up to a message's size; None if the window is full or no frame is
-        waiting."""
+        """Takes frames from the ready lanes in turn, up to the size of a message; None if the window is full or no
+        frame is waiting."""
         if self._in_flight_bytes >= self._config.window_bytes_max:
             return None
         frames: list[Frame] = []
@@ -346,7 +347,7 @@ class AppendStream:
             self._connection.abort(why)
 
     def _stop_sending(self) -> None:
-        """Stops sending and waiting."""
+        """Stops sending frames and waiting for answers."""
         if self._overdue is not None:
             self._overdue.cancel()
             self._overdue = None

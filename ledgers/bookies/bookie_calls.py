@@ -1,6 +1,6 @@
 """Request-response calls and scans to one bookie, concurrently over one connection.
 
-The first call opens the connection, which is kept. When it is lost, all its calls fail, and the next call opens
+The first call opens the connection, which stays open. When it is lost, all calls on it fail, and the next call opens
 another.
 """
 
@@ -24,11 +24,11 @@ from ..errors import BookieUnavailable
 from .dialing import Dial, goodbye
 
 REPORT_SHARE = 2
-"""Taken bytes are reported once they reach the window divided by this, before the bookie stalls."""
+"""Divisor of the window: processed bytes are reported once they reach this fraction of it, before the bookie stalls."""
 
 
 class ScanStream:
-    """The queue of one scan, on one event loop. It and its reader hold at most the scan's window, or one page."""
+    """The queue of one scan, on one event loop. Queue and reader hold at most the scan's window, or one page."""
 
     def __init__(self, request: ScanRequest) -> None:
         window, page = request.window_bytes, request.page_bytes
@@ -41,7 +41,7 @@ class ScanStream:
 
     @property
     def is_over_limit(self) -> bool:
-        """Whether the bookie sends more than the scan's window allows."""
+        """Whether the bookie has sent more than the scan's window allows."""
         return self._came_bytes - self._reported_bytes > self._bytes_max
 
     def received(self, body: Body) -> None:
@@ -55,7 +55,7 @@ class ScanStream:
         self._wake()
 
     async def take(self) -> Body:
-        """Waits for the next answer. Raises BookieUnavailable when there are no more."""
+        """Waits for the next answer. Raises BookieUnavailable when no more answers will arrive."""
         while not self._came:
             if self._error is not None:
                 raise self._error
@@ -66,8 +66,8 @@ class ScanStream:
         return body
 
     def bytes_to_report(self) -> int | None:
-        """Returns the number of bytes taken so far, if it is to be reported now. Everything taken counts as
-        processed."""
+        """Returns the number of bytes taken so far if it should be reported now, otherwise None. All bytes taken count
+        as processed."""
         if self._taken_bytes - self._reported_bytes < self._report_bytes_min:
             return None
         self._reported_bytes = self._taken_bytes
@@ -79,11 +79,11 @@ class ScanStream:
 
 
 CALLS_MAX = 4096
-"""Limit of one client's calls in flight at one bookie."""
+"""Maximum number of one client's calls in flight at one bookie."""
 
 SCANS_MAX = 64
-"""Limit of one client's scans in flight at one bookie, each with a window of pages. Over this limit readers request
-single pages."""
+"""Maximum number of one client's scans in flight at one bookie, each with a window of pages. Beyond that, readers
+request single pages."""
 
 
 class BookieCalls:
@@ -114,7 +114,7 @@ class BookieCalls:
             raise self._no_answer(seconds_max) from None
 
     async def scan(self, request: ScanRequest, seconds_max: float) -> AsyncGenerator[Body, None]:
-        """Yields the answers of a scan, each within `seconds_max`. Close it to end the scan.
+        """Yields the answers of a scan, each within `seconds_max`. Close the generator to end the scan.
 
         Raises BookieUnavailable, or CannotScan if too many scans are in flight or the bookie refuses this one.
         """
@@ -122,7 +122,9 @@ class BookieCalls:
             async with asyncio.timeout(seconds_max):
                 connection = await self._connected(seconds_max)
             if len(self._scans) >= SCANS_MAX:
-                raise CannotScan(str(self._bookie), f"more than {SCANS_MAX} scans of it are in flight")
+                raise CannotScan(
+                    str(self._bookie), f"more than {SCANS_MAX} scans of this bookie are in flight"
+                )
             number, stream = next(self._numbers) & 0xFFFFFFFF, ScanStream(request)
             self._scans[number] = stream
             connection.send(FrameKind.SCAN, number, codec.encode(request))
@@ -131,7 +133,7 @@ class BookieCalls:
                     async with asyncio.timeout(seconds_max):
                         answer = await stream.take()
                     yield answer
-                    del answer  # do not hold it while waiting for the next one
+                    del answer  # do not keep the answer in memory while waiting for the next one
                     if (taken := stream.bytes_to_report()) is not None:
                         connection.send(FrameKind.TAKEN, number, codec.encode(BytesTaken(taken)))
             finally:
@@ -158,7 +160,7 @@ class BookieCalls:
     # --- the connection -----------------------------------------------------------------------
 
     async def _connected(self, seconds_max: float) -> Connection:
-        """Returns the connection, and opens it first if necessary."""
+        """Returns the connection, opening it first if necessary."""
         if self._connection is not None:
             return self._connection
         if self._is_closed:
@@ -182,11 +184,13 @@ class BookieCalls:
     def _has_dialed(self, task: asyncio.Task[Connection]) -> None:
         self._dialing = None
         if not task.cancelled():
-            task.exception()  # marks it as retrieved: perhaps no call waits for it now
+            task.exception()  # marks the exception as retrieved: there may be no call waiting for it
 
     async def _answer(self, connection: Connection, kind: FrameKind, body: Sequence[Part]) -> Body:
         if len(self._waiting) >= CALLS_MAX:
-            raise BookieUnavailable(str(self._bookie), f"more than {CALLS_MAX} calls to it are in flight")
+            raise BookieUnavailable(
+                str(self._bookie), f"more than {CALLS_MAX} calls to this bookie are in flight"
+            )
         number = next(self._numbers) & 0xFFFFFFFF
         answer: asyncio.Future[Body] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -212,10 +216,12 @@ class BookieCalls:
             self._scanned(call, kind, body)
             return
         answer = self._waiting.get(call)
-        if answer is None or answer.done():  # no call waits for it now
+        if answer is None or answer.done():  # no call is waiting for this answer any more
             return
         if kind is FrameKind.REFUSED:
-            answer.set_exception(BookieUnavailable(str(self._bookie), f"it refuses: {goodbye(body)}"))
+            answer.set_exception(
+                BookieUnavailable(str(self._bookie), f"it refuses the call: {goodbye(body)}")
+            )
         else:
             answer.set_result(body)
 
@@ -223,7 +229,7 @@ class BookieCalls:
         stream = self._scans[call]
         if kind is FrameKind.REFUSED:
             del self._scans[call]
-            stream.failed(CannotScan(str(self._bookie), f"it refuses: {goodbye(body)}"))
+            stream.failed(CannotScan(str(self._bookie), f"it refuses the scan: {goodbye(body)}"))
             return
         stream.received(body)
         if stream.is_over_limit:

@@ -57,9 +57,9 @@ Reply = TypeVar("Reply")
 
 
 class Maintenance:
-    """Opens a channel for each request, because requests are rare.
+    """Opens a separate channel for each request, because requests are rare.
 
-    With certificates, the bookie's certificate must name the host that is asked, as gRPC requires.
+    With certificates, the bookie's certificate must name the host to which the request is sent, as gRPC requires.
     """
 
     def __init__(self, certificates: Certificates | None = None) -> None:
@@ -73,7 +73,7 @@ class Maintenance:
         return await self._call(bookie, address, grpc_methods.MAINTAIN, request, MaintainReply, seconds_max)
 
     async def notes(self, bookie: str, address: str, request: NotesRequest, seconds_max: float) -> NotesReply:
-        """Returns a page of the notes that the bookie keeps of its ledgers. Raises BookieUnavailable."""
+        """Returns a page of the notes that the bookie keeps about its ledgers. Raises BookieUnavailable."""
         return await self._call(bookie, address, grpc_methods.NOTES, request, NotesReply, seconds_max)
 
     async def _call(
@@ -108,7 +108,7 @@ class Maintenance:
 Answer = TypeVar("Answer", ReadReply, LacReply, HoldingsReply)
 
 LONG_POLL_GRACE_SECONDS = 5.0
-"""Added to the wait of a long poll to give its time limit."""
+"""Added to the wait of a long poll to obtain the time limit of the call."""
 
 
 class ConnectedBookies:
@@ -152,7 +152,7 @@ class ConnectedBookies:
         async with aclosing(bodies):
             async for answer in bodies:
                 reply = self._from_here(bookie, _decoded(bookie, ReadReply, answer))
-                del answer  # the reply has copied what it needs
+                del answer  # the reply has its own copy of the data it needs
                 yield reply
                 if request.ends(reply):
                     return
@@ -166,7 +166,7 @@ class ConnectedBookies:
         return self._from_here(bookie, await call)
 
     async def holdings(self, bookie: BookieRef, request: HoldingsRequest) -> HoldingsReply:
-        """Asks a bookie for the location of a ledger's bytes."""
+        """Asks a bookie where it stores a ledger's bytes."""
         seconds = self._config.read_seconds_max
         call = self._call(bookie, FrameKind.HOLDINGS, request, HoldingsReply, seconds)
         return self._from_here(bookie, await call)
@@ -179,7 +179,7 @@ class ConnectedBookies:
     async def info(self, bookie: BookieRef) -> InfoReply:
         """Asks the bookie for its state. Raises BookieUnavailable, including when another incarnation answers.
 
-        If another incarnation answers at the known address, looks the address up once more.
+        If another incarnation answers at the known address, looks up the address once more.
         """
         reply = await self._info(bookie)
         if reply.incarnation != bookie.incarnation:
@@ -192,12 +192,13 @@ class ConnectedBookies:
     async def maintain(
         self, bookie: BookieRef, request: MaintainRequest, timeout_seconds: float
     ) -> MaintainReply:
-        """Makes the bookie do maintenance. Raises BookieUnavailable. The bookie stops a task that takes too long."""
+        """Makes the bookie perform a maintenance task. Raises BookieUnavailable. The bookie stops a task that takes too
+        long."""
         address = await self._address(bookie)
         return await Maintenance(self._certificates).ask(str(bookie), address, request, timeout_seconds)
 
     async def notes(self, bookie: BookieRef) -> AsyncGenerator[HeldNote, None]:
-        """Yields the notes that the bookie keeps of its ledgers, ordered by ledger and first entry. Raises
+        """Yields the notes that the bookie keeps about its ledgers, ordered by ledger and first entry. Raises
         BookieUnavailable."""
         calls, asked, is_last = Maintenance(self._certificates), NotesRequest(bookie.incarnation), False
         while not is_last:
@@ -269,7 +270,7 @@ class ConnectedBookies:
         return reply
 
     def _look_up_again(self, bookie: BookieRef) -> None:
-        """Drops the connections: another bookie answers at this address, and the one that is wanted has moved or is
+        """Drops the connections, because another bookie answers at this address: the requested bookie has moved or is
         gone (rule W7)."""
         stream = self._streams.get(bookie)
         if stream is not None:
@@ -279,7 +280,7 @@ class ConnectedBookies:
             calls.hang_up(ELSEWHERE)
 
     def _retire(self, stream: AppendStream) -> None:
-        """Forgets a broken stream: the next lane to its bookie opens a new one."""
+        """Forgets a broken stream, so that the next lane to its bookie opens a new one."""
         for bookie, known in list(self._streams.items()):
             if known is stream:
                 del self._streams[bookie]

@@ -32,11 +32,11 @@ Dial = Callable[[Handler, float], Awaitable[tuple[Connection, ServerHello]]]
 """Connects for this handler, within the given seconds. Raises BookieUnavailable."""
 
 PERHAPS_TLS = (
-    " before the handshake; a bookie with certificates does so with clients that have none (BOOKLEDGER_CERTS)"
+    " before the handshake; a bookie with certificates does this to clients that have none (BOOKLEDGER_CERTS)"
 )
 
 GOODBYE_CHARACTERS_MAX = 500
-"""Longest reason for ending a connection that is passed on from a bookie."""
+"""Maximum length of a bookie's reason for ending the connection; the remainder is cut off."""
 
 
 async def address_of(store: MetadataStore, bookie: BookieRef) -> str:
@@ -46,7 +46,7 @@ async def address_of(store: MetadataStore, bookie: BookieRef) -> str:
     except MetadataError as error:
         raise BookieUnavailable(str(bookie), f"its address is unknown: {error}") from error
     if found is None:
-        why = "it is not registered: it is stopped, or cut off from the metadata"
+        why = "it is not registered: it has stopped, or cannot reach the metadata"
         raise BookieUnavailable(str(bookie), why)
     if found.bookie != bookie:
         why = f"another incarnation is registered under its name ({found.bookie.incarnation})"
@@ -64,8 +64,8 @@ async def dial(
 ) -> tuple[Connection, ServerHello]:
     """Connects to the address and completes the handshake. Raises BookieUnavailable or BookieStarting.
 
-    With certificates, the peer must present this bookie's, unless it is our `own`. The handler receives no events of a
-    connection that failed.
+    With certificates, the peer must present the certificate of this bookie, except if the bookie is our `own`. The
+    handler receives no events from a connection that failed.
     """
     handshake = _Handshake()
     connection = Connection(handshake, asks=True)
@@ -85,7 +85,7 @@ async def dial(
     except OSError as error:
         why = f"cannot connect to {address}: {_describe_error(error)}"
         raise BookieUnavailable(str(bookie), why) from error
-    except ValueError as error:  # NoIdentity, or a certificate that cannot be understood
+    except ValueError as error:  # NoIdentity, or a certificate that cannot be parsed
         connection.abort(str(error))
         raise BookieUnavailable(str(bookie), f"the peer at {address}: {error}") from None
     except _NoHandshake as error:
@@ -128,7 +128,7 @@ class _NoHandshake(Exception):
 
 
 class _Handshake:
-    """Handles a connection until the bookie has completed its part of the handshake."""
+    """Handles a connection until the bookie has completed its side of the handshake."""
 
     connection: Connection
 
@@ -155,14 +155,14 @@ class _Handshake:
             self.hello.set_result(hello)
 
     def writable(self) -> None:
-        """Does nothing: nothing waits to be sent."""
+        """Does nothing, because no data is waiting to be sent."""
 
     def lost(self, why: str) -> None:
         if not self.hello.done():
             self.hello.set_exception(_NoHandshake(why))
-            self.hello.exception()  # marks it as retrieved: perhaps no caller waits for it now
+            self.hello.exception()  # marks the exception as retrieved: there may be no caller waiting for it
 
 
 def goodbye(body: Body) -> str:
-    """Decodes a bookie's reason for ending the connection, for people."""
+    """Decodes a bookie's reason for ending the connection, as text for users."""
     return bytes(body).decode(errors="replace")[:GOODBYE_CHARACTERS_MAX] or "it ended the connection"

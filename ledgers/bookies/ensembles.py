@@ -20,23 +20,24 @@ from .health_probes import NOT_WRITABLE, choose_alive
 log = logging.getLogger(__name__)
 
 REGISTRATION_SECONDS_MAX = 10.0
-"""How long a creation waits for formatted bookies to register, and for registered ones that are still reading their
-log. After an outage of the metadata, bookies register within a third of their lease. A NameNode allows 20 s for a new
-segment."""
+"""How long the creation of a ledger waits for formatted bookies to register, and for registered bookies that are still
+reading their log. After an outage of the metadata, bookies register within a third of their lease. A NameNode allows 20
+s for a new segment."""
 
 REGISTRATION_LOOK_SECONDS = 0.2
-"""Interval at which a creation checks for these bookies."""
+"""Interval at which these bookies are checked during the wait."""
 
 
 async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
     """Returns the first fragment of a new ledger, with every write set spread over as many fault domains as possible.
 
-    If too few bookies are live for a complete ensemble, it includes absent ones, which lack every entry: formatted
-    bookies that are not registered, do not answer or take no entries, and are neither drained nor given up. Every write
-    set has an ack quorum of live ones. With `require_all_bookies` there are no absent ones. Waits up to
-    REGISTRATION_SECONDS_MAX for bookies to register or to read their logs, if that would make a fragment possible.
+    If too few bookies are live for a complete ensemble, the fragment includes absent ones, which lack every entry.
+    These are formatted bookies that are not registered, do not answer or accept no entries, and are neither drained nor
+    given up. Every write set has an ack quorum of live bookies. With `require_all_bookies` no bookie may be absent.
+    Waits up to REGISTRATION_SECONDS_MAX for bookies to register or to read their logs, if that would make a fragment
+    possible.
 
-    Raises NotEnoughBookies, also for fewer domains than `fault_domains_min`, and MetadataError.
+    Raises NotEnoughBookies, also if there are fewer domains than `fault_domains_min`, and MetadataError.
     """
     listed = await cluster.known_bookies.lately()
     search = await _search(cluster, shape, listed)
@@ -46,8 +47,8 @@ async def first_fragment(cluster: Cluster, shape: Shape) -> Fragment:
 
 
 async def _without_some(cluster: Cluster, search: _EnsembleSearch) -> Fragment:
-    """Returns a fragment with absent bookies, or one of live bookies once enough serve. Raises as `first_fragment`
-    does."""
+    """Returns a fragment with absent bookies, or one of live bookies once enough of them are available. Raises as
+    `first_fragment` does."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + REGISTRATION_SECONDS_MAX
     expected = await expected_bookies(cluster.store)
@@ -74,7 +75,7 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _EnsembleSe
     rejected = {r.bookie.bookie_id: NOT_WRITABLE for r in listed.bookies if not r.writable}
     candidates = [r for r in listed.bookies if r.writable]
     search = _EnsembleSearch(shape, domains_min, gaps_max, listed.bookies, rejected)
-    for avoids in (True, False):  # a domain may have only bookies that failed lately
+    for avoids in (True, False):  # all bookies of a domain may have failed lately
         search.living = await choose_alive(
             cluster,
             candidates,
@@ -92,7 +93,8 @@ async def _search(cluster: Cluster, shape: Shape, listed: Listed) -> _EnsembleSe
 
 @dataclass(slots=True)
 class _EnsembleSearch:
-    """The bookies found live, the reasons why others are not used, and the registered ones that are `starting`."""
+    """The live bookies found, the reasons why other bookies are not used, and the registered bookies that are
+    `starting`."""
 
     shape: Shape
     domains_min: int
@@ -115,12 +117,12 @@ class _EnsembleSearch:
         return Fragment(0, tuple(r.bookie for r in self._arranged()), number=1)
 
     def with_absent(self, expected: Sequence[Expected]) -> Fragment | None:
-        """Returns the fragment with absent bookies at evenly spread positions; None if it is not permitted."""
+        """Returns a fragment with absent bookies at evenly spread positions; None if that is not permitted."""
         living = self._arranged()
         count = self.shape.ensemble_size - len(living)
         names = {one.bookie.bookie_id for one in living}
         registered = {one.bookie for one in self.registered}
-        # Registered bookies first: a bookie that hangs is back sooner than one that is dead.
+        # Registered bookies come first, because a bookie that hangs is back sooner than one that is dead.
         likely = sorted((one.bookie for one in expected), key=lambda bookie: bookie not in registered)
         absent = [bookie for bookie in likely if bookie.bookie_id not in names][:count]
         if not 0 < count <= self.gaps_max or len(absent) < count or not self.has_domains:
@@ -130,7 +132,7 @@ class _EnsembleSearch:
         return Fragment(0, tuple(ensemble), lacking=lacking, number=1)
 
     def may_be_completed(self, expected: Sequence[Expected], gone: Collection[BookieRef]) -> bool:
-        """Returns whether enough bookies would serve once those that may soon start serving have done so."""
+        """Returns whether there would be enough bookies once those that may soon be available are."""
         soon = sum(not one.is_in_maintenance and one.bookie not in gone for one in self._away(expected))
         soon += sum(one.bookie in self.starting for one in expected)
         return soon > 0 and len(self.living) + soon >= self.living_min
@@ -162,14 +164,14 @@ class _EnsembleSearch:
     def has_domains(self) -> bool:
         if len(self.living) < self.living_min:
             return False
-        # Each write set has a living bookie, which is in a domain.
+        # Each write set has a live bookie, so it covers at least one domain.
         return self.domains_min <= 1 or self._domains() >= self.domains_min
 
     def _arranged(self) -> list[Registration]:
         return placement.arranged(self.living, self.shape.write_quorum)
 
     def _domains(self) -> int:
-        """Returns the number of fault domains of the live bookies in the write set with the fewest."""
+        """Returns the smallest number of fault domains that the live bookies of any write set cover."""
         size = self.shape.ensemble_size
         absent = [None] * (size - len(self.living))
         ensemble = placement.with_gaps(self._arranged(), absent, size)

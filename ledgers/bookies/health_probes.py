@@ -14,16 +14,16 @@ from ..errors import BookieStarting, BookieUnavailable
 from ..tasks import end_tasks
 
 SLOW_ANSWER_SECONDS = 0.5
-"""Wait for an answer before another bookie is probed as well."""
+"""How long to wait for an answer before another bookie is probed as well."""
 
 HEARD_SECONDS_MAX = 1.0
 """A bookie that sent anything within this time counts as alive."""
 
-NOT_WRITABLE = "is read-only, drained or given up: `bookledger cluster status` says which"
+NOT_WRITABLE = "is read-only, drained or given up: `bookledger cluster status` shows which"
 """Why a registered bookie gets no new entries."""
 
 REMEMBERED_SECONDS_MAX = 1.0
-"""Time limit for probing a bookie that failed lately; it is probed only if there is no other."""
+"""Time limit for probing a bookie that failed lately; such a bookie is probed only if no other is left."""
 
 
 async def choose_alive(
@@ -37,12 +37,12 @@ async def choose_alive(
     needed: int | None = None,
     starting: set[BookieRef] | None = None,
 ) -> list[Registration]:
-    """Chooses up to `count` candidates that answer, best placed first.
+    """Chooses up to `count` candidates that answer, those with the best placement first.
 
-    Adds to `rejected` why each other candidate is not used, and to `starting` the bookies that will serve soon. Once
-    `needed` candidates have answered, does not wait for slow ones. Bookies that failed lately are probed last; without
-    `avoids` they are probed like all others. Probes in parallel as many candidates as are missing. A silent one is
-    remembered as failed, so that it does not delay the next call.
+    Adds to `rejected` why each other candidate is not used, and to `starting` the bookies that will be available soon.
+    Once `needed` candidates have answered, does not wait for slow ones. Bookies that failed lately are probed last;
+    without `avoids` they are probed like all others. Probes in parallel as many candidates as are missing. A candidate
+    that does not answer is remembered as failed, so that it does not delay the next call.
     """
     avoided = cluster.failed_lately if avoids else frozenset
     search = _ProbeSearch(cluster, candidates, beside, rejected, avoided, starting)
@@ -57,7 +57,7 @@ async def choose_alive(
 
 
 class _ProbeSearch:
-    """Candidates that are being probed, that have answered, and that have not been probed yet."""
+    """Candidates that are being probed, candidates that have answered, and those that have not been probed yet."""
 
     def __init__(
         self,
@@ -79,8 +79,8 @@ class _ProbeSearch:
         self._slow: set[asyncio.Task[bool]] = set()
 
     def goes_on(self, count: int) -> bool:
-        """Takes or probes as many candidates as are missing. Returns False when there are enough, or all have answered
-        and no candidate is left."""
+        """Takes or probes as many candidates as are missing. Returns False when enough have been found, or when all
+        have answered and none is left to probe."""
         missing = count - len(self.alive) - len(self._asked.keys() - self._slow)
         chosen = placement.choose(
             self._left,
@@ -105,7 +105,7 @@ class _ProbeSearch:
         """Waits for answers, and returns whether any arrived; if none arrives in time, notes the probed bookies as
         slow.
 
-        If the live bookies are not enough and no candidate is left, waits without a limit.
+        If too few live bookies have been found and no candidate is left, waits without a time limit.
         """
         patience = SLOW_ANSWER_SECONDS if self._left or is_enough else None
         done, waiting = await asyncio.wait(self._asked, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
@@ -118,7 +118,7 @@ class _ProbeSearch:
         return bool(done)
 
     async def end(self) -> None:
-        """Cancels open probes; slow bookies that were being probed count as failed."""
+        """Cancels outstanding probes; slow bookies that were being probed count as failed."""
         for registration in (self._asked[asking] for asking in self._asked if asking in self._slow):
             self._rejected[str(registration.bookie)] = f"did not answer within {SLOW_ANSWER_SECONDS:g} s"
             self._cluster.note_failure(registration.bookie)
@@ -126,8 +126,8 @@ class _ProbeSearch:
 
 
 def was_heard(cluster: Cluster, bookie: BookieRef) -> bool:
-    """Returns whether the bookie sent anything just now, and has not failed lately. If it is registered as writable, it
-    need not be probed."""
+    """Returns whether the bookie has sent anything very recently, and has not failed lately. If so, and it is
+    registered as writable, it need not be probed."""
     now = asyncio.get_running_loop().time()
     return (
         now - cluster.bookies.heard_at(bookie) < HEARD_SECONDS_MAX and bookie not in cluster.failed_lately()
@@ -137,11 +137,11 @@ def was_heard(cluster: Cluster, bookie: BookieRef) -> bool:
 async def takes_entries(
     cluster: Cluster, bookie: BookieRef, rejected: dict[str, str], starting: set[BookieRef] | None = None
 ) -> bool:
-    """Returns whether the bookie is alive and writable. If not, adds the reason to `rejected`; adds a starting bookie
-    to `starting`.
+    """Returns whether the bookie is alive and writable. If it is not, adds the reason to `rejected`; adds a starting
+    bookie to `starting`.
 
-    A bookie that was heard from lately is not probed. A starting one is not remembered as failed: it answers at once,
-    and may serve when it is asked next.
+    A bookie that was heard from lately is not probed. A starting bookie is not remembered as failed, because it answers
+    at once, and may be available when it is next asked.
     """
     if was_heard(cluster, bookie):
         return True
@@ -157,7 +157,9 @@ async def takes_entries(
     except BookieUnavailable as error:
         rejected[str(bookie)] = error.why
     except TimeoutError:
-        rejected[str(bookie)] = f"did not answer within {REMEMBERED_SECONDS_MAX:g} s, and had failed before"
+        rejected[str(bookie)] = (
+            f"did not answer within {REMEMBERED_SECONDS_MAX:g} s, after an earlier failure"
+        )
     else:
         if info.read_only:
             rejected[bookie.bookie_id] = NOT_WRITABLE

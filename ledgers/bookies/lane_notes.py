@@ -1,4 +1,5 @@
-"""The note that the bookies of a lane need of its ledger: that of its last fragment, encoded once for all of them."""
+"""The note about a ledger that the bookies of its lanes need: the one for its last fragment, encoded once for all of
+them."""
 
 from __future__ import annotations
 
@@ -10,14 +11,15 @@ from metadata.records.notes import fragment_note
 
 
 class KnowsRecord(Protocol):
-    """A machine that has its ledger's record, as far as that is certain to be stored."""
+    """A state machine with its ledger's record, in the latest version that is certain to be stored."""
 
     @property
     def record(self) -> LedgerRecord: ...
 
 
 class LaneNotes:
-    """The current note, from a writer's record. Its bytes stay the same until the fragment changes or the ledger ends.
+    """The current note, made from a writer's record. Its bytes stay the same until the fragment changes or the ledger
+    ends.
 
     A recovery sends no notes, because its changes take effect only once the ledger is closed.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class PipelineEvents(Protocol):
-    """The pipeline's events, which a shell receives from lanes; it performs the effects that follow."""
+    """The pipeline's events, which a shell receives from lanes; the shell performs the effects that result."""
 
     def acked(self, lane: int, through: int) -> None: ...
     def written(self, lane: int, through: int) -> None: ...
@@ -98,7 +98,7 @@ class Lanes:
 
 @dataclass(slots=True)
 class _LaneEvents:
-    """Forwards the reports of one lane, with its number."""
+    """Forwards the reports of one lane, together with its number."""
 
     cluster: Cluster
     events: PipelineEvents

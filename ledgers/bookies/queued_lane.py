@@ -26,7 +26,7 @@ from bookie.wire.messages import new_frame
 from ..bookie_client import LaneListener, LaneTerms
 
 FATAL_STATUSES = (Status.FENCED, Status.UNAUTHORIZED, Status.WRONG_IDENTITY)
-"""Refusals that replacing the bookie would not remedy (rules W5, W8)."""
+"""Status codes of refusals that replacing the bookie would not remedy (rules W5, W8)."""
 
 
 class LaneStream(Protocol):
@@ -59,13 +59,13 @@ class QueuedLane:
         self._backlog_bytes_max = backlog_bytes_max
         self._fails_behind = fails_behind
         self._is_behind = False
-        self._queue: deque[tuple[Columns, int]] = deque()  # columns, and their size
+        self._queue: deque[tuple[Columns, int]] = deque()  # columns and their size
         self._lac_wanted = False
         self._sync_wanted = False
         self._sent_through = -1
         self._credential: Credential | None = None
-        self._noted = NO_NOTE  # the last note that the bookie was sent
-        self.in_line = False  # whether the stream has queued this lane as one with work
+        self._noted = NO_NOTE  # the last note that was sent to the bookie
+        self.in_line = False  # whether this lane is in the stream's queue of lanes with work
         self.backlog_bytes = 0
 
     @property
@@ -74,7 +74,7 @@ class QueuedLane:
 
     def send(self, columns: Columns) -> None:
         if self._listener is None:
-            return  # failed or closed, which the sender has not noticed yet
+            return  # the lane has failed or been closed, but the sender has not noticed yet
         size = columns.size_bytes
         self._queue.append((columns, size))
         self.backlog_bytes += size
@@ -92,8 +92,8 @@ class QueuedLane:
         self._stream.lane_has_work(self)
 
     def close(self) -> None:
-        """See Lane. A bookie that has entries, and lacks the ledger's current note, is sent it: mostly the note of the
-        ledger's end."""
+        """See Lane. If the bookie has entries but lacks the ledger's current note, which usually records the ledger's
+        end, the note is sent to it."""
         if self._listener is not None and self._credential is not None and (note := self._new_note()):
             self._stream.send_note(self._terms, note)
         self._listener = None
@@ -107,7 +107,7 @@ class QueuedLane:
         listener = self._listener
         self.close()
         if listener is not None:
-            # Later, not now: the listener's machine may be in the middle of the step that sent.
+            # Called later: the listener's machine may be in the middle of the step that sent the entries.
             asyncio.get_running_loop().call_soon(listener.failed, why)
 
     def _fall_behind(self, why: str) -> None:
@@ -121,8 +121,8 @@ class QueuedLane:
             self._listener.behind(why)
 
     def _catch_up(self) -> None:
-        """Reports the lane as caught up only when it is a frame below the bound, so that it does not alternate with
-        every frame."""
+        """Reports the lane as caught up only once its backlog is a frame below the bound, so that its state does not
+        flip with every frame."""
         if self.backlog_bytes <= self._backlog_bytes_max - FRAME_BYTES_MAX:
             self._is_behind = False
             if self._listener is not None:
@@ -131,8 +131,8 @@ class QueuedLane:
     def next_frame(self, bytes_max: int) -> tuple[Frame, int, int] | None:
         """Makes a frame of as many waiting entries as fit; None if no entry is waiting.
 
-        Also returns the size of its columns, and the last entry that is on disk when the frame is answered OK; −1 for
-        none.
+        Also returns the size of the frame's columns, and the last entry that is on disk once the frame is answered OK;
+        −1 for none.
         """
         terms = self._terms
         deferred, trace = terms.deferred_sync, NO_TRACE
@@ -145,11 +145,11 @@ class QueuedLane:
                 trace = terms.trace_of(columns.first_entry)
         elif self._lac_wanted or self._sync_wanted:
             columns, size = NO_ENTRIES, 0
-            # With deferred sync; otherwise each earlier frame has an answer of its own.
+            # Relevant only with deferred sync; otherwise each earlier frame has its own answer.
             through = self._sent_through if deferred else NO_ENTRY
         else:
             return None
-        if self._sync_wanted and not self._queue:  # with the last waiting entries
+        if self._sync_wanted and not self._queue:  # the sync is requested with the last waiting entries
             self._sync_wanted = deferred = False
         self._lac_wanted = False
         credential = self._credential
@@ -160,7 +160,7 @@ class QueuedLane:
         return frame, size, through
 
     def _new_note(self) -> bytes:
-        """Returns the ledger's current note, unless the bookie was already sent it."""
+        """Returns the ledger's current note, unless it has already been sent to the bookie."""
         note = self._terms.note()
         if note is self._noted:
             return NO_NOTE
@@ -168,7 +168,7 @@ class QueuedLane:
         return note
 
     def _with_more(self, columns: Columns, size: int, bytes_max: int) -> tuple[Columns, int]:
-        """Joins as many of the following batches as fit."""
+        """Adds as many of the following batches as fit."""
         parts, entries = [columns], len(columns)
         while self._queue:
             following, more = self._queue[0]

@@ -17,18 +17,19 @@ from ..protocol.ledger_effects import IN_ENSEMBLE, FindReplacements
 from .health_probes import NOT_WRITABLE, choose_alive, takes_entries
 
 ORDERS_MAX = 120
-"""Limit of permutations tried when several bookies are replaced at once: enough for five bookies."""
+"""Maximum number of permutations tried when several bookies are replaced at once: enough for five bookies."""
 
 
 async def find_replacements(
     cluster: Cluster, effect: FindReplacements, write_quorum: int, *, domains_min: int = 1
 ) -> tuple[dict[int, BookieRef], dict[str, str]]:
-    """Finds a live bookie for each failed position if possible, and the reasons why the others are not used.
+    """Finds, if possible, a live bookie for each failed position; also returns the reasons why other bookies are not
+    used.
 
-    New bookies are preferred, if the effect allows any. The second choice, for its own position only, is a bookie that
-    was formatted again under the failed one's name. The last choice is the failed bookie itself, if it answers. All are
-    probed first, because a registration outlives its bookie by a lease. New bookies are not used if they would leave an
-    entry's copies on fewer fault domains than `domains_min`, and on fewer than the copies are on now.
+    New bookies are preferred, if the effect allows any. The second choice, only for the failed bookie's own position,
+    is a bookie that was reformatted under the same name. The last choice is the failed bookie itself, if it answers.
+    All are probed first, because a registration outlives its bookie by a lease. New bookies are not used if they would
+    leave an entry's copies on fewer fault domains than `domains_min` and also on fewer than now.
     """
     try:
         registered = await list_bookies(cluster.store)
@@ -65,8 +66,8 @@ def _arranged(
     domains_min: int,
     rejected: dict[str, str],
 ) -> Sequence[Registration]:
-    """Orders the bookies for the best placement. If the policy forbids it, returns none and adds the reason to
-    `rejected`."""
+    """Orders the bookies for the best placement. If the placement policy does not allow these bookies, returns none and
+    adds the reason to `rejected`."""
     known = {one.bookie: one for one in registered}
     now = [known.get(bookie, Registration(bookie, "")) for bookie in effect.ensemble]
 
@@ -83,7 +84,7 @@ def _arranged(
 
 
 def _formatted_anew(registered: Sequence[Registration], former: BookieRef) -> list[BookieRef]:
-    """Returns the live bookie that has the failed one's name but another incarnation, if there is one."""
+    """Returns the live bookie that has the failed one's name but a different incarnation, if there is one."""
     named = [r.bookie for r in registered if r.writable and r.bookie.bookie_id == former.bookie_id]
     return [bookie for bookie in named if bookie != former]
 

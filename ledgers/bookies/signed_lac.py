@@ -1,4 +1,4 @@
-"""Caches a writer's signed last-add-confirmed, so that it is signed once for all bookies."""
+"""Caches a writer's signed last-add-confirmed, so that it is signed only once for all bookies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SignedLac:
         self._signed: LacStatement | None = None
 
     def now(self) -> LacStatement | None:
-        """Returns the current statement; None while nothing is confirmed."""
+        """Returns the current statement; None as long as no entry is confirmed."""
         confirmed = self._machine.last_add_confirmed
         if confirmed < 0:
             return None

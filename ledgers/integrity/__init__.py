@@ -1,1 +1,1 @@
-"""Digests of entries, encryption, and the keys that prove who may write."""
+"""Digests of entries, encryption, and the keys that prove the right to write."""

@@ -1,16 +1,16 @@
-"""Verifies the CRC32C digests of a page in one pass over it: work per page, not per entry. Pure.
+"""Verifies the CRC32C digests of a page in a single pass: the cost is per page, not per entry. Pure.
 
-A CRC is a register that is moved over the bytes. The digest of an entry is the register after its payload, if it begins
-with a start value that follows from the ledger and the entry's id. Changing the register between two bytes has the same
-effect as changing the next four bytes by the same value (exclusive or). At the end of an entry, therefore, the next
-four bytes take the difference between its digest and the start of the following entry: if the digest is right, the
-register continues as that start. A single pass that begins with the start of the first entry must then arrive at the
-digest of the last.
+A CRC is a register that is advanced over the bytes. The digest of an entry is the register after its payload, if the
+register begins with a start value that depends on the ledger and the entry's id. Changing the register between two
+bytes has the same effect as changing the next four bytes by the same value (exclusive or). Therefore, at the end of
+each entry, the next four bytes are changed by the difference between the entry's digest and the start value of the
+following entry: if the digest is correct, the register continues with that start value. A single pass that begins with
+the start value of the first entry must then arrive at the digest of the last.
 
-One wrong entry always changes the result, because moving the register on loses no information. Several wrong ones could
-cancel out once in 2**31 or so, about as often as one wrong entry has the right CRC. That argument needs bytes between
-them: an empty entry does not move the register, and entire runs of wrong digests cancel out. This module therefore does
-not check pages with an empty entry.
+One wrong entry always changes the result, because advancing the register loses no information. Several wrong entries
+could cancel out with a probability of about one in 2**31, about as often as one wrong entry has the right CRC. That
+argument requires bytes between them: an empty entry does not advance the register, and entire runs of wrong digests
+cancel out. This module therefore does not check pages that contain an empty entry.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def all_good(columns: Columns, seed: int) -> bool:
 
 
 def _linked(columns: Columns, changes: Registers) -> npt.NDArray[np.uint8]:
-    """Returns the payload with a change in the bytes after each entry but the last.
+    """Returns the payload with a change applied to the bytes after each entry except the last.
 
-    Zeros follow, because a change may extend beyond the end of the payload.
+    Zeros are appended, because a change may extend beyond the end of the payload.
     """
     payload = np.frombuffer(columns.payload, np.uint8)
     linked = np.empty(len(payload) + REGISTER_BYTES, np.uint8)
@@ -53,17 +53,17 @@ def _linked(columns: Columns, changes: Registers) -> npt.NDArray[np.uint8]:
     linked[-REGISTER_BYTES:] = 0
     lengths = np.frombuffer(columns.lengths, "<u4")
     ends = np.cumsum(lengths[:-1], dtype=np.intp)
-    words = np.ndarray(len(payload) + 1, "<u4", linked, strides=(1,))  # one from each byte on
+    words = np.ndarray(len(payload) + 1, "<u4", linked, strides=(1,))  # one word starting at each byte
     if lengths.min() >= REGISTER_BYTES:
         words[ends] ^= changes
     else:
-        np.bitwise_xor.at(words, ends, changes)  # one after the other, since some overlap
+        np.bitwise_xor.at(words, ends, changes)  # one after the other, because some words overlap
     return linked
 
 
 def _starts(entry_ids: bytes, seed: int) -> Registers:
-    """Returns the CRC over the seed and each id: the seed's part, and one part for each byte of an id that may not be
-    0."""
+    """Returns the CRC over the seed and each id, computed from the seed's part and one part for each byte of an id that
+    may not be 0."""
     ids = np.frombuffer(entry_ids, np.uint8).reshape(-1, ID_BYTES)
     starts = np.full(len(ids), crc32c(bytes(ID_BYTES), seed), np.uint32)
     largest = int(np.frombuffer(entry_ids, "<u8").max())

@@ -1,11 +1,11 @@
 """Computes and verifies the digests of entries and of last-add-confirmed statements.
 
-An entry's digest covers the ledger id, the entry id and the payload, so bytes of another entry or ledger are never
-accepted for it. It does not cover how the entry was sent, so every copy and every later re-send of an entry has the
-same bytes. A last-add-confirmed statement has a digest of its own over ledger id, last entry and length.
+An entry's digest covers the ledger id, the entry id and the payload, so the bytes of a different entry or ledger are
+never accepted for it. It does not cover how the entry was sent, so every copy of an entry, and every later resend, has
+the same bytes. A last-add-confirmed statement has its own digest over ledger id, last entry and length.
 
-CRC32C finds damage. HMAC_SHA256 also detects forgery: its key follows from the ledger's password and id (`ledger_keys`)
-and never leaves the client.
+CRC32C detects damage. HMAC_SHA256 also detects forgery: its key is derived from the ledger's password and id
+(`ledger_keys`) and never leaves the client.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CRC = struct.Struct("<I")
 _LAC = struct.Struct("<qq")
 
 PAGE_ENTRIES_MIN = 64
-"""From this number of entries on, digests are checked in one pass; fewer are checked one by one."""
+"""From this number of entries on, digests are checked in a single pass; smaller numbers are checked one by one."""
 
 
 class Digester(Protocol):
@@ -59,7 +59,7 @@ def digester(digest_type: DigestType, ledger_id: int, secret: bytes) -> Digester
 
 
 class Crc32cDigester:
-    """CRC32C digests: four bytes an entry."""
+    """CRC32C digests: four bytes per entry."""
 
     width_bytes = 4
 
@@ -88,7 +88,7 @@ class Crc32cDigester:
         return [n for n, crc in enumerate(found) if _CRC.pack(crc) != stored[4 * n : 4 * n + 4]]
 
     def _is_good_page(self, columns: Columns) -> bool:
-        from . import crc_page  # imports NumPy, which only readers of pages need to wait for
+        from . import crc_page  # imports NumPy, which only readers of pages need
 
         return crc_page.can_check(columns) and crc_page.all_good(columns, self._entry_seed)
 
@@ -101,7 +101,7 @@ class Crc32cDigester:
 
 
 class HmacDigester:
-    """HMAC-SHA256 digests: thirty-two bytes an entry."""
+    """HMAC-SHA256 digests: thirty-two bytes per entry."""
 
     width_bytes = 32
 

@@ -3,9 +3,9 @@
     custom metadata "bookledger.encryption":  version u8, salt, check of the key
 
 Every ledger has its own salt, and its key is derived from that salt and the application's key (HKDF-SHA256). A ledger
-has only one writer during its lifetime, which gives each entry id to one payload, so the id is the nonce; recovery
-copies existing bytes. Ledger id and entry id are authenticated with each payload. The digest is made over the cipher
-text: bookies, recovery and re-replication need no key.
+has only one writer during its lifetime, and the writer assigns each entry id to only one payload, so the id is used as
+the nonce; recovery copies existing bytes. Ledger id and entry id are authenticated with each payload. The digest is
+computed over the ciphertext, so bookies, recovery and re-replication need no key.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from ..config import KEY_BYTES, ClientConfig
 from ..errors import BadEncryptionKey, EntryUnreadable, LedgerError
 
 ENCRYPTION = "bookledger.encryption"
-"""The name of the entry in the custom metadata."""
+"""The name of the encryption entry in the custom metadata."""
 
 VERSION = 1
 SALT_BYTES = 32
@@ -68,35 +68,35 @@ class Cipher:
 
 
 def entry_bytes_max(cipher: Cipher | None) -> int:
-    """Returns the largest payload of an entry."""
+    """Returns the maximum payload size of an entry, in bytes."""
     return ENTRY_BYTES_MAX if cipher is None else ENTRY_BYTES_MAX - TAG_BYTES
 
 
 def new_envelope(key: bytes) -> bytes:
-    """Makes a new ledger's encryption metadata: a salt, and a check that identifies the right key."""
+    """Creates the encryption metadata of a new ledger: a salt, and a check value that identifies the right key."""
     salt = secrets.token_bytes(SALT_BYTES)
     return bytes([VERSION]) + salt + _derived(key, salt, b"check", CHECK_BYTES)
 
 
 def encryption_key_of(config: ClientConfig) -> bytes | None:
-    """Returns the application's key, from its configuration or environment; None for plain text. Raises LedgerError."""
+    """Returns the application's key, from its configuration or environment; None for plaintext. Raises LedgerError."""
     if config.encryption_key is not None:
         return config.encryption_key or None
     try:
         return key_of_environment()
     except (OSError, ValueError) as error:
-        raise LedgerError(f"the key for encryption cannot be used: {error}") from error
+        raise LedgerError(f"the encryption key cannot be used: {error}") from error
 
 
 def cipher_of(record: LedgerRecord, key: bytes | None) -> Cipher | None:
-    """Returns the ledger's cipher; None for plain text. Raises BadEncryptionKey for a missing or wrong key."""
+    """Returns the ledger's cipher; None for plaintext. Raises BadEncryptionKey for a missing or wrong key."""
     envelope = record.custom_metadata.get(ENCRYPTION)
     if envelope is None:
         return None
     if key is None:
-        raise BadEncryptionKey(record.ledger_id, f"no key was given: name its file in {KEY_FILE_VARIABLE}")
+        raise BadEncryptionKey(record.ledger_id, f"no key was given: set {KEY_FILE_VARIABLE} to its file")
     if envelope[:1] != bytes([VERSION]) or len(envelope) != 1 + SALT_BYTES + CHECK_BYTES:
-        raise BadEncryptionKey(record.ledger_id, "by a newer version or another program: read them with that")
+        raise BadEncryptionKey(record.ledger_id, "by a newer version or another program, which can read them")
     salt, check = envelope[1 : 1 + SALT_BYTES], envelope[1 + SALT_BYTES :]
     if not hmac.compare_digest(check, _derived(key, salt, b"check", CHECK_BYTES)):
         raise BadEncryptionKey(record.ledger_id, "the given key is not the ledger's key")

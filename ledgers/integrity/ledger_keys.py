@@ -26,7 +26,7 @@ def digest_key(ledger_id: int, secret: bytes) -> bytes:
 
 
 class LedgerKey:
-    """Proves to bookies that its holder knows the ledger's password; blank for a ledger without one."""
+    """Proves to bookies that its holder knows the ledger's password; blank if the ledger has no password."""
 
     def __init__(self, ledger_id: int, secret: bytes) -> None:
         self._ledger_id = ledger_id
@@ -38,11 +38,11 @@ class LedgerKey:
 
     @property
     def verifier(self) -> bytes:
-        """The public key, which the metadata and the bookies have; empty for a ledger without a password."""
+        """The public key, which is stored in the metadata and at the bookies; empty for a ledger without a password."""
         return self._private.public_key().public_bytes_raw() if self._private else b""
 
     def credential(self, purpose: Purpose, incarnation: str, nonce: bytes = b"") -> Credential:
-        """Signs a credential for requests to the bookie of this incarnation, over the append stream with this nonce."""
+        """Signs a credential for requests to the bookie with this incarnation on the append stream with this nonce."""
         if self._private is None:
             return NO_CREDENTIAL
         proof = self._private.sign(statement(purpose, self._ledger_id, incarnation, nonce))
@@ -50,6 +50,6 @@ class LedgerKey:
 
 
 def _derived(ledger_id: int, secret: bytes, label: bytes) -> bytes:
-    """Derives a key with HKDF-SHA256 (RFC 5869): extract, and one step of expansion."""
+    """Derives a key with HKDF-SHA256 (RFC 5869): the extract step, and one expand step."""
     extracted = hmac.digest(b"bookledger", secret, hashlib.sha256)
     return hmac.digest(extracted, label + _ID.pack(ledger_id) + b"\x01", hashlib.sha256)

@@ -2,8 +2,9 @@
 
     password, salt ── scrypt ── secret ── the ledger's keys (`ledger_keys`)
 
-A guess takes about a fifth of a second of one core, and 32 MiB. So does the first use of a password and salt in a
-process, which runs in a thread of its own. The result is cached, and a process uses one salt for all its new ledgers.
+A guess takes about a fifth of a second on one core, and 32 MiB of memory. So does the first use of a password and salt
+in a process, which runs in a separate thread. The result is cached, and a process uses one salt for all its new
+ledgers.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ SALT_BYTES = 16
 COST = 2**15
 BLOCKS = 8
 PARALLEL = 3
-"""Parameters for 32 MiB from OWASP's cheat sheet on storing passwords."""
+"""Parameters that require 32 MiB, from OWASP's Password Storage Cheat Sheet."""
 
 SECRET_BYTES = 32
 
 KEPT_MAX = 4096
-"""Limit of secrets cached by a process; beyond it the cache is cleared."""
+"""Maximum number of secrets cached by a process; beyond that, the cache is cleared."""
 
 _kept: dict[bytes, bytes] = {}
 
 
 @cache
 def salt_of_this_process() -> bytes:
-    """Returns the salt of all password-protected ledgers that this process creates."""
+    """Returns the salt for all password-protected ledgers that this process creates."""
     return secrets.token_bytes(SALT_BYTES)
 
 
 def stretched(password: bytes, salt: bytes) -> bytes:
-    """Returns the secret of this password and salt, from the cache if it is there. Slow the first time."""
+    """Returns the secret for this password and salt, from the cache if available. Slow the first time."""
     name = _name(password, salt)
     secret = _kept.get(name)
     if secret is None:
@@ -52,11 +53,11 @@ def stretched(password: bytes, salt: bytes) -> bytes:
 
 
 class Stretching:
-    """Stretches passwords in a thread, one at a time for a client, because memory is short and many ledgers share one
+    """Stretches passwords in a thread, one at a time per client, because memory is limited and many ledgers share one
     salt.
 
-    It has its own threads, because all of the application's threads may be waiting for this; they are daemons, and do
-    not delay the exit.
+    It has its own threads, because all of the application's threads may be waiting for the result. They are daemon
+    threads, so they do not delay exit.
     """
 
     def __init__(self) -> None:
@@ -75,7 +76,7 @@ class Stretching:
         if work is None:
             work = self._under_way[name] = asyncio.create_task(self._stretch(password, salt))
             work.add_done_callback(lambda _: self._under_way.pop(name))
-        return await asyncio.shield(work)  # other callers may wait for it, too
+        return await asyncio.shield(work)  # other callers may be waiting for it, too
 
     async def _stretch(self, password: bytes, salt: bytes) -> bytes:
         async with self._one:
@@ -87,7 +88,7 @@ class Stretching:
                     deliver = partial(_set_result, done, stretched(password, salt))
                 except Exception as error:
                     deliver = partial(_set_exception, done, error)
-                with suppress(RuntimeError):  # the loop has ended: no caller waits
+                with suppress(RuntimeError):  # the loop has ended, so no caller is waiting
                     loop.call_soon_threadsafe(deliver)
 
             Thread(target=work, name="ledger-password", daemon=True).start()

@@ -1,30 +1,31 @@
-"""The append pipeline: how entries become confirmed, as a pure machine.
+"""The append pipeline, a pure state machine that determines when entries are confirmed.
 
 Each position of the ensemble is served over a *lane*, a numbered attempt to send to one bookie. Entries are sent on a
-lane in id order and acknowledged in that order, so a position's acknowledgements are one number. Confirmation is
-arithmetic on E numbers, however many entries there are.
+lane in id order and acknowledged in that order, so a single number represents a position's acknowledgements.
+Confirmation is arithmetic on E numbers, however many entries there are.
 
 Rules kept here:
 - W2  confirmed strictly in entry order; an ack counts only over the current lane of a position (F9).
-- W3  an ensemble change first withdraws all acks of the replaced positions, then sends them all
-      pending entries again, and only then may anything be confirmed (F8).
+- W3  an ensemble change first withdraws all acks of the replaced positions, then resends all pending
+      entries to them, and only then may anything be confirmed (F8).
 - W4  an ensemble change is one compare-and-swap, only on an OPEN record; the new fragment starts at
       LAC+1; bookies are used only once the change is known to be stored (F6); the LAC does not move
       from the moment the change is requested until its outcome is known (F7).
-- W5  FENCED and UNAUTHORIZED end the writer; anything else is a failed bookie. Simultaneous failures make one change.
-- W6  a bookie whose backlog is over its bound but which makes progress is replaced if there is another, and waited for
-      if there is none; the record states which copies may lack which entries (`shortfall`).
-- W9  bookies that were absent when the ledger was created begin as failed ones, and lack every entry.
+- W5  FENCED and UNAUTHORIZED end the writer; any other error means a failed bookie. Simultaneous failures lead to a
+      single change.
+- W6  a bookie that makes progress, but whose backlog exceeds its bound, is replaced if another bookie is available;
+      otherwise the writer waits for it. The record states which copies may lack which entries (`shortfall`).
+- W9  bookies that were absent when the ledger was created start out as failed, and lack every entry.
 - C1  closing waits for copies that are in flight; then it is one compare-and-swap OPEN → CLOSED at the LAC, and
       never overrides a recovery; if the ledger is found closed at the same entry, closing has succeeded.
 
 If no replacement is found (or `delay_ensemble_change` does not permit one yet), writing continues without the failed
-position as long as every write set keeps an ack quorum of live ones. A failed bookie that answers again returns to its
-own position without a change of metadata, and is sent all pending entries again. Without a quorum nothing is confirmed,
-and the search continues until the shell ends the writer.
+position as long as every write set keeps an ack quorum of live bookies. A failed bookie that answers again returns to
+its own position without a change of metadata, and is sent all pending entries again. Without a quorum nothing is
+confirmed, and the search continues until the shell ends the writer.
 
-With `deferred_sync` an entry is *accepted* when it is in an ack quorum's logs. It is confirmed, as always, when it is
-on their disks, which `force` requests. In recovery the same machine writes entries back (R4); changes stay in memory
+With `deferred_sync` an entry is *accepted* when it is in the logs of an ack quorum. As always, it is confirmed when it
+is on their disks, which `force` requests. In recovery the same machine writes entries back (R4); changes stay in memory
 until the ledger is closed.
 """
 
@@ -87,7 +88,7 @@ class AppendPipeline:
         self._positions = Positions(record.fragments[-1].ensemble, self._striping, first_entry - 1, absent)
         self._rejected: dict[str, str] = {}  # why bookies were unusable in the last search
         self._asked: frozenset[int] = frozenset()  # positions whose replacements are being sought
-        self._in_vain: frozenset[int] = frozenset()  # sought with the proposed ones, and not found
+        self._in_vain: frozenset[int] = frozenset()  # positions without a replacement in the last search
         self._waiting_to_retry = False
         self._proposed: dict[int, BookieRef] = {}
         self._close_asked = False
@@ -100,7 +101,7 @@ class AppendPipeline:
 
     @property
     def pending_bytes(self) -> int:
-        """Payload bytes pushed and not confirmed."""
+        """Payload bytes pushed but not yet confirmed."""
         return self._pending.bytes
 
     @property
@@ -114,23 +115,24 @@ class AppendPipeline:
 
     @property
     def failures(self) -> dict[str, str]:
-        """Failures of the ensemble's bookies that have acknowledged nothing since."""
+        """Failures of those of the ensemble's bookies that have acknowledged nothing since they failed."""
         return self._positions.failures()
 
     @property
     def is_behind(self) -> bool:
-        """Whether some bookie is so far behind that appends should wait (rule W6)."""
+        """Whether a bookie is so far behind that appends should wait (rule W6)."""
         return self._positions.are_behind
 
     @property
     def is_without_quorum(self) -> bool:
-        """Whether too many bookies have failed for every entry to be confirmed now."""
+        """Whether so many bookies have failed that some entries cannot be confirmed now."""
         return not self.has_ended and self._positions.would_lose_quorum(self._positions.failed())
 
     # --- events -------------------------------------------------------------------------------
 
     def start(self) -> list[AppendEffect]:
-        """Opens a lane to each bookie of the ensemble; those that were absent are asked again after a pause."""
+        """Opens a lane to each bookie of the ensemble; bookies that were absent at creation are tried again after a
+        pause."""
         living = [position for position in self._positions if not position.failure]
         return [*map(self._positions.open_lane, living), *self._retry_later()]
 
@@ -143,34 +145,37 @@ class AppendPipeline:
         return [effect for n in range(len(self._positions)) for effect in self._send(n, [columns])]
 
     def acked(self, lane: int, through: int) -> list[AppendEffect]:
-        """Handles the report that everything sent on the lane through entry `through` is on the bookie's disk."""
+        """Handles the report that everything sent on the lane up to and including entry `through` is on the bookie's
+        disk."""
         return self._answered(lane, acked=through, written=through)
 
     def written(self, lane: int, through: int) -> list[AppendEffect]:
-        """Handles the report that everything sent on the lane through entry `through` is in the bookie's log, not yet
-        on its disk."""
+        """Handles the report that everything sent on the lane up to and including entry `through` is in the bookie's
+        log, but not yet on its disk."""
         return self._answered(lane, acked=-1, written=through)
 
     def force(self) -> list[AppendEffect]:
-        """Requests that everything pushed so far is synced to disk; done when the LAC reaches it."""
+        """Requests a sync to disk of everything pushed so far; the request is complete when the LAC reaches the last
+        pushed entry."""
         if self.has_ended or not self._deferred_sync or self._forced_through >= self.last_add_pushed:
             return []
         self._forced_through = self.last_add_pushed
         return self._force(range(len(self._positions)))
 
     def lane_failed(self, lane: int, why: str) -> list[AppendEffect]:
-        """Handles the failure of the lane's bookie: unreachable, too slow, out of space, of another incarnation, …"""
+        """Handles the failure of the lane's bookie: it is unreachable, too slow, out of space, a different incarnation,
+        …"""
         position = self._positions.on(lane)
         if position is None:
             return []
         position.fails(why)
-        if position.on_trial:  # it answers probes but fails, as with a full disk: avoid a tight loop
+        if position.on_trial:  # it answers probes but fails again, as with a full disk: avoid a tight loop
             return [CloseLane(lane), *self._retry_later(), *self._close_if_ready()]
         return [CloseLane(lane), *self._look_for_replacements(), *self._close_if_ready()]
 
     def lane_behind(self, lane: int, why: str) -> list[AppendEffect]:
-        """Replaces, if possible, the lane's bookie, which is behind but makes progress. An empty `why`: it has caught
-        up."""
+        """Replaces, if possible, the lane's bookie, which makes progress but has fallen behind. An empty `why`
+        means that it has caught up."""
         if (position := self._positions.on(lane)) is not None:
             position.behind = why
         return self._look_for_replacements() if why else []
@@ -182,13 +187,13 @@ class AppendPipeline:
     def replacements(
         self, chosen: Mapping[int, BookieRef], rejected: Mapping[str, str]
     ) -> list[AppendEffect]:
-        """Handles the answer to FindReplacements: bookies by position, and the reason why each other one is
+        """Handles the answer to FindReplacements: the chosen bookies by position, and why each of the other bookies is
         unusable."""
         asked, self._asked = self._asked, frozenset()
-        if self.phase is not Phase.WRITING:  # ended or closing in the meantime
+        if self.phase is not Phase.WRITING:  # the writer ended or began to close in the meantime
             return []
-        # A bookie that is back in its own position is already named there: no change of metadata.
-        wanted = asked & self._positions.wanting().keys()  # one that was behind may have caught up
+        # A bookie that returns to its own position is already recorded there, so the metadata does not change.
+        wanted = asked & self._positions.wanting().keys()  # a bookie that was behind may have caught up
         back = [
             n for n in self._positions.failed() if n in asked and chosen.get(n) == self._positions[n].bookie
         ]
@@ -205,16 +210,16 @@ class AppendPipeline:
         return effects + self._retry_later() + self._look_for_replacements(beyond=asked) + self._advance()
 
     def retry_replacements(self) -> list[AppendEffect]:
-        """Looks for replacements again: the pause after RetryLater is over."""
+        """Looks for replacements again, when the pause requested by RetryLater is over."""
         self._waiting_to_retry = False
         return self._look_for_replacements()
 
     def give_up(self) -> list[AppendEffect]:
-        """Ends the writer if it has no quorum of live bookies; the shell has waited long enough."""
+        """Ends the writer if it has no quorum of live bookies. Called when the shell has waited long enough."""
         return self._end_without_quorum() if self.is_without_quorum else []
 
     def changed(self, record: LedgerRecord) -> list[AppendEffect]:
-        """Handles the success of the compare-and-swap: this record is stored."""
+        """Handles the success of the compare-and-swap that stored this record."""
         if self.has_ended:
             return []
         self.record = record
@@ -230,19 +235,19 @@ class AppendPipeline:
         return self._conflict_while_closing(found) if is_closing else self._conflict_while_changing(found)
 
     def change_failed(self, error: LedgerError) -> list[AppendEffect]:
-        """Ends the writer, because the outcome of the compare-and-swap stays unknown; confirms no further entries."""
+        """Ends the writer, because the outcome of the compare-and-swap remains unknown; confirms no further entries."""
         return self._end(error)
 
     def close(self) -> list[AppendEffect]:
-        """Takes no more entries; closes the ledger at the LAC once no change is in flight (rule C1)."""
+        """Stops accepting entries; closes the ledger at the LAC once no change is in flight (rule C1)."""
         if self.has_ended or self._close_asked:
             return []
         self._close_asked = True
-        # With deferred sync a copy may be in its bookie's log only, though other bookies have synced.
+        # With deferred sync a copy may be only in its bookie's log, although other bookies have synced theirs.
         return self._close_if_ready() or [Force(n) for n in self._positions.lanes() if self._deferred_sync]
 
     def fail(self, error: LedgerError) -> list[AppendEffect]:
-        """Ends the writer with the shell's error."""
+        """Ends the writer with an error reported by the shell."""
         return self._end(error)
 
     # --- lanes --------------------------------------------------------------------------------
@@ -295,7 +300,7 @@ class AppendPipeline:
         if self.phase is not Phase.WRITING:  # the LAC does not move during a change (F7)
             return []
         pushed = self._pending.last_pushed
-        if self.last_add_confirmed == pushed:  # one more copy of confirmed entries
+        if self.last_add_confirmed == pushed:  # the ack was for another copy of confirmed entries
             return []
         effects = self._accept() if self._deferred_sync else []
         through = self._positions.confirmed_through(pushed)
@@ -315,7 +320,8 @@ class AppendPipeline:
     # --- replacing bookies ------------------------------------------------------------------------
 
     def _look_for_replacements(self, beyond: frozenset[int] = frozenset()) -> list[AppendEffect]:
-        """Requests replacements if any position needs one other than `beyond`, for which none was found just now."""
+        """Requests replacements, unless the only positions that need one are in `beyond`, for which none was found just
+        now."""
         wanting = self._positions.wanting()
         if self.phase is not Phase.WRITING or self._asked or self._close_asked or not wanting.keys() - beyond:
             return []
@@ -342,7 +348,7 @@ class AppendPipeline:
         return [ChangeRecord(record)]
 
     def _use_proposed(self) -> list[AppendEffect]:
-        """Uses the new ensemble, which is stored: withdraws, resends, and only then confirms (F8)."""
+        """Starts using the stored new ensemble: withdraws acks, resends entries, and only then confirms (F8)."""
         self._shortfall.record_stored()
         for n, bookie in self._proposed.items():
             self._positions[n].serve_by(bookie)
@@ -358,7 +364,7 @@ class AppendPipeline:
         ours = tuple(self._proposed.get(n, p.bookie) for n, p in enumerate(self._positions))
         last = found.fragments[-1]
         if last.ensemble == ours and last.first_entry == self.last_add_confirmed + 1:
-            self.record = found  # our own change, followed by another one
+            self.record = found  # our change was stored, and then another change
             return self._use_proposed()
         if not is_as_left(found, self.record):
             return self._end(changed_by_another(found))
@@ -375,7 +381,7 @@ class AppendPipeline:
         return [ChangeRecord(self.closed_record())]
 
     def closed_record(self) -> LedgerRecord:
-        """Returns the record of the ledger closed at the LAC, with the entries that its copies may lack."""
+        """Returns the ledger's record, closed at the LAC, including the entries that its copies may lack."""
         closed = self.record.closed(self.last_add_confirmed, self.confirmed_length)
         return self._shortfall.update_record(closed, self._positions.acked(), self.last_add_confirmed)
 
@@ -399,5 +405,6 @@ class AppendPipeline:
         return [*map(CloseLane, self._positions.lanes()), Finish(error)]
 
     def _end_without_quorum(self) -> list[AppendEffect]:
-        """Ends the writer with the reason why each bookie is unusable; for a failed one, its answer to the last try."""
+        """Ends the writer, giving the reason why each bookie is unusable; for a failed bookie, its response to the last
+        attempt."""
         return self._end(without_quorum(self.record, self.failures, self._rejected))

@@ -1,4 +1,4 @@
-"""Tracks which bookies to avoid: those that failed or were slow recently, and those that keep failing. Pure."""
+"""Tracks which bookies to avoid: those that failed or were slow recently, and those that fail repeatedly. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ EPISODE_SECONDS = 1.0
 """Failures closer together than this count as one, because every ledger notices the same broken connection."""
 
 QUARANTINE_FAILURES, QUARANTINE_WINDOW_SECONDS = 3, 300.0
-"""A bookie with this number of failures within this window is quarantined: a restart is one failure, a host that flaps
-is many."""
+"""A bookie with this number of failures within this window is quarantined: a restart counts as one failure, a flapping
+host causes many."""
 
 
 class HealthConfig(Protocol):
-    """The settings of `ClientConfig` that are needed here; ClientConfig itself can read a file, which machines must
-    not."""
+    """The settings of `ClientConfig` that are needed here. ClientConfig itself can read a file, which pure machines
+    must not do."""
 
     @property
     def failed_bookie_seconds(self) -> float: ...
@@ -26,7 +26,7 @@ class HealthConfig(Protocol):
 
 
 class BookieFailureHistory:
-    """A client's memory of failures. An avoided bookie is used only if there is no other.
+    """A client's memory of bookie failures. An avoided bookie is used only if no other is available.
 
     One failure counts against a bookie for `failed_bookie_seconds`; QUARANTINE_FAILURES failures within
     QUARANTINE_WINDOW_SECONDS count for `quarantine_seconds`.
@@ -51,7 +51,7 @@ class BookieFailureHistory:
             self._quarantined_until[bookie] = now + self._config.quarantine_seconds
 
     def was_slow(self, bookie: BookieRef, now: float) -> None:
-        """Records that a reader stopped waiting for the bookie; only readers avoid it for that."""
+        """Records that a reader stopped waiting for the bookie; only readers avoid a bookie for being slow."""
         self._slow_at[bookie] = now
 
     def avoided_by_readers(self, now: float) -> frozenset[BookieRef]:
@@ -62,7 +62,7 @@ class BookieFailureHistory:
         return self.avoided(now) | frozenset(self._slow_at)  # with keys() it would be a set
 
     def avoided(self, now: float) -> frozenset[BookieRef]:
-        """Returns the bookies to avoid at this time; older failures are forgotten."""
+        """Returns the bookies to avoid at this time; forgets older failures."""
         oldest = now - max(QUARANTINE_WINDOW_SECONDS, self._config.failed_bookie_seconds)
         self._failures = {b: at for b, at in self._failures.items() if at[-1] > oldest}
         self._quarantined_until = {b: end for b, end in self._quarantined_until.items() if end > now}

@@ -1,4 +1,4 @@
-"""The copies that bookies report, each one verified, and what fenced bookies prove about an entry (rules R3, R6)."""
+"""The verified copies that bookies return, and the conclusions that fenced bookies allow about entries (R3, R6)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Copy = tuple[memoryview, memoryview]
 
 @dataclass(slots=True)
 class Replica:
-    """One bookie, and its latest page: its copies of the entries from `asked_from` through `covered_through`.
+    """One bookie and its latest page: its copies of the entries from `asked_from` through `covered_through`.
 
-    `reading`: it has not answered yet. `failure`: why it is no longer asked. `unreadable`: copies that are damaged, or
-    that it cannot vouch for.
+    `reading`: the bookie has not answered yet. `failure`: why it is no longer asked. `unreadable`: entries whose copies
+    are damaged, or for which the bookie cannot vouch.
     """
 
     name: str
@@ -35,13 +35,13 @@ class Replica:
     why_unreadable: str = ""
 
     def answered(self, reply: ReadReply, digester: Digester) -> None:
-        """Takes the requested page. Only OK and "no such ledger" prove anything about entries (R6)."""
+        """Processes the requested page. Only OK and "no such ledger" prove anything about entries (R6)."""
         self.reading = False
         if reply.status not in (Status.OK, Status.NO_SUCH_LEDGER):
             self.failure = status_text(reply)
             return
         if reply.covered_through < self.asked_from:
-            self.failure = "its page covers no entry"  # asking again would never end
+            self.failure = "its page covers no entry"  # otherwise the bookie would be asked forever
             return
         columns, bad = reply.columns, set(digester.bad_entries(reply.columns))
         self.good = columns.pick([n for n in range(len(columns)) if n not in bad]) if bad else columns
@@ -50,38 +50,39 @@ class Replica:
         self.covered_through, self.why_unreadable = reply.covered_through, reply.why_unreadable
 
     def failed(self, why: str) -> None:
-        """Records that the bookie did not answer, after all tries."""
+        """Records that the bookie did not answer in any attempt."""
         self.reading, self.failure = False, why
 
     def covers(self, entry_id: int) -> bool:
-        """Returns whether the bookie's answer about this entry is complete."""
+        """Returns whether the bookie's latest page extends to this entry."""
         return entry_id <= self.covered_through
 
     def is_unreadable(self, entry_id: int) -> bool:
         return any(one.first_entry <= entry_id <= one.last_entry for one in self.unreadable)
 
     def lacks(self, entry_id: int) -> bool:
-        """Returns whether the bookie explicitly has no such entry. Damage and silence do not count (F11, F12)."""
+        """Returns whether the bookie has stated that it does not have the entry. Damage and silence do not count (F11,
+        F12)."""
         return self.covers(entry_id) and entry_id not in self.entries and not self.is_unreadable(entry_id)
 
     def describe(self, entry_id: int) -> str:
-        """Returns the bookie's answer about an entry of which it sent no copy."""
+        """Returns the bookie's answer about an entry for which it sent no copy."""
         if self.lacks(entry_id):
             return "has no such entry"
         return self.why_unreadable if self.covers(entry_id) else self.failure or "no answer yet"
 
 
 class EntryVerdict(Enum):
-    """The conclusion about an entry that the present answers permit."""
+    """The conclusion about an entry that the answers received so far permit."""
 
     OPEN = "more answers are needed"
     PRESENT = "a verified copy was read"
     ABSENT = "enough fenced bookies lack it to prove that it was never confirmed, and never will be"
-    UNDECIDED = "every bookie of its write set has answered or failed, and it is neither present nor absent"
+    UNDECIDED = "every bookie of its write set has answered or failed, but it is neither present nor absent"
 
 
 class FencedReads:
-    """The answers of an ensemble's bookies, by position. Each entry is decided only by its write set."""
+    """The answers of an ensemble's bookies, by position. Only the bookies in an entry's write set decide about it."""
 
     def __init__(self, striping: Striping, names: Sequence[str], digester: Digester) -> None:
         self._striping = striping
@@ -89,15 +90,15 @@ class FencedReads:
         self.replicas = [Replica(name) for name in names]
 
     def answered(self, position: int, reply: ReadReply) -> None:
-        """Takes a page."""
+        """Processes a page from the bookie at this position."""
         self.replicas[position].answered(reply, self._digester)
 
     def failed(self, position: int, why: str) -> None:
-        """Records that the bookie did not answer, after all tries."""
+        """Records that the bookie did not answer in any attempt."""
         self.replicas[position].failed(why)
 
     def copy_of(self, entry_id: int) -> Copy | None:
-        """Returns a verified copy, if there is any."""
+        """Returns a verified copy of the entry; None if there is none."""
         copies = (replica.entries.get(entry_id) for replica in self._write_set(entry_id))
         return next((copy for copy in copies if copy is not None), None)
 

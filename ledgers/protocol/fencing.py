@@ -1,4 +1,5 @@
-"""Fences a ledger's last ensemble, and finds the last-add-confirmed that its bookies report (rules R2 and W8)."""
+"""Fences a ledger's last ensemble, and finds the last-add-confirmed that the ensemble's bookies report (rules R2 and
+W8)."""
 
 from __future__ import annotations
 
@@ -10,31 +11,32 @@ from .quorum import Outcome
 from .striping import Striping
 
 UNVOUCHED = (
-    "no bookie of its ensemble that answers can vouch yet that the metadata has not gone back to an older copy of "
-    "itself since the ledger was written. A bookie can soon after its start, once all registered bookies have looked "
-    "at the metadata: try again"
+    "none of the ensemble's bookies that answer can vouch yet that the metadata has not gone back to an older copy of "
+    "itself since the ledger was written. A bookie can do so soon after it starts, once all registered bookies have "
+    "read the metadata: try again"
 )
 
 OLDER = (
-    "bookie {} knows a later state of the ledger than the metadata, which went back to an older copy: nothing was "
+    "bookie {} knows a later state of the ledger than the metadata, which went back to an older copy; nothing was "
     "closed. Compare and update the metadata: bookledger metadata check --accept"
 )
 
 BEHIND_A_FENCE = (Status.OK, Status.NO_SUCH_LEDGER)
-"""Answers of a bookie whose fence is durable, and that vouches for its entries."""
+"""Status codes of a bookie whose fence is durable and which vouches for its entries."""
 
 EVER = 1
 """The first revision of a metadata store."""
 
 
 def why_held_elsewhere(record: LedgerRecord) -> str:
-    """Returns why a ledger is not closed if its record names bookies that hold more than the record lists, and the
-    remedy."""
+    """Returns the reason why a ledger is not closed if its record names bookies that hold entries it does not assign to
+    them, and the remedy."""
     return (
-        f"bookies hold entries of it that its record does not assign to them ({', '.join(map(str, record.also_at))}): "
-        "the metadata is older than the ledger, and nothing was closed. Once they are back, `bookledger metadata check "
-        "--accept` adds their notes to the metadata. If they have no note of it, copy the remaining entries "
-        f"(`bookledger ledger salvage {record.ledger_id}`), and accept the loss of the others: `bookledger ledger "
+        "bookies hold entries of the ledger that its record does not assign to them "
+        f"({', '.join(map(str, record.also_at))}): "
+        "the metadata is outdated, and nothing was closed. Once these bookies are back, `bookledger metadata check "
+        "--accept` adds their notes to the metadata. If they have no note of the ledger, copy the remaining entries "
+        f"(`bookledger ledger salvage {record.ledger_id}`), then accept the loss of the rest: `bookledger ledger "
         f"recover {record.ledger_id} --accept-loss`"
     )
 
@@ -43,7 +45,7 @@ class Fencing:
     """The answers to fencing reads of the last-add-confirmed, by position.
 
     `is_vouched_for`: a bookie has vouched that the metadata store has not gone back since the record was written.
-    `why_older`: a bookie's note of the ledger proves that it did; "" if no note does.
+    `why_older`: the explanation if a bookie's note of the ledger proves that the store has gone back; otherwise "".
     """
 
     def __init__(self, record: LedgerRecord, digester: Digester) -> None:
@@ -65,7 +67,7 @@ class Fencing:
         return frozenset(self.bookies[n] for n in self._fenced)
 
     def is_to_be_asked_again(self, reply: LacReply) -> bool:
-        """Returns whether the bookie is fenced but does not vouch for the metadata, although it may soon."""
+        """Returns whether the bookie is fenced but does not vouch for the metadata yet, although it may do so soon."""
         return reply.status in BEHIND_A_FENCE and not self.vouches(reply)
 
     def vouches(self, reply: LacReply) -> bool:
@@ -73,8 +75,8 @@ class Fencing:
         return 0 < reply.vouched_since <= self._written_at
 
     def answered(self, position: int, reply: LacReply) -> None:
-        """Takes a bookie's answer. A statement with a wrong digest is ignored, but the bookie still counts as fenced:
-        the walk starts at the highest verified entry, and an earlier start is always safe."""
+        """Processes a bookie's answer. A statement with a wrong digest is ignored, but the bookie still counts as
+        fenced: the walk starts at the highest verified entry, and an earlier start is always safe."""
         if reply.status not in BEHIND_A_FENCE:
             self.failed(position, status_text(reply))
             return
@@ -87,12 +89,12 @@ class Fencing:
             self.last_add_confirmed = lac if held is None else max(lac, held)
 
     def failed(self, position: int, why: str) -> None:
-        """Records that the bookie could not be fenced, after all tries."""
+        """Records that every attempt to fence the bookie failed."""
         self._failed[position] = why
 
     def outcome(self) -> Outcome:
-        """Returns WON once the old writer can no longer get an ack quorum, and either one bookie vouches, or all have
-        answered or failed and none vouches."""
+        """Returns WON once the old writer can no longer get an ack quorum and, in addition, either one bookie vouches
+        for the metadata, or all bookies have answered or failed and none vouches."""
         covered = self._coverage.outcome(self._fenced, self._failed)
         all_heard = len(self._fenced | self._failed.keys()) == len(self.bookies)
         is_open = not (self.is_vouched_for or all_heard)

@@ -1,4 +1,4 @@
-"""Effects: the requests of the pure machines to their shell. Frozen; performed in the order given."""
+"""Effects: requests from the pure machines to their shell. They are frozen, and performed in the order given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..errors import LedgerError
 
 @dataclass(frozen=True, slots=True)
 class OpenLane:
-    """Start sending to this bookie; the lane's number identifies it from now on."""
+    """Start sending to this bookie; from now on this lane is identified by its number."""
 
     lane: int
     bookie: BookieRef
@@ -21,7 +21,7 @@ class OpenLane:
 
 @dataclass(frozen=True, slots=True)
 class CloseLane:
-    """Send nothing more on this lane; its later reports are ignored."""
+    """Send nothing more on this lane, and ignore its later reports."""
 
     lane: int
 
@@ -50,21 +50,21 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Force:
-    """Have the lane's bookie sync all entries sent to it."""
+    """Make the lane's bookie sync all entries sent to it."""
 
     lane: int
 
 
 IN_ENSEMBLE = "is in the ensemble"
-"""Why a healthy bookie does not replace another one."""
+"""The reason why a healthy bookie is not used as a replacement."""
 
 
 @dataclass(frozen=True, slots=True)
 class FindReplacements:
     """Choose a bookie for each of these positions of the ensemble; answer with `replacements`.
 
-    `failed` names, by position, the bookie that failed and why. It may be chosen again if it is live; with `in_place`
-    no other may.
+    `failed` gives, by position, the reason why a replacement is sought. The failed bookie may be chosen again if it is
+    live; with `in_place` no other bookie may be chosen.
     """
 
     ensemble: tuple[BookieRef, ...]
@@ -93,7 +93,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class FenceLac:
-    """Read the last-add-confirmed of this position's bookie with fencing."""
+    """Read the last-add-confirmed from this position's bookie with fencing."""
 
     position: int
     bookie: BookieRef

@@ -4,15 +4,15 @@
              has enough answers that the old writer can no longer get an ack quorum
     READING  walk forward from the LAC with fenced reads, from the ensemble recorded at the start;
              entries found are written back to their complete write quorum with the recovery flag
-    CLOSING  one compare-and-swap to CLOSED, with the ensemble changes made on the way
+    CLOSING  one compare-and-swap to CLOSED, including the ensemble changes made during recovery
 
-Recovery adds carry the statement of last-add-confirmed found while fencing, frozen (F5). A bookie counts as lacking an
-entry only if it answers so with its fence durable; a timeout, damage, a wrong digest or limbo count for neither side
-(F11, F12).
+Recovery adds carry the last-add-confirmed statement that was found while fencing, unchanged (F5). A bookie counts as
+lacking an entry only if it says so with its fence durable; a timeout, damage, a wrong digest or limbo counts for
+neither side (F11, F12).
 
 Nothing is read before a fenced bookie vouches that the metadata has not gone back to an older copy of itself since the
-record was written (W8). A ledger is not closed by an older record: one that names bookies that hold more (`also_at`),
-or of which a bookie has noted a later state.
+record was written (W8). A ledger is not closed on the basis of an outdated record: one that names bookies holding more
+entries (`also_at`), or one for which a bookie has noted a later state.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from .shortfall import in_doubt
 from .striping import Striping
 
 READ_AHEAD_ENTRIES = 4096
-"""How far beyond the first undecided entry bookies are asked to read."""
+"""How many entries bookies are asked to read after the first undecided entry."""
 
 WRITE_BACK_BYTES_MAX = 16 * 1024 * 1024
-"""Limit of bytes being written back; when it is reached, reading waits."""
+"""Maximum number of bytes being written back; when it is reached, reading waits."""
 
 WRITE_BACK_BATCH_BYTES = 1024 * 1024
 WRITE_BACK_BATCH_ENTRIES = 1024
@@ -69,7 +69,7 @@ class Recovery:
         self.stage = Stage.FENCING
         self._digester = digester
         self._striping = Striping(record.shape)
-        self._last_fragment = record.fragments[-1]  # as it was when recovery began (R4)
+        self._last_fragment = record.fragments[-1]  # the last fragment when recovery began (R4)
         self.fencing = Fencing(record, digester)
         self.frozen_lac: LacStatement | None = None
         self._next = self._walked_from = 0
@@ -92,7 +92,7 @@ class Recovery:
         return self._read_if_fenced()
 
     def lac_failed(self, position: int, why: str) -> list[RecoveryEffect]:
-        """Handles the failure to fence a bookie, after all tries."""
+        """Handles a bookie that could not be fenced in any attempt."""
         self.fencing.failed(position, why)
         return self._read_if_fenced()
 
@@ -129,7 +129,7 @@ class Recovery:
         return self._walk()
 
     def read_failed(self, position: int, why: str) -> list[RecoveryEffect]:
-        """Handles the failure to read from a bookie, after all tries."""
+        """Handles a bookie that could not be read from in any attempt."""
         assert self._reads is not None
         self._reads.failed(position, why)
         return self._walk()
@@ -141,14 +141,14 @@ class Recovery:
         effects: list[RecoveryEffect] = []
         last = self._next + READ_AHEAD_ENTRIES - 1
         for n, replica in enumerate(self._reads.replicas):
-            # One page ahead of the walk is enough; a page reaches as far as its bytes allow.
+            # One page ahead of the walk is enough; a page holds as many entries as its byte limit allows.
             if not (replica.reading or replica.failure or replica.covers(self._next)):
                 replica.reading, replica.asked_from = True, self._next
                 effects.append(ReadFenced(n, self.fencing.bookies[n], replica.asked_from, last))
         return effects
 
     def _walk(self) -> list[RecoveryEffect]:
-        """Decides entries in order, as far as the answers go."""
+        """Decides entries in order, as far as the answers allow."""
         if self.stage is not Stage.READING or self._last_entry is not None:
             return []
         assert self._reads is not None
@@ -167,7 +167,7 @@ class Recovery:
                 return effects + self._read_more()
 
     def _present_run(self) -> list[Copy]:
-        """Returns verified copies of the next entries, as many as are present without a gap and fit a batch."""
+        """Returns verified copies of the next entries, as many as are present without a gap and fit in a batch."""
         assert self._reads is not None
         found: list[Copy] = []
         size = 0
@@ -209,7 +209,7 @@ class Recovery:
 
     def _with_pipeline(self, event: Callable[[AppendPipeline], list[AppendEffect]]) -> list[RecoveryEffect]:
         if self.pipeline is None or self.stage is not Stage.READING:
-            return []  # once everything is written back, no failure can affect the close in flight
+            return []  # once everything is written back, a failure cannot affect the close in flight
         effects = self._from_pipeline(event(self.pipeline))
         if self.stage is not Stage.READING:
             return effects
@@ -218,7 +218,7 @@ class Recovery:
         return effects + self._read_more()
 
     def _from_pipeline(self, effects: list[AppendEffect]) -> list[RecoveryEffect]:
-        """Passes the pipeline's effects to the shell, except its failure, which is explained here."""
+        """Passes the pipeline's effects to the shell, except for its failure, to which an explanation is added."""
         passed: list[RecoveryEffect] = []
         for effect in effects:
             if isinstance(effect, Finish):
@@ -246,9 +246,9 @@ class Recovery:
         return self._end(Recovered(record))
 
     def end_notes(self, closed: LedgerRecord) -> Iterator[tuple[BookieRef, bytes]]:
-        """Yields the bookies to notify of the end, each with a note of its fragment: the last fragment that the
-        recovery found, and those that it made, of which no other client has a record. A bookie that could not be fenced
-        finds out on its own."""
+        """Yields the bookies to notify that the ledger has been closed, each with a note of its fragment. The fragments
+        are the last one that the recovery found and those that it created, which no other client knows. A bookie that
+        could not be fenced finds out by itself."""
         kept = min(len(self.record.fragments), len(closed.fragments)) - 1
         for fragment in closed.fragments[kept:]:
             note = fragment_note.encode_of(closed, fragment)
@@ -257,13 +257,14 @@ class Recovery:
                     yield bookie, note
 
     def conflicted(self, found: LedgerRecord | None) -> list[RecoveryEffect]:
-        """Handles a change of the record by another client: adopts its close, or starts over from its record (R5)."""
+        """Handles a change of the record by another client: adopts it if it closed the ledger, otherwise starts over
+        from the changed record (R5)."""
         if found is None:
             return self._end(Finish(NoSuchLedger(self.record.ledger_id)))
         return self._end(Recovered(found) if found.is_closed else StartOver(found))
 
     def change_failed(self, error: LedgerError) -> list[RecoveryEffect]:
-        """Ends with an unknown outcome of the close; the next open of the ledger finds out."""
+        """Ends without knowing whether the close succeeded; the next attempt to open the ledger will find out."""
         return self._end(Finish(error))
 
     def _fail(self, why: str, *, is_undecided: bool = False) -> list[RecoveryEffect]:

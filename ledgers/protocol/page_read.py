@@ -1,12 +1,12 @@
 """Reads one page of entries, from one replica after another, as a pure machine with speculative reads.
 
-The page is a verified run of entries from `first_entry` on. Bookies that together hold every entry of the range are
-asked at once (one bookie if the ledger is not striped); their entries are verified and merged, and the run without a
-gap from the first entry is the page. If the first entry is missing, its other replicas are asked for it, until one has
-it or all have answered.
+The page is a verified run of entries from `first_entry` on. A set of bookies that hold every entry of the range between
+them is asked at once (one bookie if the ledger is not striped). Their entries are verified and merged; the page is the
+run without a gap that starts at the first entry. If the first entry is missing, its other replicas are asked for it,
+until one returns it or all have answered.
 
-If those asked are silent for too long (`overdue`), other replicas are asked as well. The first verified answer makes
-the page; a late one is waited for only if no other is left.
+If the bookies asked are silent for too long (`overdue`), other replicas are asked as well. The first verified answer
+determines the page; a late answer is waited for only if no other replica is left.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class ReadReplica:
 
 @dataclass(frozen=True, slots=True)
 class PageDone:
-    """The page: entries without a gap from the requested one. Later answers are ignored."""
+    """The page: entries without a gap, beginning with the requested one. Later answers are ignored."""
 
     columns: Columns
 
 
 @dataclass(frozen=True, slots=True)
 class PageFailed:
-    """No replica returned the first entry. `is_absent`: each of them answered that it has no such entry."""
+    """No replica returned the first entry. `is_absent`: every replica answered that it does not have the entry."""
 
     error: EntryUnreadable
     is_absent: bool = False
@@ -50,7 +50,7 @@ PageEffect = ReadReplica | PageDone | PageFailed
 
 
 class PageRead:
-    """Reads one page of one fragment. `avoid` lists positions to ask last: their bookies failed or were slow.
+    """Reads one page of one fragment. `avoid` lists positions to ask last, because their bookies failed or were slow.
 
     Positions in `never` are not asked: the caller needs the page from other replicas.
     """
@@ -108,12 +108,12 @@ class PageRead:
         return self._settled(position)
 
     def failed(self, position: int, why: str) -> list[PageEffect]:
-        """Handles a bookie that did not answer, or refused."""
+        """Handles a bookie that did not answer, or that refused."""
         self._answers[self._names[position]] = why
         return self._settled(position)
 
     def overdue(self) -> list[PageEffect]:
-        """Asks other bookies too, because those asked were silent for too long, and no longer waits for the silent
+        """Asks other bookies too, because those asked have been silent for too long, and stops waiting for the silent
         ones."""
         if self._done:
             return []
@@ -140,7 +140,7 @@ class PageRead:
         return [position for position in self._preference(positions) if position not in self._asked]
 
     def _ask_cover(self) -> list[PageEffect]:
-        """Asks as few untried bookies as possible that together hold all entries still without an answer."""
+        """Asks as few untried bookies as possible that between them hold all entries still unanswered."""
         untried, missing = self._untried(range(len(self._names))), set(self._unanswered)
         asks: list[PageEffect] = []
         while useful := [position for position in untried if self._held(position, missing)]:
@@ -173,7 +173,7 @@ class PageRead:
     # --- answers -----------------------------------------------------------------------------------
 
     def _verified(self, position: int, columns: Columns) -> Columns:
-        """Returns the entries with good digests. Digests of another width are wrong, and cannot be merged."""
+        """Returns the entries with correct digests. Digests of a different width are wrong, and cannot be merged."""
         if not len(columns):
             return columns
         if columns.digest_width != self._digester.width_bytes:
@@ -213,7 +213,7 @@ class PageRead:
         return [] if self._awaits((self._first,)) else self._ask_next_replica()
 
     def _awaits(self, residues: Collection[int]) -> bool:
-        """Returns whether an answer about one of these residues is due from a bookie that is not late."""
+        """Returns whether a bookie that is not late still owes an answer about one of these residues."""
         return any(self._held(position, residues) for position in self._outstanding - self._late)
 
     def _run(self) -> Columns:

@@ -1,4 +1,4 @@
-"""Window of pushed, unconfirmed entries, in batches, kept for resending."""
+"""The window of entries pushed but not yet confirmed, kept in batches for resending."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bookie.wire import FRAME_BYTES_MAX, FRAME_ENTRIES_MAX, Columns
 
 
 class PendingEntries:
-    """Consecutive unconfirmed entries: pushed at the end, dropped once confirmed."""
+    """Consecutive unconfirmed entries: added at the end, dropped once confirmed."""
 
     def __init__(self, first_entry: int, length_bytes: int) -> None:
         self._batches: deque[Columns] = deque()
@@ -27,7 +27,7 @@ class PendingEntries:
         self.bytes += len(columns.payload)
 
     def confirm(self, last_entry: int) -> None:
-        """Marks entries through `last_entry` as confirmed; drops whole confirmed batches."""
+        """Marks entries through `last_entry` as confirmed; drops batches that are completely confirmed."""
         assert self._confirmed <= last_entry <= self.last_pushed
         self._confirmed = last_entry
         while self._batches and self._batches[0].last_entry <= last_entry:
@@ -36,7 +36,7 @@ class PendingEntries:
             self._dropped_length += size
 
     def confirmed_length(self) -> int:
-        """Returns the payload bytes of all entries of the ledger through the last confirmed one."""
+        """Returns the total payload size, in bytes, of the ledger's entries through the last confirmed one."""
         if not self._batches or self._batches[0].first_entry > self._confirmed:
             return self._dropped_length
         batch = self._batches[0]
@@ -49,8 +49,8 @@ class PendingEntries:
 
 
 def batch_end(payloads: list[bytes], start: int, head_bytes: int = 0) -> int:
-    """Returns the end of a batch from `start` on: a full frame, or the last payload. Each entry has an additional
-    `head_bytes`."""
+    """Returns the end of the batch that begins at `start`: it fills a frame, or ends with the last payload. Each entry
+    takes an additional `head_bytes`."""
     size = 0
     for stop in range(start, min(len(payloads), start + FRAME_ENTRIES_MAX)):
         size += head_bytes + len(payloads[stop])

@@ -1,4 +1,5 @@
-"""The phases of a writer, and the reasons for its end: closed (rule C1), taken over by another client, or no quorum."""
+"""The phases of a writer, and the reasons why it ends: closed (rule C1), taken over by another client, or without a
+quorum."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from .ledger_effects import IN_ENSEMBLE
 
 
 class Phase(Enum):
-    """WRITING ⇄ CHANGING while entries flow, WRITING → CLOSING → ENDED at the end, any → ENDED on failure."""
+    """WRITING ⇄ CHANGING while writing; WRITING → CLOSING → ENDED on a close; any phase → ENDED on failure."""
 
     WRITING = "writing"
     CHANGING = "an ensemble change is in flight"
@@ -26,7 +27,7 @@ def is_closed_at(last_entry: int, found: LedgerRecord) -> bool:
 
 
 def taken_over(found: LedgerRecord) -> LedgerFenced:
-    """Returns the error of a writer whose ledger other clients are recovering, or have closed at another entry."""
+    """Returns the error for a writer whose ledger another client is recovering or has closed at another entry."""
     how = f"recovered and closed at entry {found.last_entry}" if found.is_closed else "in recovery"
     return LedgerFenced(found.ledger_id, how)
 
@@ -34,10 +35,10 @@ def taken_over(found: LedgerRecord) -> LedgerFenced:
 def without_quorum(
     record: LedgerRecord, failures: Mapping[str, str], rejected: Mapping[str, str]
 ) -> NotEnoughBookies:
-    """Returns the error of a writer without an ack quorum: the failures of its ensemble's bookies, and why others are
-    not used.
+    """Returns the error for a writer without an ack quorum. It contains the failures of the ensemble's bookies, and the
+    reasons why other bookies are not used.
 
-    `rejected` is the result of the last search: a bookie that was healthy then may be among the `failures` now.
+    `rejected` is the result of the last search: a bookie that was healthy then may be in `failures` now.
     """
     needed = f"ledger {record.ledger_id} (ensemble/write/ack quorum {record.shape})"
     found = {name: why for name, why in rejected.items() if why != IN_ENSEMBLE or name not in failures}
@@ -45,15 +46,15 @@ def without_quorum(
 
 
 def is_as_left(found: LedgerRecord, mine: LedgerRecord) -> bool:
-    """Returns whether the stored record has the last fragment that the writer left; earlier ones may have been
-    healed."""
+    """Returns whether the last fragment of the stored record is still the one that the writer left there; earlier
+    fragments may have been healed."""
     last, left = found.fragments[-1], mine.fragments[-1]
     return (last.first_entry, last.ensemble) == (left.first_entry, left.ensemble)
 
 
 def changed_by_another(found: LedgerRecord) -> LedgerFenced:
-    """Returns the error of a writer that finds a last fragment other than its own: entries would be confirmed, or the
-    ledger closed, without the bookies that have the entries (rule W4)."""
+    """Returns the error for a writer that finds a last fragment that is not its own: if it continued, entries would be
+    confirmed, or the ledger closed, without the bookies that have the entries (rule W4)."""
     return LedgerFenced(
         found.ledger_id,
         "its last ensemble was changed by another client, or the metadata went back to an older copy of itself",

@@ -17,12 +17,12 @@ WAS_ABSENT = "was absent when the ledger was created"
 
 @dataclass(slots=True)
 class Position:
-    """`lane` is None while its bookie is failed. `behind`: why it is being replaced although it makes progress (rule
-    W6).
+    """`lane` is None while the position's bookie is failed. `behind`: why the bookie is being replaced although it
+    makes progress (rule W6).
 
-    Entries through `acked_through` are on its disk, through `written_through` at least in its log. `failure` is the
-    reason why its bookie failed, until it answers again. `on_trial`: taken back after a failure, without an answer
-    since.
+    Entries through `acked_through` are on the bookie's disk, entries through `written_through` at least in its log.
+    `failure` is the reason why the bookie failed, until it answers again. `on_trial`: the bookie was taken back after a
+    failure, and has not answered since.
     """
 
     bookie: BookieRef
@@ -51,7 +51,7 @@ class Position:
         return True
 
     def fails(self, why: str) -> None:
-        """Closes the lane: nothing more is sent to the bookie over it."""
+        """Closes the lane, so that nothing more is sent to the bookie over it."""
         self.lane, self.failure, self.behind = None, why, ""
 
     def withdraw(self, through: int) -> None:
@@ -90,7 +90,7 @@ class Positions:
 
     @property
     def are_behind(self) -> bool:
-        """Whether some bookie is so far behind that appends should wait (rule W6)."""
+        """Whether a bookie is so far behind that appends should wait (rule W6)."""
         for position in self._positions:  # noqa: SIM110 — with every append; a generator takes three times as long
             if position.behind:
                 return True
@@ -101,7 +101,7 @@ class Positions:
         return tuple(position.bookie for position in self._positions)
 
     def on(self, lane: int) -> Position | None:
-        """Returns the position that the lane serves; None if it no longer serves one."""
+        """Returns the position that the lane serves; None if it no longer serves any."""
         for position in self._positions:
             if position.lane == lane:
                 return position
@@ -116,39 +116,40 @@ class Positions:
         return [position.lane for position in self._positions if position.lane is not None]
 
     def acked(self) -> dict[int, int]:
-        """Returns, for each position, the entry through which it has all its entries on disk."""
+        """Returns, for each position, the last entry up to which all of its entries are on disk."""
         return {n: position.acked_through for n, position in enumerate(self._positions)}
 
     def confirmed_through(self, last_pushed: int) -> int:
-        """Returns the last entry that an ack quorum has on disk, with all entries before it."""
+        """Returns the last entry for which it and all entries before it are on the disks of an ack quorum."""
         return self._striping.confirmed_through(list(map(_ACKED, self._positions)), last_pushed)
 
     def accepted_through(self, last_pushed: int) -> int:
-        """Returns the last entry that an ack quorum has in its logs, with all entries before it."""
+        """Returns the last entry for which it and all entries before it are in the logs of an ack quorum."""
         return self._striping.confirmed_through(list(map(_WRITTEN, self._positions)), last_pushed)
 
     def failed(self) -> dict[int, str]:
-        """Returns the positions without a lane, and why."""
+        """Returns the positions without a lane, each with the reason."""
         return {n: p.failure for n, p in enumerate(self._positions) if p.lane is None}
 
     def failures(self) -> dict[str, str]:
-        """Failures by bookie, of those that have acknowledged nothing since."""
+        """Failures by bookie, for bookies that have acknowledged nothing since they failed."""
         return {str(position.bookie): position.failure for position in self._positions if position.failure}
 
     def wanting(self) -> dict[int, str]:
-        """Returns the positions to be replaced, failed or behind, and why."""
+        """Returns the positions whose bookie must be replaced because it failed or is behind, with the reasons."""
         return {n: p.wanting for n, p in enumerate(self._positions) if p.lane is None or p.behind}
 
     def would_lose_quorum(self, not_replaced: Iterable[int]) -> bool:
-        """Returns whether some entry could never be confirmed without those of these positions that have failed."""
+        """Returns whether some entry could never be confirmed if the failed positions in `not_replaced` stay without a
+        bookie."""
         dead = [n for n in not_replaced if self._positions[n].lane is None]
         return bool(dead) and any(
             quorum.outcome((), dead) is Outcome.LOST for quorum in self._striping.ack_quorums
         )
 
     def are_awaited(self, through: int) -> bool:
-        """Returns whether copies of entries through this one are still in flight. A lane that makes no progress fails
-        on its own."""
+        """Returns whether copies of entries up to and including this one are still in flight. A lane that makes no
+        progress is reported as failed, so the wait ends."""
         return any(
             position.lane is not None
             and self._striping.held_between(n, position.acked_through + 1, through) is not None

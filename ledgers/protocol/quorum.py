@@ -1,4 +1,4 @@
-"""Quorum arithmetic: one type for acks, fencing, "absent" verdicts and majorities."""
+"""Quorum arithmetic: a single type for acks, fencing, "absent" verdicts and majorities."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Quorum:
         assert 1 <= self.needed <= len(set(self.voters)) == len(self.voters)
 
     def outcome(self, yes: Collection[int], no: Collection[int] = ()) -> Outcome:
-        """Returns WON if `needed` of the voters are in `yes`; LOST if too many of them are in `no` for that; else
-        PENDING."""
+        """Returns WON if `needed` of the voters are in `yes`, LOST if so many are in `no` that this is no longer
+        possible, and PENDING otherwise."""
         if sum(voter in yes for voter in self.voters) >= self.needed:
             return Outcome.WON
         can_still = sum(voter not in no for voter in self.voters)
         return Outcome.PENDING if can_still >= self.needed else Outcome.LOST
 
     def mark(self, marks: Mapping[int, int] | Sequence[int]) -> int:
-        """Returns the highest mark that `needed` voters have reached, given each voter's mark."""
+        """Returns the highest mark that at least `needed` voters have reached, given each voter's mark."""
         return sorted(map(marks.__getitem__, self.voters))[-self.needed]
 
 
@@ -49,7 +49,7 @@ class EveryQuorum:
 
 
 def worst(outcomes: Iterable[Outcome]) -> Outcome:
-    """Returns LOST if any outcome is, else PENDING if any is, else WON."""
+    """Returns LOST if any outcome is LOST, otherwise PENDING if any is PENDING, otherwise WON."""
     found = set(outcomes)
     if Outcome.LOST in found:
         return Outcome.LOST

@@ -1,8 +1,9 @@
-"""Tracks which confirmed entries copies may lack, for the ledger's record (rule W6).
+"""Tracks, for the ledger's record, which copies may lack which confirmed entries (rule W6).
 
-An entry is confirmed when an ack quorum has it. The other copies of its write quorum may still be in flight, or never
-arrive, because a bookie failed or the writer stopped sending to it. The record must name them; otherwise finding out
-would mean asking every bookie for every entry. When in doubt the record names more than is lacking, never less.
+An entry is confirmed when an ack quorum has it. The other copies in its write quorum may still be in flight, or may
+never arrive, because a bookie failed or the writer stopped sending to it. The record must list such copies; otherwise
+finding them would mean asking every bookie for every entry. When in doubt, the record lists more than is missing, never
+less.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from .striping import Striping
 
 
 def in_doubt(record: LedgerRecord, first_entry: int, last_entry: int) -> LedgerRecord:
-    """Returns the record, changed to state that each copy of these entries of the last fragment may be lacking: it is
-    unknown which bookies have them."""
+    """Returns a copy of the record which states that any copy of these entries of the last fragment may be missing,
+    because it is unknown which bookies have them."""
     striping = Striping(record.shape)
     for n in range(record.shape.ensemble_size):
         if (held := striping.held_between(n, first_entry, last_entry)) is not None:
@@ -33,18 +34,18 @@ class _Gap:
 
 
 class Shortfall:
-    """The entries that one writer's positions lack, and how many of them the record states already."""
+    """The entries that one writer's positions lack, and how many of those the record already states."""
 
     def __init__(self, striping: Striping, absent: Iterable[int] = ()) -> None:
         """`absent`: positions that lack every entry, according to the record (rule W9)."""
         self._striping = striping
         self._absent = frozenset(absent)
-        self._lost: list[_Gap] = []  # gaps that stay, and are not in the record yet
-        self._recorded_in_flight: list[_Gap] = []  # gaps in flight when the record was last made
+        self._lost: list[_Gap] = []  # permanent gaps that are not in the record yet
+        self._recorded_in_flight: list[_Gap] = []  # gaps in flight at the last update of the record
         self._hoped: list[_Gap] = []  # gaps that are in the record, and may have been filled since
 
     def withdrawn(self, position: int, acked_through: int, confirmed_through: int) -> None:
-        """Notes that the position restarts after the LAC: confirmed entries that it never acknowledged are not
+        """Notes that the position restarts after the LAC, so confirmed entries that it never acknowledged are not
         resent."""
         hoped = [one for one in self._hoped if one.position == position and one.last_entry > acked_through]
         self._hoped = [one for one in self._hoped if one not in hoped]
@@ -55,13 +56,13 @@ class Shortfall:
     def update_record(
         self, record: LedgerRecord, acked: Mapping[int, int], confirmed_through: int
     ) -> LedgerRecord:
-        """Returns the record with all entries that may be lacking now, and without those that have arrived since.
+        """Returns the record with all entries that may be missing now added, and those that have since arrived removed.
 
         `acked`: the last entry that each position has acknowledged.
         """
-        for position in self._absent:  # their gaps are known by now
+        for position in self._absent:  # their actual gaps are known by now
             record = record.without_lacking(position, 0, ENTRY_ID_MAX)
-        for gap in self._hoped:  # entries that have not arrived are still in flight, and added again
+        for gap in self._hoped:  # entries that have not arrived are still in flight, so they are added again
             record = record.without_lacking(gap.position, gap.first_entry, gap.last_entry)
         gaps = (self._gap(n, through, confirmed_through) for n, through in acked.items())
         self._recorded_in_flight = [gap for gap in gaps if gap is not None]
@@ -70,7 +71,7 @@ class Shortfall:
         return record
 
     def record_stored(self) -> None:
-        """Notes that the record last returned by `update_record` is stored."""
+        """Notes that the record most recently returned by `update_record` has been stored."""
         self._lost, self._hoped, self._absent = [], self._recorded_in_flight, frozenset()
 
     def _gap(self, position: int, acked_through: int, confirmed_through: int) -> _Gap | None:

@@ -1,4 +1,4 @@
-"""Striping: which positions of an ensemble hold an entry, and the quorums that follow (rules W1, R2, R3)."""
+"""Striping: which positions of an ensemble hold an entry, and the quorums that result (rules W1, R2, R3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .quorum import EveryQuorum, Quorum
 
 @dataclass(frozen=True)
 class Striping:
-    """Entry i is stored at positions (i mod E) … (i+Qw−1 mod E). Only E distinct write sets exist."""
+    """Entry i is stored at positions (i mod E) … (i+Qw−1 mod E). There are only E distinct write sets."""
 
     shape: Shape
 
@@ -30,7 +30,7 @@ class Striping:
 
     @cached_property
     def is_striped(self) -> bool:
-        """Whether some position does not hold every entry."""
+        """Whether there is a position that does not hold every entry."""
         return self.shape.ensemble_size > self.shape.write_quorum
 
     def holds(self, position: int, entry_id: int) -> bool:
@@ -38,7 +38,7 @@ class Striping:
         return (position - entry_id) % self.shape.ensemble_size < self.shape.write_quorum
 
     def held_between(self, position: int, first_entry: int, last_entry: int) -> tuple[int, int] | None:
-        """Returns the first and last entry of this range that belong at the position; None if none does."""
+        """Returns the first and last entry of this range that belong at the position; None if no entry does."""
         size = self.shape.ensemble_size
         first = next(
             (i for i in range(first_entry, first_entry + size) if self.holds(position, i)), last_entry + 1
@@ -54,26 +54,28 @@ class Striping:
 
     @cached_property
     def ack_quorums(self) -> tuple[Quorum, ...]:
-        """For each residue: Qa of the write set confirm an entry."""
+        """One quorum per residue: Qa bookies of the write set confirm an entry."""
         return tuple(Quorum(voters, self.shape.ack_quorum) for voters in self.write_sets)
 
     @cached_property
     def absent_quorums(self) -> tuple[Quorum, ...]:
-        """For each residue: Qw−Qa+1 of the write set without an entry prove that it was never confirmed."""
+        """One quorum per residue: Qw−Qa+1 bookies of the write set that lack an entry prove that it was never
+        confirmed."""
         needed = self.shape.write_quorum - self.shape.ack_quorum + 1
         return tuple(Quorum(voters, needed) for voters in self.write_sets)
 
     @cached_property
     def coverage(self) -> EveryQuorum:
-        """Fenced: in every write set, enough bookies have answered that no ack quorum is left (rule R2)."""
+        """Fencing is complete when, in every write set, enough bookies have answered that no ack quorum is left (rule
+        R2)."""
         return EveryQuorum(self.absent_quorums)
 
     def confirmed_through(self, acked_through: Mapping[int, int] | Sequence[int], last_pushed: int) -> int:
-        """Returns the last entry that has an ack quorum, as do all entries before it.
+        """Returns the last entry for which it and all entries before it have an ack quorum.
 
-        `acked_through[position]`: that position has acknowledged every entry it holds up to this one.
+        `acked_through[position]`: the entry up to which that position has acknowledged every entry it holds.
         """
-        if not self.is_striped:  # every entry has the same voters
+        if not self.is_striped:  # the same voters decide about every entry
             return min(last_pushed, self.ack_quorums[0].mark(acked_through))
         size = self.shape.ensemble_size
         first_open = last_pushed + 1

@@ -14,11 +14,11 @@ from ..errors import EntryUnreadable
 from .page_fetch import PageFetcher
 
 _entry = cast("Callable[[Iterable[object]], Entry]", partial(tuple.__new__, Entry))
-"""Makes an Entry without running Python code; every entry read is made by this function."""
+"""Creates an Entry without running Python code; every entry that is read is created by this function."""
 
 
 def entries_of(columns: Columns) -> Iterator[Entry]:
-    """Yields the entries with copies of their payloads, so they keep no page alive."""
+    """Yields the entries with copies of their payloads, so that they do not keep pages in memory."""
     payloads = Struct("".join(map("{}s".format, columns.sizes))).unpack(columns.payload)
     return map(_entry, zip(columns.ids, payloads, strict=True))
 
@@ -30,9 +30,10 @@ async def read_batch(
     last_entry: int,
     bytes_max: int,
 ) -> list[Entry]:
-    """Reads the entries first_entry … last_entry, up to `bytes_max` in total; at least the first. `opened` decrypts.
+    """Reads the entries first_entry … last_entry, up to `bytes_max` in total, but at least the first. `opened` decrypts
+    pages.
 
-    Ends before an unreadable one; raises as `PageFetcher.fetch` does if that is the first.
+    Ends before the first unreadable entry; if that is `first_entry`, raises as `PageFetcher.fetch` does.
     """
     batch: list[Entry] = []
     left_bytes = bytes_max
@@ -42,7 +43,7 @@ async def read_batch(
         except EntryUnreadable:
             if not batch:
                 raise
-            return batch  # the next read from that entry raises
+            return batch  # the next read, which begins at the unreadable entry, raises
         for entry in entries_of(page):
             left_bytes -= len(entry.payload)
             if left_bytes < 0 and batch:

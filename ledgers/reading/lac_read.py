@@ -1,4 +1,4 @@
-"""Reads the last-add-confirmed of an open ledger from its bookies, without fencing; long polls for news."""
+"""Reads the last-add-confirmed of an open ledger from its bookies, without fencing; long-polls for later ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .ledger_view import LedgerView
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A bookie's answer, by position: its failure, or whether it had a statement."""
+    """The answer of the bookie at a position: its failure, or whether it had a statement."""
 
     position: int
     failure: str = ""
@@ -29,14 +29,15 @@ class _Answer:
 async def ask_one(view: LedgerView) -> int:
     """Returns the LAC from one statement, which may lag behind the writer. Raises LedgerError if no bookie answers.
 
-    A bookie without a statement may have joined after all entries were written; in that case this waits for the others.
+    A bookie without a statement may have joined after all entries were written; in that case, waits for the other
+    bookies.
     """
     view.cluster.check_process()
     return await _ask(view, every_write_set=False)
 
 
 async def ask_every_write_set(view: LedgerView) -> int:
-    """Returns the LAC from enough statements that no frame with a confirmed entry's ack quorum is missed.
+    """Returns the LAC from the statements of enough bookies that every possible ack quorum includes one of them.
 
     Answers without a statement count once all bookies have answered or failed. Raises LedgerError if too few answer.
     """
@@ -45,7 +46,7 @@ async def ask_every_write_set(view: LedgerView) -> int:
 
 
 async def wait_for_news(view: LedgerView) -> None:
-    """Long-polls every bookie of the last ensemble; returns when one reports a later LAC, or time is up."""
+    """Long-polls every bookie of the last ensemble; returns when one reports a later LAC, or when the time is up."""
     before = view.last_add_confirmed
     clock = asyncio.get_running_loop().time
     began = clock()
@@ -53,7 +54,7 @@ async def wait_for_news(view: LedgerView) -> None:
         async for _ in answers:
             if view.last_add_confirmed > before:
                 return
-    # No bookie has a later LAC; if they failed at once, avoid a tight loop.
+    # No bookie has a later LAC; avoid a tight loop if all of them failed at once.
     await asyncio.sleep(max(0.0, began + view.cluster.config.retry_replacement_seconds - clock()))
 
 
@@ -94,7 +95,7 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, No
         while pending:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
             for task in done:
-                # Not cancelled here: a client that is closed cancels its calls.
+                # A cancelled task was not cancelled here, but by its client, which cancels its calls when it is closed.
                 closed = _Answer(asked[task], "the connection was closed")
                 yield closed if task.cancelled() else task.result()
     finally:
@@ -102,7 +103,7 @@ async def _answers(view: LedgerView, wait_ms: int) -> AsyncGenerator[_Answer, No
 
 
 async def _lac_of(view: LedgerView, position: int, bookie: BookieRef, wait_ms: int) -> _Answer:
-    """Asks one bookie, and records its answer."""
+    """Asks one bookie for its LAC, and records the answer."""
     known = view.last_add_confirmed
     request = LacRequest(
         bookie.incarnation,

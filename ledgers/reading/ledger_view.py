@@ -22,14 +22,16 @@ from ..record_change import check_not_older, lost_record_error
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 10.0
-"""How often a watched record is also read, because a watch does not report that a store went back."""
+"""How often a watched record is also read, because a watch does not report that a store has gone back to an older copy.
+"""
 
 Prove = Callable[[str], Credential]
-"""Proves to the bookie of an incarnation that its caller may read the ledger."""
+"""Proves to the bookie with this incarnation that the caller may read the ledger."""
 
 
 class LedgerView:
-    """One reader's view of one ledger. It only advances; `changed` is set whenever the record does."""
+    """One reader's view of one ledger. It never goes back to an older state; `changed` is set whenever the record
+    changes."""
 
     def __init__(
         self, cluster: Cluster, found: VersionedRecord, digester: Digester, prove: Prove | None = None
@@ -40,7 +42,7 @@ class LedgerView:
         self.record: LedgerRecord = found.record
         self.last_add_confirmed = NO_ENTRY
         self.writer_address = ""
-        """Address from which the ledger's writer last sent, as a bookie saw it when asked; "" if none reported it."""
+        """Address from which the ledger's writer last sent data, as seen by a bookie; "" if no bookie reported it."""
         self._length = NO_ENTRY, 0
         self.changed = asyncio.Event()
         self._version = found.version
@@ -71,7 +73,7 @@ class LedgerView:
         return ColdReader(self.cluster.cold, self.record, self.digester)
 
     def credential(self, bookie: BookieRef) -> Credential:
-        """Returns the credential for asking this bookie about the ledger; made once for each, blank without a
+        """Returns the credential for requests to this bookie about the ledger; created once per bookie, blank without a
         password."""
         if self._prove is None or not self.record.verifier:
             return NO_CREDENTIAL
@@ -96,8 +98,8 @@ class LedgerView:
             self.last_add_confirmed = max(self.last_add_confirmed, last_entry)
 
     async def refresh(self) -> None:
-        """Reads the record again. Raises NoSuchLedger, ClientClosed or MetadataUnavailable. The latter is
-        MetadataWentBack if the record seen before is gone or older, and was not deleted."""
+        """Reads the record again. Raises NoSuchLedger, ClientClosed or MetadataUnavailable, in particular its subclass
+        MetadataWentBack if the record seen before is missing or older, and the ledger was not deleted."""
         known = self._version
         try:
             found = await self.cluster.ledgers.read_again(self.record)
@@ -122,8 +124,9 @@ class LedgerView:
                 raise self._unavailable("follow", error) from error
 
     async def look(self) -> None:
-        """Reads the record every LOOK_SECONDS until cancelled. A later call continues the interval, so that following
-        it for a moment adds no read. Raises as `refresh` does, except if the store does not answer."""
+        """Reads the record every LOOK_SECONDS until cancelled. A later call continues the current interval, so
+        following the ledger only briefly does not cause an additional read. Raises as `refresh` does, except if the
+        store does not answer."""
         now = asyncio.get_running_loop().time
         while True:
             if self._look_at is None:
@@ -144,7 +147,7 @@ class LedgerView:
         if found is None or found.identity != self.identity:
             raise NoSuchLedger(self.ledger_id)
         if found.version < self._version:
-            return  # a watch lags behind records read in the meantime
+            return  # a watch may lag behind records that were read in the meantime
         self.record, self._version = found.record, found.version
         proven = found.record.confirmed_through
         self.last_add_confirmed = proven if self.is_closed else max(self.last_add_confirmed, proven)

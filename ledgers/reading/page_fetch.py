@@ -1,4 +1,4 @@
-"""Fetches one page: performs `PageRead`, with speculative reads when bookies are slow."""
+"""Fetches one page: executes `PageRead`, with speculative reads when bookies are slow."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ..tasks import end_tasks, was_suspended
 from .ledger_view import LedgerView
 
 ENTRIES_A_TURN = 2 * 1024
-"""After this number of entries a range is read from other bookies first, to balance the load."""
+"""After this number of entries, a range is read preferably from other bookies, to balance the load."""
 
 
 class PageFetcher:
-    """Fetches pages of one ledger; records slow bookies for all readers of the client, which ask them last.
+    """Fetches pages of one ledger; records which bookies are slow, so that all of the client's readers ask them last.
 
-    Never asks the bookie `without`, in this incarnation.
+    Never asks the bookie `without` while it has this incarnation.
     """
 
     def __init__(self, view: LedgerView, *, without: BookieRef | None = None) -> None:
@@ -29,11 +29,12 @@ class PageFetcher:
         self._config = view.cluster.config
 
     async def fetch(self, first_entry: int, last_entry: int, bytes_max: int | None = None) -> Columns:
-        """Fetches a verified run of entries from `first_entry` on, of about `bytes_max` (`page_bytes`); never empty.
+        """Fetches a verified run of entries from `first_entry` on, of about `bytes_max` (default `page_bytes`); never
+        empty.
 
-        Raises EntryUnreadable or DigestMismatch if no replica returned the first entry, or NoSuchEntry if it is not
-        confirmed and every replica answers that it has none. Because the metadata may be outdated in that case, it is
-        read once more first.
+        Raises EntryUnreadable or DigestMismatch if no replica returned the first entry, or NoSuchEntry if that entry is
+        not confirmed and every replica answers that it does not have it. Before it raises, it reads the metadata once
+        more, which may be outdated.
         """
         size = min(bytes_max or self._config.page_bytes, self._config.page_bytes)
         metrics, traces = self._view.cluster.metrics, self._view.cluster.traces
@@ -67,7 +68,7 @@ class PageFetcher:
                 return await self._view.in_object_store().page(first_entry, last_entry, bytes_max)
             except EntryUnreadable:
                 if self._view.record.has_no_ensembles:
-                    raise  # otherwise bookies may hold it again
+                    raise  # if the record has ensembles, bookies may hold the entries again
         fragment = self._view.record.fragment_of(first_entry)
         last_there = self._view.last_entry_of_fragment(first_entry)
         last = last_entry if last_there is None else min(last_entry, last_there)
@@ -105,7 +106,7 @@ class PageFetcher:
     async def _hear(
         self, machine: PageRead, fragment: Fragment, asked: dict[asyncio.Task[ReadReply], int]
     ) -> list[PageEffect]:
-        """Waits for the next answers; if none arrives within `speculative_read_seconds`, notifies the machine."""
+        """Waits for the next answers; notifies the machine if none arrives within `speculative_read_seconds`."""
         patience_seconds = self._config.speculative_read_seconds or None
         began = asyncio.get_running_loop().time()
         done, _ = await asyncio.wait(asked, timeout=patience_seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -120,7 +121,7 @@ class PageFetcher:
     def _pass_answer(
         self, machine: PageRead, position: int, task: asyncio.Task[ReadReply]
     ) -> list[PageEffect]:
-        if task.cancelled():  # not by us: a client that is closed cancels its calls
+        if task.cancelled():  # cancelled by the client, which cancels its calls when it is closed
             return machine.failed(position, "the connection was closed")
         match task.exception():
             case None:

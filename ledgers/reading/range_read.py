@@ -1,8 +1,8 @@
 """Reads a range of entries: scans it if one bookie has all of it, otherwise prefetches windows in parallel.
 
-Read-ahead is bounded in bytes. A window is a part of the range that should be about one page. However large its entries
-turn out to be, at most one page of it is in flight or waits to be taken: the remainder of a window is fetched when its
-first page has been taken. A reader therefore holds `windows × one page`, whatever the sizes are.
+Read-ahead is bounded in bytes. A window is a part of the range that should amount to about one page. However large its
+entries turn out to be, at most one page of the window is in flight or waiting to be taken: the remainder is fetched
+when its first page has been taken. A reader therefore holds `windows × one page`, whatever the sizes are.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .page_fetch import PageFetcher
 from .scan_read import Scanner, ScanRange
 
 WINDOW_ENTRIES_MAX = 64 * 1024
-"""Limit of entries in one read-ahead window."""
+"""Maximum number of entries in one read-ahead window."""
 
 FIRST_WINDOW_ENTRIES = 256
-"""Number of entries in a window while their size is unknown."""
+"""Number of entries in a window while the size of entries is unknown."""
 
 WINDOWS_TOO_WIDE = 2
-"""If the remainder of a window is wider than this number of windows for entries of the size seen since, windows are cut
-again."""
+"""If the remainder of a window spans more than this number of windows for entries of the size seen since, new windows
+are made."""
 
 ENTRY_COLUMN_BYTES = 16
-"""Minimum bytes of an entry in addition to its payload: id, length and digest."""
+"""Minimum size of an entry in bytes in addition to its payload: id, length and digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _Window:
 
 
 class RangeRead:
-    """Reads ranges of one ledger; adapts to the size of its entries."""
+    """Reads ranges of one ledger; adapts to the size of the ledger's entries."""
 
     def __init__(self, view: LedgerView, fetcher: PageFetcher) -> None:
         self._view = view
@@ -56,10 +56,10 @@ class RangeRead:
     async def columns(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
         """Yields the entries of the range, in order, in pages that are never empty.
 
-        Raises as `PageFetcher.fetch` does; every entry before the unreadable one was yielded.
+        Raises as `PageFetcher.fetch` does, after yielding every entry before the unreadable one.
         """
         next_entry = first_entry
-        refused: set[BookieRef] = set()  # their scans returned none of the next entries
+        refused: set[BookieRef] = set()  # bookies whose scans returned none of the next entries
         while next_entry <= last_entry:
             began_at, width, scan = next_entry, self._window_entries(), None
             if self._view.record.has_no_ensembles:
@@ -79,7 +79,8 @@ class RangeRead:
                 refused.add(scan.bookie)
 
     async def _from_object_store(self, first_entry: int, last_entry: int) -> AsyncGenerator[Columns, None]:
-        """Ends early if the ledger has been recalled, or copied elsewhere: the view then has the new record."""
+        """Yields pages from the object store. Ends early if the ledger has been recalled or copied elsewhere, in which
+        case the view has the new record."""
         before = self._view.record
         try:
             async with aclosing(self._view.in_object_store().pages(first_entry, last_entry)) as pages:
@@ -111,7 +112,7 @@ class RangeRead:
             await end_tasks([window.page for window in windows])
 
     def _read_ahead(self, windows: deque[_Window], next_entry: int, last_entry: int) -> int:
-        """Starts as many windows as allowed; returns the first entry after the last of them."""
+        """Starts as many windows as allowed; returns the entry after the last of them."""
         while next_entry <= last_entry and len(windows) < self._windows_max:
             window_last = min(last_entry, self._window_end(next_entry))
             windows.append(self._window(next_entry, window_last))
@@ -119,12 +120,12 @@ class RangeRead:
         return next_entry
 
     async def _take(self, windows: deque[_Window], page: Columns, next_entry: int) -> int:
-        """Continues with the remainder of the window whose page arrived; returns the entry to read ahead from."""
+        """Continues with the remainder of the window whose page arrived; returns the entry from which to read ahead."""
         window = windows.popleft()
         self._learn(page)
         rest_entries = window.last_entry - page.last_entry
         if rest_entries > WINDOWS_TOO_WIDE * self._window_entries():
-            # All windows are far too wide for entries of this size and would be read one after the other.
+            # All windows are far too wide for entries of this size, and would therefore be read one after the other.
             await end_tasks([wide.page for wide in windows])
             windows.clear()
             return page.last_entry + 1
@@ -136,7 +137,8 @@ class RangeRead:
         return _Window(last_entry, asyncio.create_task(self._fetcher.fetch(first_entry, last_entry)))
 
     def _learn(self, page: Columns) -> None:
-        """Adapts to larger entries at once, to smaller ones gradually: too narrow a window costs little."""
+        """Adapts to larger entries at once, but to smaller ones gradually, because a window that is too narrow costs
+        little."""
         self._entry_bytes = max(1, page.size_bytes // len(page), self._entry_bytes // 2)
 
     def _window_entries(self) -> int:
@@ -145,15 +147,14 @@ class RangeRead:
         return min(WINDOW_ENTRIES_MAX, -(-self._page_bytes // self._entry_bytes))
 
     def _window_end(self, first_entry: int) -> int:
-        """Returns the end of a window: about one page, inside one fragment."""
+        """Returns the end of a window: about one page, within one fragment."""
         last = first_entry + self._window_entries() - 1
         last_there = self._view.last_entry_of_fragment(first_entry)
         return last if last_there is None else min(last, last_there)
 
 
 def _windows_max(view: LedgerView) -> int:
-    """Returns the number of windows whose pages fit `read_ahead_bytes_max` even if each page is as large as bookies
-    make them."""
+    """Returns the number of windows whose pages fit in `read_ahead_bytes_max` even at maximum page size."""
     config, shape = view.cluster.config, view.striping.shape
     bookies_asked = -(-shape.ensemble_size // shape.write_quorum)
     affordable = config.read_ahead_bytes_max // (bookies_asked * ENTRY_BYTES_MAX)
@@ -161,7 +162,7 @@ def _windows_max(view: LedgerView) -> int:
 
 
 def _average_entry_bytes(view: LedgerView) -> int:
-    """Returns the average bytes of an entry of a closed ledger; 0 for an open one, because they are not known."""
+    """Returns the average size of a closed ledger's entries in bytes; 0 for an open ledger, for which it is unknown."""
     last, length = view.record.last_entry, view.record.length_bytes
     if last is None or length is None or last < 0:
         return 0

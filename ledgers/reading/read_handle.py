@@ -1,4 +1,4 @@
-"""The reader of a ledger: reads ranges and batches, tails a ledger that is still open."""
+"""The reader of a ledger: reads ranges and batches, and tails a ledger that is still open."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from .page_fetch import PageFetcher
 from .range_read import RangeRead
 
 WAIT_SECONDS_MAX = 3600.0
-"""Longest single wait; longer waits are split. Event loops differ in the longest timeout they support."""
+"""Maximum length of a single wait; longer waits are split, because event loops differ in the timeouts they support."""
 
 
 class ReadHandle:
     """A ledger opened for reading. Created by `LedgerClient.open_ledger`; belongs to its event loop.
 
-    Never returns bytes whose digest, ledger id or entry id differ from those requested, and, except by
+    Never returns bytes whose digest, ledger id or entry id differs from what was requested, and, except in
     `read_unconfirmed`, nothing after the last entry known to be confirmed. A bookie that is slow or down costs only
-    time while another replica of the entry is available. Iterators may be dropped half-way, or closed: their resources
-    are freed.
+    time while another replica of the entry is available. Iterators may be abandoned half-way, or closed: their
+    resources are freed.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class ReadHandle:
         key: LedgerKey,
         encryption_key: bytes | None = None,
     ) -> None:
-        """Accepts a wrong encryption key, so that a ledger can be recovered or followed: only its entries are
+        """Accepts a wrong encryption key, so that a ledger can still be recovered or followed: only its entries are
         unreadable."""
         self._encryption_key = encryption_key
         self._cipher: Cipher | None = None
@@ -69,13 +69,13 @@ class ReadHandle:
 
     @property
     def created_at(self) -> datetime | None:
-        """When the ledger was created, in UTC, by its creator's clock; None if that is not recorded."""
+        """When the ledger was created, in UTC, by its creator's clock; None if this is not recorded."""
         return self.record.created_at
 
     @property
     def closed_at(self) -> datetime | None:
-        """When the ledger was closed, in UTC, by its closer's clock; None if that is not recorded, and while it is
-        open, as far as this reader has seen."""
+        """When the ledger was closed, in UTC, by the clock of the client that closed it; None if this is not recorded,
+        or if the ledger is still open as far as this reader knows."""
         return self.record.closed_at
 
     @property
@@ -89,7 +89,7 @@ class ReadHandle:
         return self._view.last_add_confirmed
 
     def is_confirmed(self, last_entry: int) -> None:
-        """Accepts the caller's word that the entries through this one are confirmed."""
+        """Accepts the caller's assurance that the entries through this one are confirmed."""
         self._view.note_lac(last_entry)
 
     @property
@@ -124,7 +124,8 @@ class ReadHandle:
                     yield entry
 
     def __aiter__(self) -> AsyncGenerator[Entry, None]:
-        """Yields all confirmed entries: `async for entry in reader` is `async for entry in reader.read()`."""
+        """Yields all confirmed entries: `async for entry in reader` is equivalent to `async for entry in
+        reader.read()`."""
         return self.read()
 
     async def read_entry(self, entry_id: int) -> Entry:
@@ -133,14 +134,16 @@ class ReadHandle:
         return next(entries_of(self._opened(await self._pages.fetch(entry_id, entry_id))))
 
     async def read_batch(self, first_entry: int, *, entries_max: int, bytes_max: int) -> list[Entry]:
-        """Reads confirmed entries from `first_entry` on without a gap, as many as both bounds allow, and at least one.
+        """Reads confirmed entries from `first_entry` on without a gap, as many as both bounds allow, but at least one.
 
         `bytes_max` counts payloads; a larger entry is returned by itself. The batch is shorter if the last confirmed
-        entry, or an unreadable one, ends the run. Raises ValueError for a bound below 1, and as `read` does if the
-        first entry is unreadable.
+        entry, or an unreadable one, ends the run. Raises ValueError for a bound below 1, and raises as `read` does if
+        the first entry is unreadable.
         """
         if entries_max < 1 or bytes_max < 1:
-            raise ValueError(f"a batch needs at least 1 entry and 1 byte, not {entries_max} and {bytes_max}")
+            raise ValueError(
+                f"a batch must allow at least 1 entry and 1 byte, not {entries_max} and {bytes_max}"
+            )
         last = max(first_entry, min(self.last_add_confirmed, first_entry + entries_max - 1))
         self._check_confirmed(first_entry, last)
         return await read_batch(self._pages, self._opened, first_entry, last, bytes_max)
@@ -149,8 +152,9 @@ class ReadHandle:
         """Yields entries as bookies hold them, including those after the last confirmed one. Never fences.
 
         Entries after `last_add_confirmed` may not be in the final ledger: their append may still fail, and recovery may
-        end the ledger before them, even if this reader has seen them. Raises NoSuchEntry for the first such entry that
-        every replica denies having, even after the end of a closed ledger; otherwise raises as `read` does.
+        end the ledger before them, even if this reader has seen them. Raises NoSuchEntry for the first such entry for
+        which every replica answers that it does not have it, even after the end of a closed ledger; otherwise raises as
+        `read` does.
         """
         async with aclosing(self.read_unconfirmed_pages(first_entry, last_entry)) as pages:
             async for columns in pages:
@@ -175,14 +179,14 @@ class ReadHandle:
         """Yields the same entries as `read`, a verified page at a time: for bulk work without an object per entry.
 
         A page's `ids`, `offsets` (one more than ids) and `payload` are columns: entry `ids[n]` is
-        `payload[offsets[n]:offsets[n + 1]]`. A page has about `page_bytes`, is never empty, and follows the one before
-        without a gap. Its payload may be a read-only view of the received bytes, and keeps them alive. Raises as `read`
-        does.
+        `payload[offsets[n]:offsets[n + 1]]`. A page has about `page_bytes`, is never empty, and follows the previous
+        page without a gap. Its payload may be a read-only view of the received bytes, which keeps them in memory.
+        Raises as `read` does.
         """
         self._view.cluster.check_process()
         last = self.last_add_confirmed if last_entry is None else last_entry
         if last_entry is None and first_entry == last + 1:
-            return  # nothing there yet
+            return  # there are no entries to read yet
         self._check_confirmed(first_entry, last)
         async with aclosing(self._range.columns(first_entry, last)) as pages:
             async for columns in pages:
@@ -215,7 +219,7 @@ class ReadHandle:
         return await lac_read.ask_one(self._view)
 
     async def read_last_add_confirmed(self) -> int:
-        """Reads the LAC from enough bookies that no confirmed entry is missed.
+        """Reads the LAC from enough bookies that no confirmed entry can be missed.
 
         Raises NotEnoughAnswers if too few answer. Never fences.
         """
@@ -224,13 +228,14 @@ class ReadHandle:
     async def tail(
         self, first_entry: int = 0, *, timeout: float | None = None
     ) -> AsyncGenerator[Entry, None]:
-        """Yields entries from `first_entry` on as they are confirmed, across ensemble changes, to the ledger's close.
+        """Yields entries from `first_entry` on as they are confirmed, across ensemble changes, until the ledger is
+        closed.
 
-        Also ends once no entry was confirmed for `timeout` seconds; check `is_closed` to distinguish the two. A
-        `timeout` of 0 asks once, and does not wait. Never fences. Raises NoSuchLedger if the ledger is deleted in the
-        meantime, NoSuchEntry if it was closed before it reached `first_entry`, MetadataUnavailable when it can no
-        longer be followed, and as `read` does. In each case everything before has been yielded, and a new `tail` may
-        resume there.
+        Also ends when no entry has been confirmed for `timeout` seconds; check `is_closed` to distinguish the two
+        cases. A `timeout` of 0 asks once and does not wait. Never fences. Raises NoSuchLedger if the ledger is deleted
+        in the meantime, NoSuchEntry if it was closed before it reached `first_entry`, and MetadataUnavailable when it
+        can no longer be followed; otherwise raises as `read` does. In each case everything before has been yielded, and
+        a new `tail` may resume there.
         """
         async with aclosing(self.tail_pages(first_entry, timeout=timeout)) as pages:
             async for columns in pages:
@@ -255,11 +260,12 @@ class ReadHandle:
     async def poll(
         self, first_entry: int, *, timeout: float, entries_max: int = 1000, bytes_max: int = 1024 * 1024
     ) -> list[Entry]:
-        """Waits for entries from `first_entry` on; returns as many as both bounds allow, none after `timeout` seconds.
+        """Waits for entries from `first_entry` on; returns as many as both bounds allow, or none after `timeout`
+        seconds.
 
-        Returns none at once if the ledger ends right before `first_entry`; check `is_closed` to distinguish the two. A
-        `timeout` of 0 asks once, and does not wait. For loops that do other things in between; raises as `tail` and
-        `read_batch` do.
+        Returns none at once if the ledger ends right before `first_entry`; check `is_closed` to distinguish the two
+        cases. A `timeout` of 0 asks once and does not wait. For loops that do other work between calls. Raises as
+        `tail` and `read_batch` do.
         """
         following = self._follow()
         try:
@@ -270,9 +276,9 @@ class ReadHandle:
         return await self.read_batch(first_entry, entries_max=entries_max, bytes_max=bytes_max)
 
     def _follow(self) -> tuple[asyncio.Task[None], ...]:
-        """Starts the tasks that watch the record; the caller ends them.
+        """Starts the tasks that watch the record; the caller must end them.
 
-        This is not a context manager: an event loop that ends closes all async generators at once, and nested ones
+        This is not a context manager: when an event loop ends, it closes all async generators at once, and nested ones
         twice.
         """
         self._view.cluster.check_process()
@@ -281,7 +287,8 @@ class ReadHandle:
     async def _until_confirmed(
         self, entry_id: int, following: Collection[asyncio.Task[None]], timeout: float | None
     ) -> bool:
-        """Waits until the entry is confirmed (True), or known never to be, or time is up (False)."""
+        """Waits until the entry is confirmed and returns True; returns False when the ledger ends right before it or
+        the time is up."""
         check_timeout(timeout)
         now = asyncio.get_running_loop().time
         until = math.inf if timeout is None else now() + timeout
@@ -299,7 +306,7 @@ class ReadHandle:
             await self._wait_for_more(following, until - now())
 
     async def _wait_for_more(self, following: Collection[asyncio.Task[None]], seconds: float) -> None:
-        """Waits until more entries are confirmed, the record has changed, or some time has passed."""
+        """Waits until more entries are confirmed, the record changes, or some time has passed."""
         changed = asyncio.create_task(self._view.changed.wait())
         asking = asyncio.create_task(lac_read.wait_for_news(self._view))
         waiting: tuple[asyncio.Task[Any], ...] = (changed, asking, *following)

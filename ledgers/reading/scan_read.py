@@ -1,8 +1,8 @@
 """Scans a range from one bookie that has all of it and streams page after page.
 
-A scan only makes reading faster and decides nothing. Its pages are verified, and must be the very next entries without
-a gap. At a page that is not, a failure or a silence the scan ends, and the rest of the range is read from another
-bookie, or page by page (`range_read`), which asks every replica before it reports an entry as unreadable.
+A scan only makes reading faster and decides nothing. Its pages are verified, and must contain exactly the next entries,
+without a gap. If a page does not, or on a failure or a silence, the scan ends, and the rest of the range is read from
+another bookie, or page by page (`range_read`), which asks every replica before it reports an entry as unreadable.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from ..tasks import end_tasks, was_suspended
 from .ledger_view import LedgerView
 
 SCAN_BYTES = 256 * 1024 * 1024
-"""Approximate number of bytes scanned from one bookie before the next, to balance the load."""
+"""Approximate number of bytes scanned from one bookie before the scan moves to another, to balance the load."""
 
 PAGES_MIN = 1
-"""A range of at most this number of pages is read page by page."""
+"""A range of at most this number of pages is not scanned, but read page by page."""
 
 PAGES_UNSCANNED = 64
-"""Pages read one by one when no bookie can be scanned, before another attempt to scan."""
+"""Number of pages that are read one by one when no bookie can be scanned, before a scan is attempted again."""
 
 PATIENCE_TIMES_MAX = 8
-"""Limit of the wait, in multiples of `speculative_read_seconds`, for a bookie that sends other data, but not this page.
-"""
+"""Maximum wait, in multiples of `speculative_read_seconds`, for a bookie that sends other data but not the expected
+page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ScanRange:
 
 
 class Scanner:
-    """Scans one ledger. Never asks the bookie `without`, in this incarnation."""
+    """Scans one ledger. Never asks the bookie `without` while it has this incarnation."""
 
     def __init__(self, view: LedgerView, without: BookieRef | None) -> None:
         self._view = view
@@ -56,9 +56,9 @@ class Scanner:
 
     @property
     def may_scan(self) -> bool:
-        """Whether the ledger can be scanned: it is not striped, so one bookie has all of a fragment.
+        """Whether the ledger can be scanned: it must not be striped, so that one bookie has all of a fragment.
 
-        With tracing, each page is read separately, and has a span.
+        With tracing it cannot be scanned, because each page is read separately and has its own span.
         """
         return not self._view.striping.is_striped and self._view.cluster.traces is None
 
@@ -96,7 +96,8 @@ class Scanner:
         return min(last_entry, first_entry + page_entries * PAGES_UNSCANNED - 1)
 
     async def pages(self, scan: ScanRange) -> AsyncGenerator[Columns, None]:
-        """Yields verified entries from the scan's first one on, in order and without a gap. May end before its last."""
+        """Yields verified entries from the scan's first entry on, in order and without a gap. May end before the scan's
+        last entry."""
         view, next_entry = self._view, scan.first_entry
         asked = scan.bookie.incarnation, view.ledger_id, scan.first_entry, scan.last_entry
         sizes = self._page_bytes, self._window_bytes
@@ -110,12 +111,12 @@ class Scanner:
                     return
                 next_entry = page.last_entry + 1
                 yield page
-                del page, fetched  # do not hold it while waiting for the next one
+                del page, fetched  # do not keep the page in memory while waiting for the next one
 
     async def _next(
         self, scan: ScanRange, replies: AsyncGenerator[ReadReply, None], first_entry: int
     ) -> Columns | None:
-        """Waits for the next page; None if it is not a good one. Records failed and slow bookies."""
+        """Waits for the next page; returns None if none arrives or it is invalid. Records failed and slow bookies."""
         coming = asyncio.ensure_future(anext(replies, None))
         try:
             if not await self._comes(coming, scan.bookie):
@@ -132,10 +133,10 @@ class Scanner:
         return None if reply is None else self._verified(reply, first_entry, scan.last_entry)
 
     async def _comes(self, coming: asyncio.Future[ReadReply | None], bookie: BookieRef) -> bool:
-        """Waits for the page; False if its bookie is too slow.
+        """Waits for the page; returns False if the bookie is too slow.
 
-        If the bookie sends other data in the meantime, it is busy with other pages, or this process is: it gets more
-        time.
+        If the bookie sends other data in the meantime, it is busy with other pages, or this process is busy, so the
+        bookie gets more time.
         """
         loop, patience = asyncio.get_running_loop(), self._patience_seconds
         for _ in range(PATIENCE_TIMES_MAX):
@@ -149,7 +150,7 @@ class Scanner:
         return False
 
     def _verified(self, reply: ReadReply, first_entry: int, last_entry: int) -> Columns | None:
-        """Returns the verified entries without a gap from the first one; None if there are none."""
+        """Returns the verified entries without a gap that begin with the first one; None if there are none."""
         if reply.status is not Status.OK:
             return None
         columns = reply.columns.between(first_entry, last_entry).run_from(first_entry)
@@ -164,7 +165,7 @@ class Scanner:
 
     @contextmanager
     def _measure_page(self) -> Iterator[list[Columns]]:
-        """Measures the page that the block puts into the list."""
+        """Measures the page that the block adds to the list."""
         fetched: list[Columns] = []
         if self._view.cluster.metrics is None:
             yield fetched

@@ -1,4 +1,5 @@
-"""Estimates the distribution of a closed ledger's bytes, from its bookies' indexes, for splitting it evenly."""
+"""Estimates how a closed ledger's bytes are distributed over its entries, from bookies' indexes, for splitting it
+evenly."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from ..errors import BookieUnavailable, EntryUnreadable
 from ..integrity.digest import digester
 
 AskHoldings = Callable[[BookieRef, HoldingsRequest], Awaitable[HoldingsReply]]
-"""Asks one bookie. Raises BookieUnavailable."""
+"""Asks one bookie for its holdings. Raises BookieUnavailable."""
 
 
 class SizeStep(NamedTuple):
@@ -29,8 +30,7 @@ class SizeStep(NamedTuple):
 def measured_entries(
     record: LedgerRecord, first_entry: int, last_entry: int | None, step_bytes: int
 ) -> tuple[int, int]:
-    """Returns the first and the last of the entries to measure; by default through the ledger's last. Raises
-    ValueError."""
+    """Returns the first and last entry to measure, the last being the ledger's by default. Raises ValueError."""
     if not record.is_closed or record.last_entry is None:
         raise ValueError(
             f"ledger {record.ledger_id} is {record.state.value}: only closed ledgers can be measured"
@@ -38,13 +38,13 @@ def measured_entries(
     last = record.last_entry if last_entry is None else last_entry
     if not 0 <= first_entry <= last + 1 <= record.last_entry + 1 or not 1 <= step_bytes < 2**63:
         raise ValueError(
-            f"entries {first_entry} to {last} in steps of {step_bytes} bytes are not in the ledger"
+            f"cannot measure entries {first_entry} to {last} of the ledger in steps of {step_bytes} bytes"
         )
     return first_entry, last
 
 
 class SizeSteps:
-    """Asks the bookies. Bytes that no bookie reports count as spread evenly."""
+    """Asks the bookies for the sizes. Bytes that no bookie reports are assumed to be spread evenly."""
 
     def __init__(self, cluster: Cluster, ask: AskHoldings, record: LedgerRecord, step_bytes: int) -> None:
         self._cluster = cluster
@@ -53,7 +53,7 @@ class SizeSteps:
         self._step_bytes = step_bytes
 
     async def of(self, first_entry: int, last_entry: int) -> list[SizeStep]:
-        """Returns rising steps, from 0 at the first entry to all bytes after the last one."""
+        """Returns steps in ascending order, from 0 at the first entry to all bytes after the last entry."""
         steps = [SizeStep(first_entry, 0)]
         if self._record.is_on_no_bookie and first_entry <= last_entry:
             return steps + await self._of_blocks(first_entry, last_entry)
@@ -70,8 +70,8 @@ class SizeSteps:
         return steps
 
     async def _of_blocks(self, first: int, last: int) -> list[SizeStep]:
-        """Returns the steps of a ledger in an object store, from its blocks, assuming equal compression; otherwise
-        spread evenly."""
+        """Returns the steps of a ledger in an object store, from its blocks, assuming that all are compressed equally
+        well; if the blocks cannot be read, assumes that the bytes are spread evenly."""
         record, nobody = self._record, digester(self._record.digest_type, self._record.ledger_id, b"")
         assert record.length_bytes is not None and record.last_entry is not None, "only closed ledgers"
         try:
@@ -91,7 +91,7 @@ class SizeSteps:
         return steps_of(within, first, last + 1)
 
     def _fragments(self) -> Iterable[tuple[Fragment, int, int]]:
-        """Yields each fragment, the entry after it, and its payload bytes."""
+        """Yields each fragment with the entry that follows it and its payload bytes."""
         record = self._record
         fragments = record.fragments
         assert record.last_entry is not None and record.length_bytes is not None, "only closed ledgers"
@@ -103,7 +103,7 @@ class SizeSteps:
     async def _of_fragment(
         self, fragment: Fragment, first: int, last: int, size_bytes: int | None
     ) -> list[SizeStep]:
-        """Returns steps after `first`, ending with `size_bytes` if known; empty if no bookie answers."""
+        """Returns steps after `first`, up to `size_bytes` if that is known; empty if no bookie answers."""
         answers = await self._ask(fragment.ensemble, first, last)
         found = steps_of([run for runs in answers for run in runs], first, last + 1)
         if not found or not found[-1].bytes_before:
@@ -114,8 +114,8 @@ class SizeSteps:
         return [SizeStep(step.entry_id, round(step.bytes_before * scale)) for step in found]
 
     async def _ask(self, ensemble: Sequence[BookieRef], first: int, last: int) -> list[list[Holding]]:
-        """Returns the holdings of each bookie that answers; if each bookie has every entry, only those of the first
-        one."""
+        """Returns the holdings of each bookie that answers; if every bookie has all entries, only those of the first to
+        answer."""
         avoided = self._cluster.failed_lately()
         ensemble = [bookie for bookie in ensemble if bookie not in avoided]
         if self._record.shape.write_quorum < self._record.shape.ensemble_size:
@@ -148,14 +148,14 @@ class SizeSteps:
 
 
 def _share(run: Holding, first: int, last: int) -> float:
-    """Returns the share of the run's entries within `first` … `last`."""
+    """Returns the proportion of the run's entries that are within `first` … `last`."""
     within = min(last, run.last_entry) - max(first, run.first_entry) + 1
     return within / (run.last_entry - run.first_entry + 1)
 
 
 def steps_of(runs: Iterable[Holding], first: int, end: int) -> list[SizeStep]:
-    """Returns steps after `first`, to `end`, for the bytes of all runs in total, each spread evenly over its entries.
-    Pure."""
+    """Returns the steps after `first`, up to `end`, for the total bytes of all runs; each run's bytes are spread evenly
+    over its entries. Pure."""
     changes: dict[int, float] = {first: 0.0, end: 0.0}
     for run in runs:
         low, high = max(first, run.first_entry), min(end, run.last_entry + 1)

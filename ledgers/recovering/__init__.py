@@ -1,1 +1,1 @@
-"""Recovers or deletes a ledger: for an application, or for a bookie that repairs itself."""
+"""Recovers or deletes a ledger, either for an application or for a bookie that repairs itself."""

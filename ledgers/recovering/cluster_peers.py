@@ -1,7 +1,7 @@
-"""A bookie's access to its peers, for repair and re-replication, using a client's reads and recovery.
+"""Gives a bookie access to its peers, for repair and re-replication, using a client's reads and recovery.
 
-`bookie` never imports this package: the program that starts it passes an implementation of its own interface,
-`bookie.upkeep.repair_client.Peers`.
+`bookie` never imports this package: the program that starts the bookie passes an implementation of
+`bookie.upkeep.repair_client.Peers`, an interface that the bookie defines.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from ..reading.range_read import RangeRead
 from .recovery_run import recover
 
 READ_AHEAD_PAGES = 1
-"""Pages fetched while one is being processed: repair is not urgent, and the bookies serve clients too."""
+"""Number of pages fetched while another is being processed: repair is not urgent, and the bookies serve clients too."""
 
 PATIENCE_SECONDS_MIN = 2.0
-"""How long a bookie must be silent, at least, before another is asked for the same page."""
+"""Minimum time for which a bookie must be silent before another is asked for the same page."""
 
 REACHED_SECONDS_MAX = 5.0
-"""Time limit for an answer which shows that a bookie can be reached."""
+"""Time limit for an answer that shows that a bookie can be reached."""
 
 ANY_VERSION = 0
-"""Version of a record that another program read: any version read later is newer."""
+"""Version of a record that another program read; every version read later is newer than it."""
 
 
 class ClusterPeers:
     """The other bookies of a cluster, as `bookie.upkeep.repair_client.Peers` describes them.
 
-    The store still belongs to its owner. No connection is made before the first call. `key` is the bookie's, for
-    ledgers with a password. `bookies` makes the calls to bookies.
+    The caller keeps ownership of the store. No connection is made before the first call. `key` is the bookie's own key,
+    for ledgers with a password. `bookies` creates the client that makes the calls to bookies.
     """
 
     def __init__(
@@ -74,9 +74,9 @@ class ClusterPeers:
     async def entries(
         self, record: LedgerRecord, first_entry: int, last_entry: int, *, without: BookieRef
     ) -> AsyncGenerator[Columns, None]:
-        """Yields the entries from every replica but `without`; see `bookie.upkeep.repair_client.Peers.entries`.
+        """Yields the entries from every replica except `without`; see `bookie.upkeep.repair_client.Peers.entries`.
 
-        Reads ahead by `READ_AHEAD_PAGES`. Use with `aclosing` if it may be left half-way.
+        Reads ahead by `READ_AHEAD_PAGES`. Use with `aclosing` if iteration may stop half-way.
         """
         _check_range(record, first_entry, last_entry)
         key, found = self._key, VersionedRecord(record, ANY_VERSION)
@@ -89,7 +89,7 @@ class ClusterPeers:
                     yield page
 
     async def recover(self, ledger_id: int) -> LedgerRecord | None:
-        """Returns the ledger's closed record, None if it is deleted; see
+        """Returns the ledger's closed record, or None if the ledger was deleted; see
         `bookie.upkeep.repair_client.Peers.recover`."""
         with _failures(ledger_id):
             found = await self._cluster.ledgers.read(ledger_id)
@@ -122,7 +122,7 @@ class ClusterPeers:
 
 
 class _KeylessHmac(HmacDigester):
-    """Accepts every digest of the right width, because the ledger's key is not available here."""
+    """Accepts every digest of the correct width, because the ledger's key is not available here."""
 
     def bad_entries(self, _: Columns) -> list[int]:
         return []
@@ -161,7 +161,7 @@ def _needs_password(ledger_id: int) -> PeersFailed:
 
 @contextmanager
 def _failures(ledger_id: int) -> Iterator[None]:
-    """Converts a client's errors to a bookie's; the only code that does."""
+    """Converts a client's errors to a bookie's; no other code does."""
     try:
         yield
     except (LedgerError, MetadataError) as error:
@@ -175,20 +175,20 @@ def _failure(ledger_id: int, error: LedgerError | MetadataError) -> PeersFailed:
             return PeersFailed(
                 ledger_id,
                 f"{whose} entry {entry_id} of ledger {ledger_id}",
-                "bring back those of them that are only away, and try again; an entry that every replica lacks or has "
-                f"damaged is lost, and `bookledger ledger salvage {ledger_id} --output FILE` saves the others",
+                "bring back any of them that are only away, and try again; an entry missing or damaged on every "
+                f"replica is lost, and `bookledger ledger salvage {ledger_id} --output FILE` saves the others",
                 entry_id=entry_id,
                 answers=answers,
             )
         case NoSuchLedger():
-            what, advice = f"ledger {ledger_id} was deleted meanwhile", "it needs no mending"
+            what, advice = f"ledger {ledger_id} was deleted in the meantime", "it needs no repair"
         case MetadataError() | MetadataUnavailable():
             what, advice = (
                 f"cannot look up ledger {ledger_id}: {error}",
                 "try again when the metadata is back",
             )
         case LedgerRecoveryFailed(is_undecided=True):
-            away = "bring back those of these bookies that are only away, and try again"
+            away = "bring back any of these bookies that are only away, and try again"
             lost = f"if they are lost for good: `bookledger ledger recover --accept-loss {ledger_id}`"
             what, advice = str(error), f"{away}; {lost}"
         case _:

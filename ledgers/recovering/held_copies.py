@@ -1,8 +1,8 @@
-"""The copies that bookies hold of a ledger, entry by entry, whatever its record proves: a pure machine.
+"""Finds the copies of a ledger that bookies hold, entry by entry, whatever the ledger's record proves. A pure machine.
 
-It proceeds through the ids in order. Bookies are asked one after the other, from the wanted entry on, until one returns
-a verified copy. If none does, the entries up to the next one that any bookie has are a gap, which lists the bookies
-whose copy cannot be read, and those that have no copy.
+It processes the ids in order. Bookies are asked one after the other, from the wanted entry on, until one returns a
+verified copy. If none does, the entries before the next one that any bookie has form a gap, which lists the bookies
+whose copy cannot be read and those that have no copy.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from bookie.wire import Columns
 from ..protocol.fenced_reads import Replica
 
 ENTRY_ID_MAX = 2**62
-"""More entries than any ledger has: a reader that reads to this id reads to the end."""
+"""Higher than any entry id in a ledger: a reader that reads up to this id reads to the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Entries of which no bookie that answered returned a verified copy.
+    """Entries for which none of the bookies that answered returned a verified copy.
 
     `unreadable`: bookies whose copy is damaged, or that cannot vouch for their entries. `lacking`: bookies that answer
-    that they have none.
+    that they do not have the entries.
     """
 
     first_entry: int
@@ -32,7 +32,7 @@ class Gap:
     lacking: tuple[str, ...] = ()
 
     def followed_by(self, other: Gap) -> Gap | None:
-        """Returns both gaps in one, if they meet and list the same bookies; else None."""
+        """Returns both gaps as one if they are adjacent and list the same bookies, otherwise None."""
         if self.last_entry + 1 != other.first_entry:
             return None
         if (self.unreadable, self.lacking) != (other.unreadable, other.lacking):
@@ -41,7 +41,7 @@ class Gap:
 
 
 class HeldCopies:
-    """Proceeds through the entries `first_entry` … `last_entry` that any of these bookies has.
+    """Goes through those of the entries `first_entry` … `last_entry` that any of these bookies has.
 
     `through`: missing entries up to this one are a gap, even after the last copy.
     """
@@ -76,7 +76,8 @@ class HeldCopies:
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that cannot find where their entries end: entries up to the last id may be lost, or unreadable."""
+        """Bookies that cannot tell where their entries end: any entries up to the last possible id may be lost or
+        unreadable."""
         return [
             one.name for one in self._living() if any(d.last_entry >= ENTRY_ID_MAX for d in one.unreadable)
         ]
@@ -85,7 +86,7 @@ class HeldCopies:
         return (replica for replica in self._replicas if not replica.failure)
 
     def _gap(self) -> Gap | None:
-        """Returns the next gap, given that every bookie has answered about the next entry, and none has it."""
+        """Returns the next gap; called when every bookie has answered about the next entry and none has it."""
         later = [n for one in self._living() if (n := self._next_of(one)) is not None]
         end = min(later) - 1 if later else self._last_missing()
         if end < self._next:
@@ -95,19 +96,20 @@ class HeldCopies:
         return gap
 
     def _next_of(self, replica: Replica) -> int | None:
-        """Returns the next entry that the bookie has, or may have after its page; None if it has no further entries."""
+        """Returns the next entry that the bookie has, or may have beyond its page; None if it has no more."""
         later = replica.good.between(self._next + 1, self.last_entry)
         if len(later):
             return later.first_entry
         return replica.covered_through + 1 if replica.covered_through < self.last_entry else None
 
     def _last_missing(self) -> int:
-        """Returns the last entry that existed, or should exist, if no bookie has further entries."""
+        """Returns the last entry that existed or should exist; called when no bookie has further entries."""
         ends = [d.last_entry for one in self._living() for d in one.unreadable if d.last_entry < ENTRY_ID_MAX]
         return min(self.last_entry, max([self._through, *ends]))
 
     def _same_of(self, end: int) -> Gap:
-        """Returns the gap from the next entry on, up to the entry where the answer of a bookie changes."""
+        """Returns the gap that begins at the next entry and ends before the first entry for which a bookie's answer
+        differs."""
         first = self._next
         unreadable, lacking = list[str](), list[str]()
         for replica in self._living():

@@ -1,5 +1,5 @@
-"""Asks bookies about one ledger that is recovered or salvaged, several times each, because stopping early would leave a
-ledger unusable, or miss a copy."""
+"""Makes calls to bookies about one ledger that is being recovered or salvaged. Each call is tried several times,
+because giving up early would leave a ledger unusable, or miss a copy."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ Reply = TypeVar("Reply")
 
 
 class LedgerCalls:
-    """Calls with the ledger's identity and the credential that it requires. Each raises BookieUnavailable, from the
-    last of `recovery_tries_max` tries. With `fence`, a bookie that has answered refuses the ledger's writer."""
+    """Calls with the ledger's identity and the credential that it requires. Each raises BookieUnavailable when the last
+    of `recovery_tries_max` attempts fails. With `fence`, a bookie that has answered refuses requests of the ledger's
+    writer."""
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, key: LedgerKey, *, fence: bool) -> None:
         self._cluster = cluster
@@ -50,7 +51,7 @@ class LedgerCalls:
         return await self._with_tries(lambda: self._cluster.fence(bookie, request))
 
     async def page(self, bookie: BookieRef, first_entry: int, last_entry: int) -> ReadReply:
-        """Returns the first page of these entries."""
+        """Returns the first page of the requested entries."""
         request = ReadRequest(
             bookie.incarnation,
             self._record.ledger_id,
@@ -83,7 +84,7 @@ class Holders:
     """Bookies that are asked for their copies of a ledger, whatever a quorum can prove.
 
     `silent`: bookies that did not answer, or stopped answering at some entry, with the reason. `proven_through`: the
-    last entry that the record, or one of the bookies, proves to be confirmed.
+    last entry that is proven to be confirmed by the record or by one of the bookies.
     """
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
@@ -113,21 +114,21 @@ class Holders:
             self.proven_through = max(self.proven_through, statement.last_entry)
 
     def _heard(self, bookie: BookieRef, reply: LacReply) -> None:
-        """Hook for subclasses that need more of the bookie's answer. Raises LedgerError."""
+        """Hook for subclasses that need more of the bookie's answer. May raise LedgerError."""
 
     def _refused(self, bookie: BookieRef, reply: LacReply | ReadReply, why: str) -> None:
-        """Hook for subclasses that treat a bookie's refusal differently. Raises LedgerError."""
+        """Hook for subclasses that treat a bookie's refusal differently. May raise LedgerError."""
         del reply
         self.silent[bookie.bookie_id] = why
 
     def _unless_silent(self, replicas: list[Replica]) -> list[Replica]:
-        """Returns the replicas, with those that are silent already marked as failed."""
+        """Returns the replicas, after marking those of silent bookies as failed."""
         for one in replicas:
             one.failure = self.silent.get(one.name, "")
         return replicas
 
     async def _walk(self, copies: HeldCopies) -> AsyncGenerator[Columns | Gap, None]:
-        """Yields everything that the bookies have, in order, once: verified entries, and the gaps between them."""
+        """Yields everything that the bookies have, in order and once: verified entries, and the gaps between them."""
         while (step := copies.step()) is not None:
             if isinstance(step, Replica):
                 await self._read(step, copies.last_entry)

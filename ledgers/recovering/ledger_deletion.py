@@ -1,4 +1,4 @@
-"""Deletes a ledger: checks permissions, and recovers an open one first."""
+"""Deletes a ledger: checks permissions, and first recovers the ledger if it is open."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def delete(
     as_it_is: bool = False,
     password_is_lost: bool = False,
 ) -> None:
-    """Deletes the ledger permanently. `as_it_is`: without recovering an open one.
+    """Deletes the ledger permanently; with `as_it_is`, without first recovering it if it is open.
 
     Raises NoSuchLedger, Unauthorized, LedgerRecoveryFailed, or LedgerError if the record keeps changing.
     """
@@ -46,11 +46,11 @@ async def delete(
 async def _ready(
     cluster: Cluster, found: VersionedRecord, password: bytes, *, as_it_is: bool
 ) -> VersionedRecord:
-    """Returns the record that may be deleted: recovered, or `as_it_is`. Raises Unauthorized, LedgerRecoveryFailed."""
+    """Returns the record to delete, after recovery unless `as_it_is`. Raises Unauthorized, LedgerRecoveryFailed."""
     record = found.record
     must_recover = not record.is_closed and not as_it_is
     rights = (Right.FENCE,) if must_recover else ()
-    # A caller that deletes by force need not know that an old ledger has no password.
+    # A caller that deletes by force may give a password even for an old ledger that has none.
     shown = b"" if as_it_is and not record.verifier else password
     with audit_refusals(cluster, record.ledger_id, "delete"):
         keys = await keys_of(cluster, found, shown, *rights)

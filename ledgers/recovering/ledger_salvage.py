@@ -1,8 +1,9 @@
 """Salvages a ledger: reads all available entries from any live bookie, without fencing or changing anything.
 
-It does not matter whether a quorum can prove an entry. Each entry is verified by its digest. Entries after the last one
-that the record or a bookie's last-add-confirmed proves are included, and may not be part of the ledger. Entries that no
-bookie has, or that cannot be read, are reported as gaps, and bookies that could not be asked in `silent`.
+It does not matter whether a quorum can prove an entry, but each entry is verified by its digest. Entries after the last
+one that the record or a bookie's last-add-confirmed proves are included, although they may not be part of the ledger.
+Entries that no bookie has, or that cannot be read, are reported as gaps; bookies that could not be asked are listed in
+`silent`.
 """
 
 from __future__ import annotations
@@ -26,23 +27,23 @@ from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 from .ledger_calls import Holders
 
 Part = Columns | Gap
-"""Verified entries without a gap between them, or entries that no bookie returned."""
+"""Consecutive verified entries, or a gap of entries that no bookie returned."""
 
 ASKED_AT_ONCE_MAX = 64
-"""Limit of bookies asked at a time how far the ledger is confirmed."""
+"""Maximum number of bookies that are asked at the same time how far the ledger is confirmed."""
 
 UNDECIPHERED = ("decryption",)
-"""Named instead of the bookies if an entry's digest is right, but the entry was not encrypted with the ledger's key."""
+"""Listed in place of bookies if an entry's digest is correct but the entry was not encrypted with the ledger's key."""
 
 
 class Salvage(Holders):
-    """The available entries of a ledger at live bookies.
+    """The available entries of a ledger on live bookies.
 
     Created by `LedgerClient.salvage_ledger`; belongs to its event loop. Each entry is verified by its digest. Entries
-    after `proven_through`, the last entry that is proven to be confirmed, are included, and may not be part of the
-    ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or changed.
-    `silent`: bookies of the ledger, or named by the caller, that could not be asked, or no longer from some entry on,
-    with the reason.
+    after `proven_through`, the last entry that is proven to be confirmed, are included, although they may not be part
+    of the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or
+    changed. `silent`: bookies of the ledger, or named by the caller, that could not be asked, or stopped answering at
+    some entry, with the reason.
     """
 
     def __init__(
@@ -62,20 +63,21 @@ class Salvage(Holders):
 
     @property
     def unsure(self) -> list[str]:
-        """Bookies that answered, but cannot rule out further entries; complete once all parts were yielded."""
+        """Bookies that answered but cannot rule out that there are further entries; complete once all parts have been
+        yielded."""
         return [] if self._copies is None else self._copies.unsure
 
     async def find_holders(self, bookies: Collection[str]) -> None:
-        """Asks every live bookie, or those of these names, how far the ledger is confirmed.
+        """Asks every live bookie, or only those with these names, how far the ledger is confirmed.
 
-        Raises LedgerError for a name without a live bookie, and MetadataError.
+        Raises LedgerError for a name that no live bookie has, and MetadataError.
         """
         living = {one.bookie.bookie_id: one.bookie for one in await list_bookies(self._cluster.store)}
         if strange := sorted(set(bookies) - living.keys()):
             there = ", ".join(living) or "none"
             raise LedgerError(f"no live bookie is named {', '.join(strange)}; live bookies: {there}")
         placed = [ref for fragment in self.record.fragments for ref in fragment.ensemble]
-        # Bookies that should have it are asked first.
+        # Bookies that should have the ledger are asked first.
         wanted = [
             one
             for one in dict.fromkeys([*placed, *living.values()])
@@ -98,7 +100,7 @@ class Salvage(Holders):
         self._copies = HeldCopies(replicas, through=self.proven_through, last_entry=self._last)
 
     async def parts(self) -> AsyncGenerator[Part, None]:
-        """Yields all available entries, in order, once, and the gaps between them."""
+        """Yields all available entries and the gaps between them, in order and once each."""
         assert self._copies is not None
         self._cluster.check_process()
         async with aclosing(self._walk(self._copies)) as found:
@@ -109,7 +111,8 @@ class Salvage(Holders):
     # --- decryption -----------------------------------------------------------------------------
 
     def _opened(self, columns: Columns) -> list[Part]:
-        """Returns the entries as they were appended. An entry that the ledger's key does not decrypt is a gap."""
+        """Returns the entries as they were appended. Entries that cannot be decrypted with the ledger's key become
+        gaps."""
         if self._cipher is None:
             return [columns]
         parts: list[Part] = []

@@ -1,15 +1,16 @@
-"""Closes a ledger whose end can no longer be proven, at the end of its survivors, by an operator's explicit order.
+"""Closes a ledger whose end can no longer be proven, where its surviving bookies' entries end, by explicit order of an
+operator.
 
 1. `assess` only reads: it fences nothing, changes nothing, and reports what would be lost. It refuses if a recovery
-   would complete, or if a bookie is live that could still prove the end: then no entry need be lost.
+   would succeed, or if a bookie is live that could still prove the end, because then no entry need be lost.
 2. `accept_loss` marks the ledger IN_RECOVERY (rule R2), fences the bookies that answer, walks again, and closes by one
    compare-and-swap. It refuses if more would be lost than was reported.
 
-The record permanently names the operator who ordered it, and the bookies of the last ensemble that did not answer. A
-bookie that comes back fences the ledger (`healing/replication_worker`), so that its old writer gets no ack quorum from
-the bookies that were away. Its entries after the end are not part of the ledger: the record states the end, as for
-every closed ledger. Nothing is written back, because there may be no bookie to take it. The record states of every copy
-of the last fragment that it may lack entries, and healing completes them.
+The record permanently names the operator who gave the order, and the bookies of the last ensemble that did not answer.
+A bookie that comes back fences the ledger (`healing/replication_worker`), so that the ledger's old writer gets no ack
+quorum from the bookies that were away. The bookie's entries after the end are not part of the ledger: the record states
+the end, as for every closed ledger. Nothing is written back, because there may be no bookie to write to. The record
+states that every copy of the last fragment may lack entries, and healing completes the copies.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from .recovery_run import mark_in_recovery
 from .survivors import Survivors
 
 BY_CHARACTERS_MAX = 200
-"""Limit for the operator's name in the record."""
+"""Maximum length of the operator's name in the record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class LossAssessment:
     """The consequences of accepting the loss of a ledger's lost bookies.
 
     `proven_through`: the last entry that is proven to be confirmed. `last_entry`: the entry at which the ledger would
-    end. `missing`: the bookies of its last ensemble that do not answer, and whether each is lost, or only away.
-    `unreadable`: number of entries before that end of which only the missing bookies have copies; they stay in the
+    end. `missing`: the bookies of the last ensemble that do not answer, and whether each is lost or only away.
+    `unreadable`: number of entries before that end of which only the missing bookies have copies; they remain in the
     ledger, and can be read once one of these bookies is back. `behind`: the bookies' answers about the first entry that
     is neither proven nor present.
     """
@@ -60,7 +61,7 @@ class LossAssessment:
 
     @property
     def confirmed_and_lost(self) -> int:
-        """Number of entries at the end that are proven to be confirmed, but that no survivor has."""
+        """Number of entries at the end that are proven to be confirmed but that no surviving bookie has."""
         return max(0, self.proven_through - self.last_entry)
 
 
@@ -70,7 +71,7 @@ async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAsses
     """
     found, keys = await _opened(cluster, ledger_id, password)
     if found.record.is_closed:
-        raise LedgerClosed(ledger_id, "its end is final, and there is no loss to accept")
+        raise LedgerClosed(ledger_id, "its end is final, so there is no loss to accept")
     await check_accepted(cluster, ledger_id)
     end = Survivors(cluster, found.record, keys, fence=False)
     await end.find_end()
@@ -78,10 +79,10 @@ async def assess(cluster: Cluster, ledger_id: int, password: bytes) -> LossAsses
 
 
 async def accept_loss(cluster: Cluster, assessment: LossAssessment, password: bytes) -> LedgerRecord:
-    """Closes the ledger at the end of its survivors; returns its closed record, even if another client has closed it in
-    the meantime.
+    """Closes the ledger where its survivors' entries end. Returns the closed record, even if another client has closed
+    the ledger in the meantime.
 
-    Raises as `assess` does, and LedgerRecoveryFailed if more would be lost now than in `assessment`.
+    Raises as `assess` does, and LedgerRecoveryFailed if more would now be lost than `assessment` states.
     """
     found, keys = await _opened(cluster, assessment.ledger_id, password)
     marked = await mark_in_recovery(cluster, found)
@@ -89,7 +90,7 @@ async def accept_loss(cluster: Cluster, assessment: LossAssessment, password: by
         return marked.record
     end = Survivors(cluster, marked.record, keys, fence=True)
     await end.find_end()
-    await check_accepted(cluster, assessment.ledger_id)  # the fenced bookies have checked the metadata
+    await check_accepted(cluster, assessment.ledger_id)  # by now the fenced bookies have checked the metadata
     _check_no_more_is_lost(assessment, await _assessed(cluster, end))
     return await _close(cluster, marked, end)
 
@@ -104,8 +105,8 @@ async def _opened(cluster: Cluster, ledger_id: int, password: bytes) -> tuple[Ve
 
 
 async def _assessed(cluster: Cluster, end: Survivors) -> LossAssessment:
-    """Raises LedgerError if no loss need be accepted: the end can be proven, or a bookie is live that may prove it, and
-    with which the ledger's writer may continue."""
+    """Returns the assessment. Raises LedgerError if no loss need be accepted because the end can be proven, or because
+    a bookie is live that may prove the end, and with which the ledger's writer may continue."""
     ledger_id = end.record.ledger_id
     if end.is_provable:
         raise LedgerError(
@@ -181,9 +182,9 @@ def _audit_loss(cluster: Cluster, record: LedgerRecord, loss: AcceptedLoss) -> N
 
 
 def _who(cluster: Cluster) -> str:
-    """Returns the certificate's identity; without a certificate, the user and host of this program."""
+    """Returns the identity in the certificate; without a certificate, the user and host of this program."""
     try:
         user = getpass.getuser()
-    except (KeyError, OSError):  # this host has no name for the user
+    except (KeyError, OSError):  # the user has no name on this host
         user = str(os.getuid())
     return (cluster.who or f"{user}@{socket.gethostname()}")[:BY_CHARACTERS_MAX]

@@ -42,18 +42,18 @@ RESTART_PAUSE_SECONDS_MAX = 2.0
 
 SLOW_COPIES_FACTOR = 4
 SLOW_COPIES_SECONDS_MIN = 0.01
-"""The time for writing entries back at a slow bookie, as a multiple of the time at an ack quorum, and at least this
-long. After that, recovery does not wait for it: a bookie that does not answer would delay every recovery by seconds,
-and the record names the entries that its copies may lack (rule W6)."""
+"""How long recovery waits for entries to be written back to slow bookies: this multiple of the time that an ack quorum
+took, but at least this minimum. It waits no longer, because a bookie that does not answer would delay every recovery by
+seconds, and the record states which entries the bookie's copies may lack (rule W6)."""
 
 
 async def recover(
     cluster: Cluster, found: VersionedRecord, digester: Digester, key: LedgerKey
 ) -> VersionedRecord:
-    """Fences the ledger, finds its end, closes it; returns the closed record (rules R2 to R5).
+    """Fences the ledger, finds its end and closes it; returns the closed record (rules R2 to R5).
 
-    A closed ledger is returned unchanged, and no bookie is contacted. Recoverers may race: all return the same end.
-    Raises LedgerRecoveryFailed (the ledger stays in recovery, nothing confirmed is lost), NoSuchLedger,
+    A closed ledger is returned unchanged, and no bookie is contacted. Concurrent recoveries all return the same end.
+    Raises LedgerRecoveryFailed (the ledger stays in recovery, and nothing confirmed is lost), NoSuchLedger or
     MetadataUnavailable. LedgerRecoveryFailed is also raised if the metadata went back to an older copy that no operator
     has accepted, or if no bookie can vouch that it did not: with an older ensemble in the record, the ledger could be
     closed too early.
@@ -87,7 +87,7 @@ async def _recover(
                 Act.RECOVER, who=cluster.who, ledger_id=closed.ledger_id, last_entry=closed.last_entry
             )
             return outcome
-        # Another client changed the record: a random pause, or two recoverers could do this for ever.
+        # Another client changed the record. Without a random pause, two recoveries could keep doing this forever.
         await asyncio.sleep(cluster.rng.uniform(0, min(RESTART_PAUSE_SECONDS_MAX, 0.05 * 2**attempt)))
         found = await _read_again(cluster, found.record)
     raise LedgerRecoveryFailed(found.record.ledger_id, "other clients kept changing its metadata; try again")
@@ -101,8 +101,8 @@ async def _read_again(cluster: Cluster, record: LedgerRecord) -> VersionedRecord
 
 
 async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> VersionedRecord:
-    """Changes OPEN → IN_RECOVERY, unless another client has done so already (R2). Raises LedgerRecoveryFailed while the
-    metadata is an older copy (W8)."""
+    """Changes the state from OPEN to IN_RECOVERY, unless another client has already done so (R2). Raises
+    LedgerRecoveryFailed while the metadata is an older copy (W8)."""
     for _ in range(cluster.config.recovery_attempts_max):
         if found.record.is_closed:
             return found
@@ -117,7 +117,7 @@ async def mark_in_recovery(cluster: Cluster, found: VersionedRecord) -> Versione
 
 
 class RecoveryRun:
-    """One run of the machine over one record."""
+    """One run of the recovery machine on one record."""
 
     def __init__(self, cluster: Cluster, marked: VersionedRecord, digester: Digester, key: LedgerKey) -> None:
         self._cluster = cluster
@@ -137,9 +137,9 @@ class RecoveryRun:
         self._vouched = asyncio.Event()
 
     async def run(self) -> VersionedRecord | None:
-        """Returns the closed record, or None if another client changed it and recovery must start over.
+        """Returns the closed record, or None if another client changed the record and recovery must start over.
 
-        Allows a little time for the slowest copies of the entries written back.
+        Waits briefly for the slowest copies of the entries written back.
         """
         try:
             self._tasks.start(self._fail_without_progress())
@@ -218,7 +218,7 @@ class RecoveryRun:
             self._drained.set_result(None)
 
     async def _fail_without_progress(self) -> None:
-        """Ends a recovery whose write-backs reach no ack quorum. Fencing and reading have time limits of their own."""
+        """Ends a recovery whose write-backs reach no ack quorum. Fencing and reading have their own time limits."""
         limit = self._cluster.config.append_quorum_seconds_max
         while (left := self._progress_at + limit - self._loop.time()) > 0:  # noqa: ASYNC110 — a deadline that moves
             await asyncio.sleep(left)

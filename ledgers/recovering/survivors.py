@@ -1,11 +1,11 @@
-"""The end of the survivors of a ledger's last ensemble: the entries of bookies that still answer, proven or not.
+"""Finds where the entries on the surviving bookies of a ledger's last ensemble end, whether that end is proven or not.
 
-They end at an entry of which no survivor has a copy, and for which the answers do not show whether it was confirmed. A
-recovery (rule R3) fails there; `is_provable` states whether one would have completed.
+They end before the first entry of which no surviving bookie has a copy, and for which the answers do not show whether
+it was confirmed. A recovery (rule R3) fails there; `is_provable` states whether one would have succeeded.
 
-If the record may be older than the ledger (rule W8), it names bookies outside that ensemble that hold more. They are
-fenced, too, and entries that they prove count as confirmed. If a bookie's note shows a later state of the ledger, no
-loss is accepted before the record is brought up to it.
+If the record may be older than the ledger (rule W8), it names bookies outside that ensemble that hold more entries.
+These bookies are fenced too, and entries that they prove count as confirmed. If a bookie's note shows a later state of
+the ledger, no loss is accepted before the record is updated to that state.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from .held_copies import ENTRY_ID_MAX, Gap, HeldCopies
 from .ledger_calls import Holders
 
 GONE = (Status.WRONG_INCARNATION, Status.WRONG_IDENTITY)
-"""The bookie that the record names is no longer there, or its entries of this ledger are not."""
+"""Status codes if the bookie named in the record no longer exists, or no longer has its entries of this ledger."""
 
 
 class Survivors(Holders):
     """One inspection of the survivors: it asks every bookie of the last ensemble, and those that hold more than the
-    record lists. With `fence`, each refuses the ledger's writer before it answers.
+    record lists. With `fence`, each of them refuses the ledger's writer before it answers.
 
-    `last_entry` and `length_bytes`: the end of the survivors. `silent`: bookies that did not answer, and why; `gone`:
-    silent bookies in whose place another one answers, or which hold another ledger of this id. `unreadable`: number of
-    entries of the last fragment up to that end of which only the silent ones have copies. `behind`: each bookie's
-    answer about the entry at which the walk ended. `is_provable`: a recovery with the same answers would close the
-    ledger, and lose nothing.
+    `last_entry` and `length_bytes`: the end of the survivors' entries. `silent`: bookies that did not answer, and why;
+    `gone`: silent bookies in whose place another bookie answers, or that hold a different ledger with this id.
+    `unreadable`: number of entries of the last fragment up to that end of which only the silent bookies have copies.
+    `behind`: each bookie's answer about the entry at which the walk ended. `is_provable`: a recovery with the same
+    answers would close the ledger and lose nothing.
     """
 
     def __init__(self, cluster: Cluster, record: LedgerRecord, keys: Keys, *, fence: bool) -> None:
@@ -50,8 +50,8 @@ class Survivors(Holders):
         self._fencing = Fencing(record, self._digester)
 
     async def find_end(self) -> None:
-        """Finds the end of the survivors. Raises Unauthorized, MetadataError, LedgerError for a bookie that answers and
-        refuses the request, and LedgerRecoveryFailed if a fenced bookie reports a later state of the ledger."""
+        """Finds the end of the survivors' entries. Raises Unauthorized, MetadataError, LedgerError if a bookie answers
+        but refuses the request, and LedgerRecoveryFailed if a fenced bookie reports a later state of the ledger."""
         await asyncio.gather(
             *(self._ask_lac(one) for one in (*self._fragment.ensemble, *self.record.also_at))
         )
@@ -77,7 +77,7 @@ class Survivors(Holders):
 
     @property
     def missing(self) -> dict[BookieRef, str]:
-        """`silent` by bookie."""
+        """The entries of `silent`, by bookie reference instead of name."""
         return {self._refs[name]: why for name, why in self.silent.items()}
 
     # --- the walk -----------------------------------------------------------------------------
@@ -85,8 +85,8 @@ class Survivors(Holders):
     async def _walked(
         self, first_entry: int, last_entry: int = ENTRY_ID_MAX, *, over_gaps: bool = False
     ) -> tuple[int, int, FencedReads]:
-        """Returns the last entry present before the first gap (with `over_gaps`, of all), the bytes from the first
-        entry on, and the reads."""
+        """Returns the last entry present before the first gap (with `over_gaps`, the last entry present at all), the
+        number of bytes from the first entry on, and the reads."""
         reads = FencedReads(
             self._striping, [one.bookie_id for one in self._fragment.ensemble], self._digester
         )
@@ -107,8 +107,8 @@ class Survivors(Holders):
         return last, size, reads
 
     async def _before(self, proven: int, length_bytes: int) -> tuple[int, int]:
-        """Returns the end if no survivor has an entry after the proven ones: the last proven one, or an earlier one if
-        they lack it."""
+        """Returns the end when no survivor has an entry after the proven ones: the last proven entry, or an earlier
+        entry if the survivors lack that one."""
         first = self._fragment.first_entry
         if proven < first or (await self._walked(proven, proven))[0] == proven:
             return proven, length_bytes
@@ -118,8 +118,8 @@ class Survivors(Holders):
     # --- answers ------------------------------------------------------------------------------
 
     def _heard(self, bookie: BookieRef, reply: LacReply) -> None:
-        """Counts a bookie in limbo as fenced, and its copies are verified; only the entries that it lacks prove
-        nothing."""
+        """Counts even a bookie in limbo as fenced, because its copies are verified; only the entries that it lacks
+        prove nothing."""
         if reply.latest is not None and reply.latest.is_ahead_of(self.record):
             raise LedgerRecoveryFailed(self.record.ledger_id, OLDER.format(bookie))
         if bookie in self._fragment.ensemble:
@@ -134,6 +134,6 @@ class Survivors(Holders):
             raise Unauthorized(self.record.ledger_id, by_bookie=True, why=reply.detail)
         what = "fenced" if self._fence else "read"
         raise LedgerError(
-            f"bookie {bookie} is live, and could not be {what}: {why}; its entries must not be lost: try again "
+            f"bookie {bookie} is live, but could not be {what}: {why}. Its entries must not be lost: try again "
             "when it is healthy, or stop it"
         )

@@ -1,1 +1,1 @@
-"""Writing a ledger: handles, the pipeline's shell, futures of appends, timeouts."""
+"""Writing a ledger: handles, the shell of the append pipeline, futures of appends, timeouts."""

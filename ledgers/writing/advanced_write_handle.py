@@ -1,8 +1,8 @@
-"""Appends with entry ids that the caller chooses, in any order.
+"""Appends entries whose ids the caller chooses, in any order.
 
-An entry is sent when every entry before it has been appended: until then it waits here, in memory. Bookies and recovery
-therefore only ever see entries without gaps, and a gap that is never filled bounds the ledger's end, as it must: an
-entry is confirmed only after all before it.
+An entry is sent when every entry before it has been appended; until then it waits here, in memory. Bookies and recovery
+therefore only ever see entries without gaps. A gap that is never filled limits where the ledger can end, because an
+entry is confirmed only after all entries before it.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from .write_handle import WriteHandle
 
 
 class AdvancedWriteHandle:
-    """The only writer of a ledger, with ids from the caller, in any order.
+    """The only writer of a ledger whose entry ids are chosen by the caller, in any order.
 
     Created by `LedgerClient.create_ledger_adv`; belongs to its event loop. An entry is sent when every entry before it
-    has been appended, and waits in memory until then. Ends, and leaves unconfirmed entries, as `WriteHandle` does.
+    has been appended, and waits in memory until then. This writer ends, and leaves entries unconfirmed, in the same way
+    as `WriteHandle`.
     """
 
     def __init__(self, writer: WriteHandle, pending_bytes_max: int) -> None:
@@ -36,7 +37,7 @@ class AdvancedWriteHandle:
         self._room = asyncio.Event()
         self._closing = False
         self.on_progress: Callable[[], None] = lambda: None
-        """Called when entries were confirmed, or a gap was filled."""
+        """Called when entries have been confirmed, or a gap has been filled."""
         writer.on_progress = self._writer_moved
 
     def __repr__(self) -> str:
@@ -45,7 +46,7 @@ class AdvancedWriteHandle:
 
     @property
     def state(self) -> str:
-        """Open, closing, closed, or the reason why this writer ended, in words."""
+        """ "open", "closing", "closed", or the reason why this writer ended, as text."""
         return self._writer.state
 
     @property
@@ -65,27 +66,28 @@ class AdvancedWriteHandle:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it takes no more entries."""
+        """Whether the writer has stopped accepting entries."""
         return self._writer.has_ended
 
     @property
     def first_gap(self) -> int:
-        """The lowest entry id that has not been appended yet: no entry from there on can be confirmed."""
+        """The lowest entry id that has not been appended yet; this entry and those after it cannot be confirmed until
+        it is."""
         return self._next
 
     async def append(self, entry_id: int, payload: Payload) -> int:
-        """Appends one entry; returns its id when it and all before it are confirmed.
+        """Appends one entry; returns its id when it and all entries before it are confirmed.
 
         Raises DuplicateEntry or EntryTooLarge (the writer remains usable), or the error that ended the writer.
         """
         return await (await self.append_async(entry_id, payload))
 
     async def append_async(self, entry_id: int, payload: Payload) -> asyncio.Future[int]:
-        """Takes one entry in; returns the future of its id.
+        """Accepts one entry; returns a future of its id.
 
-        Waits while `pending_bytes_max` are unconfirmed or wait for a gap to be filled. The entry that fills the gap
-        waits only for other entries to be confirmed, never for itself. Raises as `append` does; in a blocking client
-        the future has the error, unless the client is closed.
+        Waits while `pending_bytes_max` bytes are unconfirmed or wait for a gap to be filled. The entry that fills the
+        gap waits only for other entries to be confirmed, never for itself. Raises as `append` does; in a blocking
+        client the future has the error, unless the client is closed.
         """
         taken = self._checked(entry_id, payload)
         while self._must_wait(entry_id):
@@ -97,15 +99,16 @@ class AdvancedWriteHandle:
         return future
 
     async def append_batch(self, entries: Sequence[tuple[int, Payload]]) -> list[int]:
-        """Appends entries, each with its id; returns the ids when these and all before them are confirmed.
+        """Appends entries, each with its id; returns the ids when these entries and all entries before them are
+        confirmed.
 
-        Raises as `append` does; entries before the bad one were appended.
+        Raises as `append` does; entries before the one that caused the error were appended.
         """
         futures = [await self.append_async(entry_id, payload) for entry_id, payload in entries]
         return [await future for future in futures]
 
     def append_nowait(self, entry_id: int, payload: Payload) -> None:
-        """Takes one entry in; `confirmed` waits until it is on disk. Raises WriterFull instead of waiting for
+        """Accepts one entry; use `confirmed` to wait until it is on disk. Raises WriterFull instead of waiting for
         room."""
         taken = self._checked(entry_id, payload)
         if self._must_wait(entry_id):
@@ -127,7 +130,7 @@ class AdvancedWriteHandle:
         await self._writer.force()
 
     async def close(self) -> None:
-        """Closes the ledger before the first gap; entries after a gap fail with LedgerClosed."""
+        """Closes the ledger before the first gap; appends of entries after the gap fail with LedgerClosed."""
         self._writer.check_process()
         self._closing = True
         self._fail_early()
@@ -158,23 +161,23 @@ class AdvancedWriteHandle:
         self._send_due_entries()
 
     def _writer_moved(self) -> None:
-        if self._writer.has_ended:  # closed with its client, too
+        if self._writer.has_ended:  # true also when closed with its client
             self._fail_early()
         self._room.set()
         self.on_progress()
 
     def _fail_early(self) -> None:
-        why = f"entry {self._next} was never appended, so this one cannot be confirmed"
+        why = f"entry {self._next} was never appended, so this entry cannot be confirmed"
         error = self._writer.failure or LedgerClosed(self.ledger_id, why)
         early, self._early, self._early_bytes = self._early, {}, 0
         for _, future in early.values():
             if future is not None and not future.done():
                 future.set_exception(error)
-                future.exception()  # marks it as retrieved: callers need not look at it
+                future.exception()  # marks the exception as retrieved, so callers need not await the future
 
     @property
     def unconfirmed_bytes(self) -> int:
-        """Bytes taken in and not confirmed, including those after a gap."""
+        """Bytes accepted but not confirmed, including those of entries after a gap."""
         return self._writer.pending_bytes + self._early_bytes
 
     def _must_wait(self, entry_id: int) -> bool:
@@ -195,11 +198,9 @@ class AdvancedWriteHandle:
     def _send_due_entries(self) -> None:
         while self._next in self._early:
             payload, future = self._early[self._next]
-            self._writer.submit(
-                payload, future
-            )  # raises the error that ended the writer, and takes nothing in
+            self._writer.submit(payload, future)  # raises the error that ended the writer
             del self._early[self._next]
             self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
             self._next += 1
-            self._room.set()  # another id fills the gap now
+            self._room.set()  # a different id now fills the gap
         self.on_progress()

@@ -1,4 +1,4 @@
-"""The append backlog: entries appended and not yet in the machine."""
+"""The append backlog: entries that were appended but are not yet in the state machine."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class AppendBacklog:
     def __init__(self) -> None:
         self.payloads: list[bytes] = []
         self.size_bytes = 0
-        """A caller that takes in one entry while `head` is empty adds to these two directly, without a call."""
+        """A caller that appends one entry while `head` is empty adds to these two directly, without a call."""
         self.head = b""
         """The bytes with which each entry begins."""
-        self._leaving = 0  # payloads on their way to the machine
+        self._leaving = 0  # payloads being passed to the machine
 
     @property
     def entries(self) -> int:
@@ -27,10 +27,10 @@ class AppendBacklog:
 
     @property
     def room_bytes(self) -> int:
-        """Bytes that may be added before there are enough for a frame, including ENTRY_OVERHEAD_BYTES for each entry.
+        """Bytes that may be added before the backlog fills a frame, including ENTRY_OVERHEAD_BYTES for each entry.
 
-        No more entries than these are gathered: bookies write the first thousands of entries while the client prepares
-        the next ones. Otherwise each side would wait for the other.
+        No more than that is gathered, so that bookies write the first few thousand entries while the client prepares
+        the next. Otherwise each side would wait for the other.
         """
         return FRAME_BYTES_MAX - self.size_bytes - ENTRY_OVERHEAD_BYTES * len(self.payloads)
 
@@ -46,11 +46,12 @@ class AppendBacklog:
         self.payloads += payloads
 
     def _spell_out(self) -> None:
-        """Prepends the head to each payload, because the next ones have another head."""
+        """Prepends the head to each payload, because the payloads that follow have a different head."""
         self.payloads, self.head = [self.head + payload for payload in self.payloads], b""
 
     def batches(self) -> Iterator[tuple[bytes, list[bytes]]]:
-        """Yields all waiting entries, a full frame at a time, as a head and payloads; batches not taken are dropped."""
+        """Yields all waiting entries, up to a full frame at a time, as a head and payloads; batches that the caller
+        does not take are dropped."""
         left_bytes, start = self.size_bytes, 0
         head, self.head = self.head, b""
         payloads, self.payloads = self.payloads, []

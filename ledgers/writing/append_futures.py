@@ -23,21 +23,21 @@ class AppendFuture(Protocol):
 
 
 Complete = Callable[[Sequence[tuple[int, Sequence[AppendFuture]]]], None]
-"""Completes runs of futures in this order, each future with its entry id, which starts at the run's first and rises by
-one. Cancelled ones stay cancelled."""
+"""Completes runs of futures in the given order. The entry id of a run's first future is given, and each further future
+has the next id. Cancelled futures remain cancelled."""
 
 
 @dataclass(slots=True)
 class _FutureRun:
-    """Futures of consecutive entries, the first of them with this id. They are not stored as pairs: a process with
-    thousands of entries in flight spends more on collecting that many objects as garbage than on all other work of an
+    """Futures of consecutive entries, beginning with this id. They are not stored as pairs: with thousands of entries
+    in flight, a process would spend more time on garbage collection of so many objects than on all other work for an
     append."""
 
     first: int
     futures: list[AppendFuture]
 
     def through(self, last: int) -> list[AppendFuture]:
-        """Takes out the futures through this entry."""
+        """Removes and returns the futures through this entry."""
         taken, self.futures = self.futures[: last + 1 - self.first], self.futures[last + 1 - self.first :]
         self.first += len(taken)
         return taken
@@ -47,10 +47,10 @@ class AppendFutures:
     """The futures of one writer. A cancelled future keeps its place."""
 
     def __init__(self, first: int = 0) -> None:
-        """`first`: the id of the first entry that will be taken in."""
-        self._runs: deque[_FutureRun] = deque()  # a batch has one future, with its last id
+        """`first`: the id of the first entry that will be added."""
+        self._runs: deque[_FutureRun] = deque()  # a batch has one future, which has its last id
         self.last_run: list[AppendFuture] = []
-        """Futures of the next entries, one for each: a caller that takes in one entry adds its future directly."""
+        """Futures of the next entries, one per entry; a caller that appends one entry adds its future here directly."""
         self._counted_through = first - 1  # the last entry before that run
         self._answered_through = first - 1
         self._flushes: list[tuple[int, AppendFuture]] = []
@@ -71,11 +71,11 @@ class AppendFutures:
 
     @property
     def next_entry(self) -> int:
-        """The id of the next entry taken in."""
+        """The id that the next entry will have."""
         return self._taken_through + 1
 
     def append(self, future: AppendFuture | None, entries: int = 1) -> None:
-        """Adds the future of the next entries, completed with the last id; None if no caller waits."""
+        """Adds the future of the next entries, which is completed with the last id; None if no caller is waiting."""
         if future is not None and entries == 1:
             self.last_run.append(future)
             return
@@ -85,7 +85,7 @@ class AppendFutures:
             self._runs.append(_FutureRun(self._counted_through, [future]))
 
     def append_each(self, entries: int, futures: Sequence[AppendFuture]) -> None:
-        """Adds the futures of the next `entries` entries, one for each; or none, if no caller waits."""
+        """Adds one future for each of the next `entries` entries, or none if no caller is waiting."""
         assert len(futures) in (0, entries)
         if futures:
             self.last_run += futures
@@ -93,14 +93,15 @@ class AppendFutures:
             self.append(None, entries)
 
     def _end_run(self) -> None:
-        """Drops the references to the futures: a completed one keeps its writer alive."""
+        """Drops the references to the futures, because a completed future would keep its writer alive."""
         if self.last_run:
             self._runs.append(_FutureRun(self._counted_through + 1, self.last_run))
             self._counted_through += len(self.last_run)
             self.last_run = []
 
     def flush(self, future: AppendFuture, through: int | None = None) -> None:
-        """Adds a future that completes with all appends so far, or those through an entry; there must be one."""
+        """Adds a future that completes together with all appends so far, or those through an entry. There must be at
+        least one such append."""
         insort(
             self._flushes,
             (self._taken_through if through is None else through, future),
@@ -108,7 +109,8 @@ class AppendFutures:
         )
 
     def force(self, through: int, future: AppendFuture) -> None:
-        """Adds a future that completes when all entries through this one are confirmed; called in rising order."""
+        """Adds a future that completes when all entries through this one are confirmed. Calls must be in ascending
+        order."""
         self._forces.append((through, future))
 
     def accepted(self, through: int) -> None:
@@ -125,7 +127,7 @@ class AppendFutures:
                 _complete(future, last_entry)
 
     def _answered(self, through: int) -> list[tuple[int, list[AppendFuture]]]:
-        """Takes out the futures through this entry."""
+        """Removes and returns the futures through this entry."""
         answered, runs = [], self._runs
         if (
             self.last_run and not runs and through == self._taken_through
@@ -160,7 +162,7 @@ class AppendFutures:
                 with suppress(InvalidStateError):  # another thread has just cancelled it
                     future.set_exception(error)
                 if isinstance(future, asyncio.Future):
-                    future.exception()  # marks it as retrieved; flush and close raise it too
+                    future.exception()  # marks the exception as retrieved; flush and close raise it too
 
 
 def _complete_each(answered: Sequence[tuple[int, Sequence[AppendFuture]]]) -> None:
@@ -171,7 +173,7 @@ def _complete_each(answered: Sequence[tuple[int, Sequence[AppendFuture]]]) -> No
 
 
 def complete_and(then: Callable[[], None]) -> Complete:
-    """Completes futures in the loop's own thread, and calls `then` once their waiting tasks have been woken."""
+    """Completes futures in the loop's own thread, and calls `then` once the tasks waiting for them have been woken."""
 
     def complete(answered: Sequence[tuple[int, Sequence[AppendFuture]]]) -> None:
         _complete_each(answered)

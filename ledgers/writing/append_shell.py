@@ -1,7 +1,7 @@
 """The append pipeline's shell: performs its effects, batches appends, signs and encrypts entries.
 
-Entries appended while the loop does something else are taken in together: one batch, one set of digests, one step of
-the machine. Work per entry is one digest and one future.
+Entries appended while the loop is busy are processed together: one batch, one set of digests, one step of the machine.
+The only work per entry is one digest and one future.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from .quorum_watch import QuorumWatch, why_writing_waits
 class PipelineShell(Writer):
     """Performs the effects of a ledger's append pipeline, and reports their outcome to it.
 
-    `submit` and `submit_batch` take entries in.
+    `submit` and `submit_batch` accept entries.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class PipelineShell(Writer):
 
     @property
     def pending_bytes(self) -> int:
-        """Payload bytes appended and not confirmed, plus ENTRY_OVERHEAD_BYTES for each such entry."""
+        """Payload bytes appended but not confirmed, plus ENTRY_OVERHEAD_BYTES for each such entry."""
         entries = self._machine.last_add_pushed - self.last_add_confirmed + self._waiting.entries
         payload = self._machine.pending_bytes + self._waiting.size_bytes
         return payload + ENTRY_OVERHEAD_BYTES * entries
@@ -149,10 +149,10 @@ class PipelineShell(Writer):
         """Whether a bookie is so far behind that appends should wait for it (rule W6)."""
         return self._machine.is_behind
 
-    # --- taking entries in ------------------------------------------------------------------------
+    # --- accepting entries ------------------------------------------------------------------------
 
     def submit(self, payload: Payload, future: AppendFuture | None) -> None:
-        """Takes one entry in without waiting; the caller enforces the limit. Raises the error of this call."""
+        """Accepts one entry without waiting; the caller enforces the limit. Raises errors that concern this call."""
         taken = checked(payload, self.entry_bytes_max)
         size = len(taken)
         self.raise_if_ended()
@@ -167,14 +167,14 @@ class PipelineShell(Writer):
     def submit_each(
         self, payloads: Sequence[bytes], size_bytes: int, futures: Sequence[AppendFuture], head: bytes = b""
     ) -> None:
-        """Takes checked entries in as `submit` does, each preceded by `head`, and either each with its own future or
-        all without."""
+        """Accepts checked entries as `submit` does, each preceded by `head`. Either each entry has its own future, or
+        none has."""
         self._take_in(payloads, size_bytes, head)
         self._answers.append_each(len(payloads), futures)
         self._send_full_frames()
 
     def submit_batch(self, batch: CheckedBatch, future: AppendFuture | None) -> int:
-        """Takes entries in as `submit` does, all or none; returns the first id."""
+        """Accepts entries as `submit` does, either all or none; returns the first id."""
         self._take_in(batch.payloads, batch.size_bytes)
         self._answers.append(future, len(batch.payloads))
         self._send_full_frames()
@@ -202,14 +202,14 @@ class PipelineShell(Writer):
         self._count_room()
 
     def _count_room(self) -> None:
-        """Counts the room for appends. After a close or the end there is none, so that each later append is checked,
-        and refused."""
+        """Counts the room for appends. After a close or the writer's end there is none, so that each later append is
+        checked and refused."""
         is_over = self._closing or self._finished.done()
         free = self.pending_bytes_max - self.pending_bytes
         self._room_bytes = 0 if is_over else min(free, self._waiting.room_bytes)
 
     def _send_full_frames(self) -> None:
-        """Sends entries that fill a frame without waiting for the end of the iteration."""
+        """Sends entries that fill a frame without waiting for the end of the loop iteration."""
         if self._waiting.room_bytes <= 0:
             self._take_waiting_or_end()
             self._cluster.turn.send_now()
@@ -221,7 +221,8 @@ class PipelineShell(Writer):
             raise LedgerClosed(self.ledger_id, "this writer was closed")
 
     def _take_waiting_or_end(self) -> None:
-        """Ends the writer if a batch fails half-way, which would leave futures without their entries."""
+        """Passes the waiting entries to the machine; ends the writer if a batch fails half-way, which would leave
+        futures without their entries."""
         try:
             self._take_waiting()
         except Exception as error:
@@ -244,7 +245,7 @@ class PipelineShell(Writer):
                 observer.taken(columns)
             self._perform(self._machine.append(columns))
         if self._deferred_sync and self.pending_bytes > self.pending_bytes_max // 2:
-            self._perform(self._machine.force())  # unsynced entries are kept in memory, which is bounded
+            self._perform(self._machine.force())  # memory for unsynced entries is bounded
 
     # --- events of lanes --------------------------------------------------------------------------
 

@@ -1,5 +1,5 @@
-"""The common part of the writers of ledgers and of logs: their end, their limit, their waiters, and how their client
-closes them."""
+"""The part that writers of ledgers and of logs have in common: their end, their limit, their waiters, and closing them
+with their client."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CLOSE_SECONDS_MAX = 5.0
 class Writer(ABC):
     """A writer on its client's event loop.
 
-    `on_progress` is called after entries were confirmed, a bookie fell behind or the writer ended, for wrappers in
-    other threads.
+    `on_progress`, for wrappers in other threads, is called after entries were confirmed, a bookie fell behind or the
+    writer ended.
     """
 
     def __init__(self, cluster: Cluster, answers: AppendFutures) -> None:
@@ -40,7 +40,7 @@ class Writer(ABC):
     @property
     @abstractmethod
     def pending_bytes(self) -> int:
-        """Bytes appended and not confirmed, plus ENTRY_OVERHEAD_BYTES for each such entry or record."""
+        """Bytes appended but not confirmed, plus ENTRY_OVERHEAD_BYTES for each such entry or record."""
 
     @property
     @abstractmethod
@@ -50,11 +50,11 @@ class Writer(ABC):
     @property
     @abstractmethod
     def what(self) -> str:
-        """The name of its ledger or log, for people."""
+        """The human-readable name of the writer's ledger or log."""
 
     @abstractmethod
     def send_lac(self) -> None:
-        """Sends the bookies the last-add-confirmed, even while the writer is not idle."""
+        """Sends the last-add-confirmed to the bookies, even while the writer is not idle."""
 
     @abstractmethod
     async def close(self) -> None:
@@ -66,19 +66,19 @@ class Writer(ABC):
 
     @property
     def has_ended(self) -> bool:
-        """Whether this writer takes no more entries: closed, or ended by an error."""
+        """Whether this writer accepts no more entries because it was closed, or ended by an error."""
         return self._finished.done()
 
     @property
     def state(self) -> str:
-        """Open, closing, closed, or the reason why this writer ended, in words."""
+        """ "open", "closing", "closed", or the reason why this writer ended, as text."""
         if self.failure is not None:
             return f"ended by {type(self.failure).__name__}"
         return "closed" if self.has_ended else "closing" if self._closing else "open"
 
     @property
     def failure(self) -> LedgerError | None:
-        """The error that ended this writer; None while it is usable, and after it was closed."""
+        """The error that ended this writer; None while it is usable, and if it was closed."""
         return self._finished.result() if self._finished.done() else None
 
     @property
@@ -88,13 +88,13 @@ class Writer(ABC):
         return is_full and not self.has_ended
 
     def complete_with(self, complete: Complete) -> None:
-        """Passes answered appends to `complete` in bulk, instead of completing their futures one by one."""
+        """Passes answered appends to `complete` in bulk instead of completing their futures one by one."""
         self._answers.complete = complete
 
     async def flush(self) -> None:
         """Waits until every append so far is confirmed; raises the error that ended the writer, if there is one.
 
-        An `Unconfirmed` error names the first entry, or position of a log, that is not confirmed.
+        An `Unconfirmed` error contains the first entry, or log position, that is not confirmed.
         """
         self.check_process()
         if self._answers.appends_wait:
@@ -112,8 +112,8 @@ class Writer(ABC):
 async def close_writers(writers: Iterable[Writer]) -> None:
     """Closes writers in order: appends are flushed, and readers see the end.
 
-    A writer that cannot be closed in time is abandoned, with a warning; bookies that answer have received its
-    last-add-confirmed.
+    A writer that cannot be closed in time is abandoned with a warning. By then, the bookies that answer have received
+    its last-add-confirmed.
     """
     left = list(writers)
     closing = {asyncio.create_task(_close(writer)): writer for writer in left if not writer.has_ended}
@@ -123,7 +123,7 @@ async def close_writers(writers: Iterable[Writer]) -> None:
         for task, writer in closing.items():
             why = task.exception() if task.done() else f"it took longer than {CLOSE_SECONDS_MAX:g} s"
             if why is not None:
-                line = "%s was not closed with its client; a recovery will settle its end: %s"
+                line = "%s was not closed when its client closed; a recovery will determine its end: %s"
                 log.warning(line, writer.what, why)
     finally:
         await end_tasks(closing)

@@ -1,4 +1,4 @@
-"""Payloads of an append, validated before any is taken in."""
+"""Payloads of an append, all of which are validated before any is accepted."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def checked(payload: Payload, entry_bytes_max: int) -> bytes:
 
 
 def listed(batch: Sequence[T]) -> list[T]:
-    """Returns the payloads or records of a batch. Raises TypeError for a single one: its bytes would be a batch of
-    numbers."""
+    """Returns the payloads or records of a batch as a list. Raises TypeError for a single payload, whose bytes would be
+    taken for a batch of numbers."""
     if isinstance(batch, Payload | str):
         raise TypeError(
-            f"a batch is a list of payloads, not {type(batch).__name__}: `append` takes a single one"
+            f"a batch is a list of payloads, not {type(batch).__name__}: use `append` for a single payload"
         )
     return list(batch)
 
 
 class CheckedBatch:
-    """A validated batch. Raises TypeError for a value that is not a payload, and EntryTooLarge; in these cases no
+    """A validated batch. Raises TypeError for a value that is not a payload, and EntryTooLarge; in either case no
     payload is appended."""
 
     def __init__(self, payloads: Sequence[Payload], entry_bytes_max: int) -> None:

@@ -34,10 +34,11 @@ log = logging.getLogger(__name__)
 async def create_record(
     cluster: Cluster, new: NewLedger, *, reserved: bool, encryption_key: bytes | None
 ) -> VersionedRecord:
-    """Creates a record, owned by the client's owner; with a key, the record of an encrypted ledger.
+    """Creates a record that belongs to the client's owner; with a key, the record of an encrypted ledger.
 
-    Raises NotAllowed for a role that does not write, LedgerExists, NotEnoughBookies, ValueError for reserved custom
-    metadata, MetadataError; the latter is MetadataRestored for a backup that is not accepted.
+    Raises NotAllowed for a role that may not write, LedgerExists, NotEnoughBookies, ValueError for reserved custom
+    metadata, and MetadataError, or its subclass MetadataRestored if the store is a restored backup that was not
+    accepted.
     """
     if why := cluster.why_not_created():
         record_audit(Act.REFUSED, f"create: {why}", who=cluster.who)
@@ -65,7 +66,7 @@ async def create_record(
         except LedgerExists:
             if new.ledger_id is not None:
                 raise
-            # Another client chose this id by hand: the counter has moved on, take the next.
+            # Another client chose this id explicitly. The counter has moved on, so take the next id.
 
 
 def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | None) -> dict[str, bytes]:
@@ -77,7 +78,7 @@ def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | N
     if cluster.owner:
         custom_metadata.setdefault(OWNER, cluster.owner.encode())
     if cluster.owner and not is_of(custom_metadata[OWNER], cluster.owner):
-        raise ValueError(f"custom metadata {OWNER!r} names another owner than {cluster.identity} may use")
+        raise ValueError(f"custom metadata {OWNER!r} names an owner that {cluster.identity} may not use")
     if encryption_key is not None:
         custom_metadata[ENCRYPTION] = new_envelope(encryption_key)
     return custom_metadata
@@ -85,7 +86,7 @@ def _custom_metadata(cluster: Cluster, new: NewLedger, encryption_key: bytes | N
 
 async def _ensemble(cluster: Cluster, shape: Shape) -> Fragment:
     """Chooses bookies. Raises MetadataRestored if some are missing because they have not registered again since the
-    store went back."""
+    store went back to an older copy."""
     try:
         chosen = await first_fragment(cluster, shape)
     except NotEnoughBookies:
@@ -102,7 +103,7 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
     except KeyExists:
         raise LedgerExists(record.ledger_id) from None
     if is_chosen and record.ledger_id < await retired_end(cluster.store):
-        # Now, not before: a tombstone is deleted only after that number was raised. No client has used this ledger yet.
+        # Checked only now: a tombstone is deleted only after that number was raised. This ledger is not yet in use.
         await cluster.ledgers.delete(created)
         raise LedgerExists(record.ledger_id)
     record_audit(Act.CREATE, who=cluster.who, ledger_id=record.ledger_id)
@@ -112,7 +113,7 @@ async def _created(cluster: Cluster, record: LedgerRecord, *, is_chosen: bool) -
 
 
 def _warn_of_absent(cluster: Cluster, record: LedgerRecord) -> None:
-    """Logs a warning, at intervals: while a bookie is away every new ledger may be without it."""
+    """Logs a warning, at intervals, because every new ledger may lack a bookie while it is away."""
     suppressed = cluster.begun_without.admit(asyncio.get_running_loop().time())
     if suppressed is None:
         return

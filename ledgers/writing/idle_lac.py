@@ -1,4 +1,4 @@
-"""Sends the last-add-confirmed of an idle writer to the bookies, because no frame of entries contains it."""
+"""Sends an idle writer's last-add-confirmed to the bookies, because no frame of entries carries it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from ..shared_timer import SharedTimer
 
 
 class IdleLac:
-    """Sends the LAC once, if nothing was confirmed or appended between two checks: within two intervals.
+    """Sends the LAC once if nothing was confirmed or appended between two checks, that is, within two intervals.
 
-    Sends it again when a bookie joins, because that bookie gets no frame of confirmed entries.
+    Sends it again when a bookie joins, because that bookie receives no frame of confirmed entries.
     """
 
     def __init__(
@@ -29,12 +29,12 @@ class IdleLac:
         self._has_stopped = False
 
     def confirmed(self) -> None:
-        """Called when more entries were confirmed."""
+        """Called when further entries have been confirmed."""
         if not self._is_waiting and self._is_idle() and self._sent_through < self._last_add_confirmed():
             self._wait()
 
     def has_joined(self) -> None:
-        """Called when a bookie joined that may not have the LAC."""
+        """Called when a bookie has joined that may not have the LAC."""
         self._sent_through = -1
         self.confirmed()
 
@@ -50,7 +50,7 @@ class IdleLac:
         self._is_waiting = False
         if self._has_stopped or not self._is_idle():
             return
-        if self._seen != self._last_add_confirmed():  # it is busy, and idle only at this moment
+        if self._seen != self._last_add_confirmed():  # the writer is busy, and idle only at this moment
             self._wait()
             return
         self._sent_through = self._seen

@@ -9,7 +9,7 @@ from ..tasks import was_suspended
 
 
 class ProgressClock:
-    """Calls `on_overdue` after `seconds_max` without progress while something waits. Belongs to one event loop."""
+    """Calls `on_overdue` after `seconds_max` without progress while anything is waiting. Belongs to one event loop."""
 
     def __init__(self, seconds_max: float, waits: Callable[[], bool], on_overdue: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
@@ -24,12 +24,12 @@ class ProgressClock:
         self._progress_at = self._loop.time()
 
     def begins(self) -> None:
-        """Called before something starts to wait. Restarts the time limit if nothing waits yet."""
+        """Called before anything starts to wait. Restarts the time limit if nothing is waiting yet."""
         if not self._waits():
             self.progressed()
 
     def start(self) -> None:
-        """Starts the timer: something waits from now on."""
+        """Starts the timer, because something is waiting from now on."""
         if self._timer is None:
             self._due = self._loop.time()
             self._look()

@@ -11,7 +11,7 @@ from .progress_timeout import ProgressClock
 log = logging.getLogger(__name__)
 
 WARN_AGAIN_SECONDS = 60.0
-"""Minimum time between warnings about a quorum that is lost repeatedly, as with full disks that are retried."""
+"""Minimum time between warnings about a quorum that is lost repeatedly, for example while full disks are retried."""
 
 
 class QuorumWatch:
@@ -35,7 +35,7 @@ class QuorumWatch:
         self._was_without = False
 
     def look(self) -> None:
-        """Called when bookies were lost or found."""
+        """Called when bookies have been lost or found."""
         is_without = self._is_without()
         if is_without and not self._was_without:
             self._clock.progressed()
@@ -55,4 +55,4 @@ class QuorumWatch:
 def why_writing_waits(ledger_id: int, failures: Mapping[str, str], seconds_max: float) -> str:
     """Returns the warning about a writer that has lost its ack quorum."""
     said = "; ".join(f"{name}: {failure}" for name, failure in sorted(failures.items()))
-    return f"ledger {ledger_id} waits for an ack quorum of live bookies, at most {seconds_max:g} s: {said}"
+    return f"ledger {ledger_id} is waiting up to {seconds_max:g} s for an ack quorum of live bookies: {said}"

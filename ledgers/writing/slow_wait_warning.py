@@ -1,4 +1,4 @@
-"""Warns about slow waits, with the reason."""
+"""Warns about slow waits and states the reason."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _is_within_one: ContextVar[bool] = ContextVar("is_within_one", default=False)
 
 @contextmanager
 def warn_when_slow(what: Callable[[], str]) -> Iterator[None]:
-    """Logs once the reason why the block waits, if it takes longer than WARN_AFTER_SECONDS. For use within an event
-    loop.
+    """Logs, once, the reason why the block is waiting if it takes longer than WARN_AFTER_SECONDS. For use within an
+    event loop.
 
-    Inside another such block it logs nothing: the outer block's text uses the caller's words.
+    Inside another such block it logs nothing: the outer block describes the wait in the caller's terms.
     """
     if _is_within_one.get():
         yield

@@ -27,7 +27,8 @@ log = logging.getLogger(__name__)
 async def closed_by_others(
     ledgers: LedgerStore, record: LedgerRecord, last_entry: int
 ) -> LedgerRecord | None:
-    """Returns the ledger's record if it is closed at exactly this entry; None if not, or if that is unknown."""
+    """Returns the ledger's record if the ledger is closed at exactly this entry; None if it is not, or if that is
+    unknown."""
     try:
         found = await ledgers.read_again(record)
     except MetadataError as unknown:
@@ -45,8 +46,8 @@ class WriteHandle(PipelineShell):
     """The only writer of a ledger. Created by `LedgerClient.create_ledger`; belongs to its event loop.
 
     Appends are confirmed strictly in entry order (rule W2). When the writer fails (`LedgerFenced`, `NotEnoughBookies`,
-    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Such an append may or may not be
-    in the ledger; opening the ledger with recovery settles which.
+    …) every unconfirmed append fails with that error, and so do `flush` and `close`. Entries of these appends may or
+    may not be in the ledger; opening it with recovery settles which of them are.
     """
 
     def __repr__(self) -> str:
@@ -54,7 +55,7 @@ class WriteHandle(PipelineShell):
 
     @property
     def has_room(self) -> bool:
-        """Whether an append would not have to wait now."""
+        """Whether an append would proceed without waiting now."""
         if self._room_bytes <= 0:
             if self.is_full:
                 return False
@@ -70,9 +71,9 @@ class WriteHandle(PipelineShell):
         return await (await self.append_async(payload))
 
     async def append_async(self, payload: Payload) -> asyncio.Future[int]:
-        """Takes one entry in; returns the future of its id. Ids follow the order of these calls.
+        """Accepts one entry; returns a future of its id. Ids follow the order of these calls.
 
-        Waits only while `pending_bytes_max` are unconfirmed, or a bookie is too far behind (rule W6). Raises
+        Waits only while `pending_bytes_max` bytes are unconfirmed, or a bookie is too far behind (rule W6). Raises
         EntryTooLarge (the writer remains usable), or the error that has ended the writer. If the writer ends later, the
         future, `flush` and `close` raise its error. In a callback of a blocking client's future it raises WouldDeadlock
         if it would have to wait.
@@ -101,8 +102,9 @@ class WriteHandle(PipelineShell):
     async def append_batch(self, payloads: Sequence[Payload]) -> range:
         """Appends consecutive entries; returns their ids when all are confirmed, as for `append`.
 
-        Waits before it takes them in as `append_async` does. Batches follow the order of these calls. Raises
-        EntryTooLarge if one of them is too large, in which case none was taken in; otherwise raises as `append` does.
+        Before accepting the entries, waits as `append_async` does. Batches follow the order of these calls. Raises
+        EntryTooLarge if one of the entries is too large, in which case none was accepted; otherwise raises as `append`
+        does.
         """
         self.check_process()
         checked = CheckedBatch(payloads, self.entry_bytes_max)
@@ -114,10 +116,10 @@ class WriteHandle(PipelineShell):
         return range(first, await future + 1)
 
     def append_nowait(self, payload: Payload) -> int:
-        """Takes one entry in and returns its id at once; `confirmed` waits until it is on disk.
+        """Accepts one entry and returns its id at once; use `confirmed` to wait until it is on disk.
 
-        Raises WriterFull instead of waiting for room, EntryTooLarge (the writer remains usable after both), or the
-        error that ended the writer.
+        Raises WriterFull instead of waiting for room, or EntryTooLarge (the writer remains usable after either error),
+        or the error that ended the writer.
         """
         self.check_process()
         if not self.has_room:
@@ -128,7 +130,7 @@ class WriteHandle(PipelineShell):
     async def confirmed(self, through: int) -> None:
         """Waits until every appended entry through this id is confirmed, as for `append`.
 
-        Raises the error that ended the writer before, or ValueError for an entry that was not appended.
+        Raises the error that ended the writer before that, or ValueError for an entry that was not appended.
         """
         self.check_process()
         if through >= self._answers.next_entry:
@@ -162,7 +164,7 @@ class WriteHandle(PipelineShell):
         await forced
 
     async def close(self) -> None:
-        """Flushes, then closes the ledger at its last confirmed entry (rule C1). Safe to repeat.
+        """Flushes, then closes the ledger at its last confirmed entry (rule C1). May be called repeatedly.
 
         Raises the error that ended the writer; in that case this call has not closed the ledger, and opening it with
         recovery settles its end. Does not raise if the ledger was already closed at exactly the last confirmed entry.
@@ -172,7 +174,7 @@ class WriteHandle(PipelineShell):
         with warn_when_slow(self._why_closing_waits):
             with suppress(LedgerError):  # the error that ended the writer is raised below
                 await (self.force() if self._deferred_sync else self.flush())
-            self._perform(self._machine.close())  # closes once, however often it is called
+            self._perform(self._machine.close())  # repeated calls close the ledger only once
             error = await asyncio.shield(self._finished)
         self._audit_close(error)
         await self._let_go()
@@ -211,7 +213,7 @@ class WriteHandle(PipelineShell):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Closes the ledger, also after an error in the block: confirmed entries stay readable."""
+        """Closes the ledger, even after an error in the block: confirmed entries remain readable."""
         if isinstance(error, LedgerError) and self._finished.done():
             await self._let_go()  # the block already raises the error that ended the writer
         else:

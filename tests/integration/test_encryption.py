@@ -71,7 +71,7 @@ async def test_recovery_and_deletion_need_no_key_and_reading_does(tmp_path: Path
             recovered = await other.open_ledger(writer.ledger_id)
             assert recovered.is_closed and recovered.last_add_confirmed == 0
             with pytest.raises(
-                BadEncryptionKey, match="no key was given: name its file in BOOKLEDGER_KEY_FILE"
+                BadEncryptionKey, match="no key was given: set BOOKLEDGER_KEY_FILE to its file"
             ):
                 await recovered.read_entry(0)
         async with LedgerClient(cluster.uri, config=replace(QUICK, encryption_key=OTHER)) as other:
@@ -151,6 +151,6 @@ async def test_a_key_file_that_cannot_be_used_is_an_error_of_the_client(
 ) -> None:
     async with on_bookies(tmp_path, 1) as (cluster, _):
         monkeypatch.setenv("BOOKLEDGER_KEY_FILE", str(tmp_path / "nowhere"))
-        with pytest.raises(LedgerError, match=r"the key for encryption cannot be used: .*nowhere"):
+        with pytest.raises(LedgerError, match=r"the encryption key cannot be used: .*nowhere"):
             async with LedgerClient(cluster.uri, config=QUICK):
                 pass

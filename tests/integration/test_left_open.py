@@ -66,7 +66,7 @@ async def test_what_cannot_be_closed_in_time_is_given_up_with_a_warning(
         pending = await writer.append_async(b"a")
     with pytest.raises(LogClosed):
         await pending
-    assert "log 'orders' was not closed with its client" in caplog.text
+    assert "log 'orders' was not closed when its client closed" in caplog.text
 
 
 async def test_where_the_metadata_is_away_bookies_are_told_what_is_confirmed(

@@ -83,7 +83,7 @@ async def test_a_recovery_that_cannot_be_decided_is_said_so_and_succeeds_when_th
                 await seen.peers.recover(writer.ledger_id)
             assert failed.value.ledger_id == writer.ledger_id
             assert all(f"{name}: " in str(failed.value) for name in away)
-            assert "those of these bookies that are only away" in str(failed.value)
+            assert "any of these bookies that are only away" in str(failed.value)
             assert f"ledger recover --accept-loss {writer.ledger_id}" in str(failed.value)
             assert (await client.describe_ledger(writer.ledger_id)).state is LedgerState.IN_RECOVERY
             for name in away:

@@ -222,5 +222,5 @@ async def test_a_client_that_is_confined_to_an_owners_ledgers_uses_those_and_no_
             assert (await everybody.describe_ledger(reserved)).reserved
             recovered = await ours.open_ledger(live.ledger_id)
             assert await payloads(recovered) == [b"b", b"c"]
-            with pytest.raises(ValueError, match="names another owner"):
+            with pytest.raises(ValueError, match="names an owner"):
                 await ours.create_ledger(custom_metadata={"owner": b"team-b"})

@@ -155,8 +155,8 @@ async def test_an_entry_that_nobody_else_has_is_named_with_what_each_of_the_othe
     assert str(failed.value) == (
         "no other replica gave entry 41 of ledger 7 "
         "(b1: has no such entry; b2: wrong digest on entry 41; b3: timeout); "
-        "bring back those of them that are only away, and try again; "
-        "an entry that every replica lacks or has damaged is lost, and "
+        "bring back any of them that are only away, and try again; "
+        "an entry missing or damaged on every replica is lost, and "
         "`bookledger ledger salvage 7 --output FILE` saves the others"
     )
 
@@ -186,7 +186,7 @@ async def test_a_ledger_deleted_meanwhile_is_said_to_be_once_nobody_has_it_any_m
     bookies = DictionaryBookies([10] * 20, lacking={b: set(range(20)) for b in (BK1, BK2)})
     ledgers = LedgerStore(store := MemoryStore())
     await ledgers.delete(await ledgers.create(record_of(bookies)))
-    with pytest.raises(PeersFailed, match="ledger 7 was deleted meanwhile; it needs no mending"):
+    with pytest.raises(PeersFailed, match="ledger 7 was deleted in the meantime; it needs no repair"):
         await given(peers_on(bookies, store), record_of(bookies))
 
 
