@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class SharedTimer:
-    """Calls each function it is given after the same delay, with one timer on one event loop."""
+    """Calls each function it is given after the same delay, using a single timer on one event loop."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -16,7 +16,7 @@ class SharedTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def call(self, what: Callable[[], None]) -> None:
-        """Schedules the call after `seconds`."""
+        """Schedules the call of `what` after `seconds`."""
         loop = asyncio.get_running_loop()
         due = loop.time() + self._seconds
         self._waiting.append((due, what))

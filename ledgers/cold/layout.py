@@ -2,9 +2,9 @@
 
 object  MAGIC, blocks, index, footer
 block   the entries' lengths, digests and payloads, one column after the other as on the wire, without ids, which
-        follow from the index. Stored as a zstd frame where that is smaller
+        follow from the index. Stored as a zstd frame if that is smaller
 index   `ColdIndex` of records.proto
-footer  where the index begins (u64), its bytes (u32), its CRC32C (u32), the format's version (u32), MAGIC
+footer  start of the index (u64), its length in bytes (u32), its CRC32C (u32), the format's version (u32), MAGIC
 """
 
 from __future__ import annotations

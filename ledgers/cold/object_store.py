@@ -1,8 +1,8 @@
 """An object store, accessed through obstore: S3 and compatible servers, Google Cloud Storage, Azure, or a directory.
 
 Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, GOOGLE_APPLICATION_CREDENTIALS and so on), from
-the platform, or from the file that BOOKLEDGER_COLD_OPTIONS names, which has lines of NAME=VALUE with the same names.
-They are never part of a URL, so they never get into the metadata or a log.
+the platform, or from the file specified by BOOKLEDGER_COLD_OPTIONS, which consists of NAME=VALUE lines with the same
+names. They are never part of a URL, so they never get into the metadata or a log.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ RETRY_SECONDS_MAX = 60.0
 """How long a request is retried while the store throttles it or fails."""
 
 BACKOFF_SECONDS_MAX = 5.0
-"""Longest pause between two attempts. Pauses begin at 0.1 s and grow exponentially."""
+"""Maximum delay between two attempts. Delays begin at 0.1 s and grow exponentially."""
 
 RETRIES_MAX = 10_000
 """Maximum number of retries, so high that only RETRY_SECONDS_MAX ends the attempts."""
@@ -45,11 +45,11 @@ BUFFER_BYTES = 8 * 1024 * 1024
 """Size of each part of an upload."""
 
 UPLOADS_AT_ONCE_MAX = 4
-"""Parts of one upload that are sent at the same time."""
+"""Maximum number of parts of one upload that are sent at the same time."""
 
 
 MARKER = ".bookledger"
-"""A file in each directory that objects were written to. A directory without it may be an empty mount point, so a
+"""A file in each directory to which objects were written. A directory without it may be an empty mount point, so a
 missing object there is not reported as deleted."""
 
 
@@ -95,7 +95,7 @@ class Objects:
         return memoryview(found)
 
     async def read_end(self, name: str, length: int) -> tuple[memoryview, int]:
-        """Returns the last `length` bytes of an object, or all of a smaller one, and the object's size."""
+        """Returns the last `length` bytes of an object, or the whole object if it is smaller, and the object's size."""
         with self._translate_errors(name, "read"):
             found = await self._obstore.get_async(self._backend, name, options={"range": {"suffix": length}})
             return memoryview(await found.bytes_async()), found.meta["size"]
@@ -107,7 +107,7 @@ class Objects:
 
     @asynccontextmanager
     async def writing(self, name: str) -> AsyncIterator[obstore.AsyncWritableFile]:
-        """Uploads an object. It exists and is durable once the block has ended; if the block raises, no object is
+        """Uploads an object, which exists and is durable once the block has ended; if the block raises, no object is
         created."""
         with self._translate_errors(name, "written"):
             if self._directory is not None:
@@ -129,8 +129,8 @@ class Objects:
             ]
 
     async def delete_all(self, key: str) -> int:
-        """Deletes every object of this key; returns the number of deleted objects. In a directory, also deletes what an
-        upload that was killed has left, which no listing shows."""
+        """Deletes every object with this key, and returns the number of deleted objects. In a directory, also deletes
+        the files left by a killed upload, which no listing shows."""
         self._check_mounted()
         with self._translate_errors(key, "deleted"):
             names = [one["path"] async for page in self._obstore.list(self._backend, key) for one in page]

@@ -30,10 +30,10 @@ class NewLedger:
 
     The write quorum defaults to the ensemble size, the ack quorum to a majority of the write quorum. With a `password`,
     bookies and clients accept writes and recoveries only from clients that know it; with HMAC_SHA256, the password also
-    signs every entry. With `deferred_sync`, an append returns when an ack quorum has the entry in its logs, which a
-    loss of power may undo; `force` makes appended entries durable, and only then are they confirmed. A chosen
-    `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold the old entries.
-    Raises ValueError for values that contradict each other, TypeError for values of another type.
+    signs every entry. With `deferred_sync`, an append returns once an ack quorum has the entry in its logs, from which
+    a power failure may still remove it; `force` makes appended entries durable, and only then are they confirmed. A
+    chosen `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold the old
+    entries. Raises ValueError for values that contradict each other, TypeError for values of the wrong type.
     """
 
     ensemble_size: int = 3
@@ -62,8 +62,8 @@ class NewLedger:
 
     @classmethod
     def of(cls, new: Self | None, arguments: LedgerArguments) -> Self:
-        """Returns the given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError for both at
-        once."""
+        """Returns the given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError if both are
+        given."""
         if new is not None and arguments:
             raise TypeError(f"give a NewLedger, or {', '.join(arguments)}, but not both")
         return new or cls(**arguments)

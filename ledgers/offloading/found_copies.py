@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 
 async def copies_in(url: str) -> list[LedgerRecord]:
-    """Returns the records of all ledgers that have a complete copy in this store. The records name that copy and no
-    bookies. Skips other objects and incomplete copies with a warning. Raises ObjectStoreFailed."""
+    """Returns the records of all ledgers that have a complete copy in this store. The records refer to that copy and
+    list no bookies. Skips other objects and incomplete copies with a warning. Raises ObjectStoreFailed."""
     objects, of_key = Objects(url), defaultdict[str, dict[str, int]](dict)
     for name, size in await objects.names():
         key, _, part = name.rpartition("/")
