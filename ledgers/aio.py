@@ -215,9 +215,9 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             found = await found_of(cluster, ledger_id)
             if not found.record.reserved or found.record.state is not LedgerState.OPEN:
                 raise LedgerClosed(
-                    ledger_id, "it has or had a writer of its own; a ledger never has a second one"
+                    ledger_id, "it has or had a writer already, and a ledger never gets a second one"
                 )
-            # Check the password, the rights and the encryption key before anything is claimed.
+            # Check the password, the rights and the encryption key before claiming the ledger.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):

@@ -117,8 +117,7 @@ class BookieClient(Protocol):
         ...
 
     def send_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
-        """Sends the bookie this note about a ledger soon, if the bookie can be reached; the note is not acknowledged.
-        """
+        """Sends the bookie this note about a ledger soon, if it can be reached; the note is not acknowledged."""
         ...
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply: ...

@@ -59,7 +59,9 @@ class Cluster(NotPickled):
     ledgers: LedgerStore
     bookies: BookieClient
     config: ClientConfig
-    rng: random.Random = field(default_factory=lambda: random.Random())  # looked up late, for tests
+    rng: random.Random = field(
+        default_factory=lambda: random.Random()
+    )  # looked up late, so that tests can replace it
     health: BookieFailureHistory = field(init=False)
     marks: Marks = field(init=False)
     known_bookies: KnownBookies = field(init=False)
@@ -138,7 +140,7 @@ class Cluster(NotPickled):
             or (
                 JOURNAL in record.custom_metadata
                 and self.identity is not None
-                and self.identity.role in (Role.JOURNAL, Role.BOOKIE)  # which may be a JournalNode, too
+                and self.identity.role in (Role.JOURNAL, Role.BOOKIE)  # a bookie may also be a JournalNode
             )
         )
         return self.why_not(record, Right.APPEND if mine else Right.DELETE)

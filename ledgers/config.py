@@ -219,11 +219,13 @@ class ClientConfig:
         is_registry = self.metrics is None or hasattr(self.metrics, "register")
         self._check("metrics", is_registry, "a prometheus_client.CollectorRegistry, or None")
         is_provider = self.tracing is None or hasattr(self.tracing, "get_tracer")
-        self._check("tracing", is_provider, "a TracerProvider of OpenTelemetry, or None")
+        self._check("tracing", is_provider, "an OpenTelemetry TracerProvider, or None")
         is_own = self.own_bookie is None or hasattr(self.own_bookie, "connect")
         self._check("own_bookie", is_own, "the bookie that runs in this process, or None")
         patience = self.speculative_read_seconds or 0
-        self._check("speculative_read_seconds", _is_time(patience), "a number of seconds; 0 or None is never")
+        self._check(
+            "speculative_read_seconds", _is_time(patience), "a number of seconds, or 0 or None for never"
+        )
         for smaller, larger in ORDERED:
             if (getattr(self, smaller) or 0) > getattr(self, larger):
                 raise ValueError(

@@ -75,7 +75,7 @@ class LedgerExists(AlreadyExists, LedgerError):
     """The chosen ledger id is or was taken. Choose another, or let the client choose."""
 
     def __init__(self, ledger_id: int) -> None:
-        super().__init__(f"ledger {ledger_id} exists or existed; ids are never reused, choose another")
+        super().__init__(f"ledger {ledger_id} exists or existed; ids are never reused: choose another")
         self.ledger_id = ledger_id
 
 
@@ -84,7 +84,7 @@ class NoSuchEntry(OutOfRange, LedgerError):
 
     def __init__(self, ledger_id: int, entry_id: int, last_add_confirmed: int) -> None:
         is_any = last_add_confirmed >= 0
-        end = f"its last confirmed entry is {last_add_confirmed}" if is_any else "none of it is confirmed"
+        end = f"its last confirmed entry is {last_add_confirmed}" if is_any else "no entry is confirmed"
         super().__init__(f"ledger {ledger_id} has no readable entry {entry_id}; {end}")
         self.ledger_id = ledger_id
         self.entry_id = entry_id
@@ -133,7 +133,7 @@ class LedgerIdReused(Unconfirmed):
     """
 
     def __init__(self, ledger_id: int, bookie: str, why: str) -> None:
-        super().__init__(f"ledger {ledger_id} cannot be written: bookie {bookie}: {why}")
+        super().__init__(f"ledger {ledger_id} cannot be written to: bookie {bookie}: {why}")
         self.ledger_id = ledger_id
 
 
@@ -237,7 +237,7 @@ class Unauthorized(AccessDenied, Unconfirmed):
         message = (
             f"ledger {ledger_id}: {why}"
             if why
-            else f"the password does not fit ledger {ledger_id}{or_deleted}"
+            else f"the password does not match ledger {ledger_id}{or_deleted}"
         )
         super().__init__(message)
         self.ledger_id = ledger_id
@@ -354,7 +354,7 @@ class LedgerInLog(LedgerError):
 
     def __init__(self, ledger_id: int, name: str) -> None:
         super().__init__(
-            f"ledger {ledger_id} is a segment of log {name!r}, which deletes it when it is truncated or deleted"
+            f"ledger {ledger_id} is a segment of log {name!r}, and is deleted when that log is truncated or deleted"
         )
         self.ledger_id, self.name = ledger_id, name
 
@@ -363,7 +363,7 @@ class LogHeld(LedgerError):
     """The log is under legal hold. Nothing was truncated or deleted; end the hold first, if you are permitted to."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"log {name!r} is under legal hold: it is neither truncated nor deleted")
+        super().__init__(f"log {name!r} is under legal hold, and cannot be truncated or deleted")
         self.name = name
 
 
@@ -394,6 +394,6 @@ class WouldDeadlock(LedgerError, RuntimeError):
 
     def __init__(self) -> None:
         super().__init__(
-            "this call would wait for the client's own thread, on that thread: callbacks of futures run there; "
-            "hand it to another thread"
+            "this call would block the client's own thread, which runs callbacks of futures, and never return; "
+            "make the call on another thread"
         )

@@ -58,12 +58,12 @@ class LoopBatching:
             self._loop.call_soon(self._end)
 
     def _end(self) -> None:
-        self._is_asked_for = True  # work requested in the meantime is done here
+        self._is_asked_for = True  # work requested from here on is done by this call
         try:
             for work in (self._takes, self._sends):
                 while work:
                     work.popleft()()
         finally:
             self._is_asked_for = False
-            if self._takes or self._sends:  # one has failed; the others still run
+            if self._takes or self._sends:  # one item of work failed; do the rest in another call
                 self._ask()

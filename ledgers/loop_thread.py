@@ -82,8 +82,7 @@ class _Call(Generic[T]):
         self._running.acquire()
 
     def result(self) -> T:
-        """Waits for the result; called once, in the other thread. Raises the coroutine's exception, or CancelledError.
-        """
+        """Waits for the result; called once, by the other thread. Raises the coroutine's error or CancelledError."""
         while not self._running.acquire(timeout=SIGNAL_SECONDS_MAX):
             pass
         if self._task is None or not self._task.done() or self._task.cancelled():
@@ -125,10 +124,10 @@ class LoopThread(NotPickled):
         self._waited_for: set[_Call[Any]] = set()
         self._sources: set[PageSource[Any]] = set()
         self._ending: set[asyncio.Task[None]] = set()
-        # Held briefly, never while waiting. Work accepted under it runs before `close`.
+        # Held only briefly, never while waiting. Work accepted under this lock runs before `close`.
         self._accepting = threading.RLock()
         self._forgotten: weakref.finalize[..., LoopThread] | None = None
-        # The thread refers to the loop only, so that an unused LoopThread is garbage-collected.
+        # The thread refers only to the loop, so that an unused LoopThread is garbage-collected.
         self._thread = threading.Thread(
             target=partial(_serve, self._loop), name="bookledger-client", daemon=True
         )
@@ -138,7 +137,7 @@ class LoopThread(NotPickled):
         """Makes the thread do the last work and end, with a ResourceWarning, once neither the client nor any of its
         handles refers to this object. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
-        self._forgotten.atexit = False  # it waits for nothing, and at exit the thread is about to be stopped
+        self._forgotten.atexit = False  # it never waits, and at exit the thread is about to be stopped
         self._last_work = last_work
         _unclosed.add(self)
 
@@ -150,7 +149,7 @@ class LoopThread(NotPickled):
     @property
     def is_current(self) -> bool:
         """Whether the caller runs on the loop's thread, and so must not wait."""
-        # The system gives the ident of a thread that has ended to the next one.
+        # The system may reuse the ident of a thread that has ended.
         return threading.get_ident() == self._thread.ident and self._thread.is_alive()
 
     def check_open(self) -> None:
@@ -176,7 +175,7 @@ class LoopThread(NotPickled):
         Raises the coroutine's exception, ClientClosed, ClientForked, WouldDeadlock.
         """
         self.check_may_wait()
-        self.check_open()  # without the lock: its holder may be gone when the interpreter ends
+        self.check_open()  # not under the lock, whose holder may be gone when the interpreter exits
         call = _Call(work)
         try:
             with self._accepting:  # so that `close` finds every call that was accepted
@@ -222,15 +221,15 @@ class LoopThread(NotPickled):
         """Ends a kept source if the loop is still running. Intended for finalisers: never waits and never raises."""
         if self._is_closed or not self._home.is_here or sys.is_finalizing():
             return
-        try:  # without the lock: its holder may be a thread that the ending interpreter has stopped
+        try:  # not under the lock, whose holder may be a thread stopped by the exiting interpreter
             self._loop.call_soon_threadsafe(self._end_source, source)
-        except RuntimeError:  # closed just now, and all sources ended with it
+        except RuntimeError:  # the loop has just been closed, which ended all sources
             return
 
     def close(self, last_work: LastWork) -> None:
         """Fails waiting calls with ClientClosed, does the last work, and ends the thread. Safe to repeat."""
         if not self._home.is_here or sys.is_finalizing():
-            return  # fork() did not copy the thread, or the ending interpreter has stopped it: there is nothing to end
+            return  # fork() did not copy the thread, or the exiting interpreter has stopped it: nothing to end
         self.check_may_wait()
         if self._forgotten is not None:
             self._forgotten.detach()
@@ -253,7 +252,7 @@ class LoopThread(NotPickled):
     def _end_source(self, source: PageSource[Any]) -> None:
         self._sources.discard(source)
         task = self._loop.create_task(source.end())
-        self._ending.add(task)  # the loop by itself would not keep it alive
+        self._ending.add(task)  # the loop alone would not keep it alive
         task.add_done_callback(self._ending.discard)
 
     async def _close(self, last_work: LastWork) -> None:
@@ -276,7 +275,7 @@ def _close_at_exit() -> None:
         thread.close(thread._last_work)
 
 
-# When `atexit` runs, thread pools take no more work, and the metadata store may need one.
+# By the time `atexit` runs, thread pools accept no more work, but the metadata store may need one.
 getattr(threading, "_register_atexit", atexit.register)(_close_at_exit)
 
 
@@ -301,9 +300,9 @@ def _end_forgotten(loop: asyncio.AbstractEventLoop, home: ForkGuard, last_work: 
         return
     try:
         loop.call_soon_threadsafe(_end_later, loop, last_work)
-    except RuntimeError:  # closed at this moment
+    except RuntimeError:  # the loop was closed at this very moment
         return
-    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last: it may raise
+    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last, because it may raise
 
 
 def _end_later(loop: asyncio.AbstractEventLoop, last_work: LastWork) -> None:
@@ -324,10 +323,9 @@ async def _all_ended(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 def _close_unstarted(work: Coroutine[Any, Any, Any]) -> None:
-    """Closes a coroutine that the loop has not received, because Python would otherwise warn that it was never awaited.
-    """
+    """Closes a coroutine that the loop has not received; otherwise Python would warn that it was never awaited."""
     if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
-        with suppress(ValueError):  # the loop has begun it at this very moment
+        with suppress(ValueError):  # the loop has just started it
             work.close()
 
 

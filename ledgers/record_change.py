@@ -69,7 +69,7 @@ async def _unless_held(store: MetadataStore, what: str) -> MetadataWentBack | No
     try:
         await hold.check_accepted(store)
     except MetadataRestored as error:
-        return MetadataWentBack(f"it is not known whether there is a {what}: {error}")
+        return MetadataWentBack(f"whether {what} exists is not known: {error}")
     return None
 
 
@@ -105,8 +105,7 @@ def metadata_errors() -> Iterator[None]:
 
 
 class ClientRecord(HeldRecord[R]):
-    """A record that a client holds. `change` raises LedgerError if the record keeps changing, or MetadataUnavailable.
-    """
+    """A record held by a client. `change` raises LedgerError if the record keeps changing, or MetadataUnavailable."""
 
     async def change(self, transition: Callable[[R], R]) -> R:
         with metadata_errors():
@@ -162,7 +161,7 @@ def unwrap_outcome(
 def unavailable_error(error: MetadataError) -> MetadataUnavailable:
     """Returns the client's error for a store that did not answer, or that refused the call."""
     if isinstance(error, StoreRefused):
-        return MetadataUnavailable(f"the metadata store refuses: {error}")
+        return MetadataUnavailable(f"the metadata store refused the call: {error}")
     return MetadataUnavailable(f"the metadata store did not answer: {error}")
 
 

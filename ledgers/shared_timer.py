@@ -33,7 +33,7 @@ class SharedTimer:
         loop = asyncio.get_running_loop()
         now = loop.time()
         try:
-            for _ in range(len(self._waiting)):  # calls scheduled in the meantime run at another time
+            for _ in range(len(self._waiting)):  # calls scheduled in the meantime run later
                 if not self._waiting or self._waiting[0][0] > now:
                     break
                 self._waiting.popleft()[1]()

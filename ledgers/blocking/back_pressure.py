@@ -18,7 +18,7 @@ class BackPressure:
     """
 
     def __init__(self, thread: LoopThread) -> None:
-        # Weak: the writer on the loop refers to this object, and would keep an unused client's thread alive.
+        # Weak, because the writer on the loop refers to this object and would keep an unused client's thread alive.
         self._thread = weakref.ref(thread)
         self.lock = threading.RLock()
         self.changed = threading.Condition(self.lock)

@@ -76,7 +76,7 @@ class AppendResult(Future[int]):
 
     def result(self, timeout: float | None = None) -> int:
         """Does the same as `Future.result`."""
-        # Without the lock, for the same reason as in `done`.
+        # Reads the state without the lock, for the same reason as `done`.
         if self._state == FINISHED and self._exception is None:
             return cast(int, self._result)
         self._check_process()
@@ -248,7 +248,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             if room.free_bytes <= 0 or not self._is_taking_due or self._twin.has_ended:
                 room.wait_while_full(self._free_bytes)
                 self._take_soon()
-            room.handed_bytes += counted  # what `enter` does, inlined
+            room.handed_bytes += counted  # `enter`, inlined
             room.free_bytes -= counted
             self._next_entry += 1
             self._handed.add(record, size_bytes, future)

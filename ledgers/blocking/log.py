@@ -153,7 +153,7 @@ class LogWriter(BulkWriter[AsyncLogWriter, "bytes | NewRecord"]):
             self._thread.check_open()
         call.raise_if_behind_failure()
         if not self._twin.producers.is_begun:
-            self._room.lock.release()  # the loop's thread needs it
+            self._room.lock.release()  # the loop's thread needs the lock
             try:
                 self._run(partial(self._twin.until_its_turn, call.producer, call.sequence))
             finally:

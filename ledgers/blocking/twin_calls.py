@@ -180,7 +180,7 @@ def _like(
     update_wrapper(call, method)
     del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and other code that unwraps it, would await it
     signature = inspect.signature(method)
-    call.__annotations__ = get_type_hints(method)  # the names of its own module are not known here
+    call.__annotations__ = get_type_hints(method)  # the method's annotations use names of its own module
     if shown:
         signature = signature.replace(return_annotation=shown)
         call.__annotations__["return"] = returned

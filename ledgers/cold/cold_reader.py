@@ -90,9 +90,7 @@ class ColdReader:
                     except EntryUnreadable:
                         if not ahead:
                             raise
-                        may_go_ahead = (
-                            False  # the blocks before it come first; asked again only when it is due
-                        )
+                        may_go_ahead = False  # first yield the blocks before it; retry only when it is due
                         break
                     ahead.append((coming, asyncio.create_task(self._block(coming))))
                     coming, may_go_ahead = stop, True
@@ -178,7 +176,7 @@ class ColdReader:
         span = index.first_entries[0], index.first_entries[-1]
         its = index.ledger.ledger_id, index.ledger.identity, index.part, span
         if its != (self._ledger_id, self._identity, part, (starts[part], starts[part + 1])):
-            raise BadObject("it is of another ledger, or of another part of it")
+            raise BadObject("it belongs to another ledger, or to another part of this ledger")
 
     def _name(self, entry_id: int) -> str:
         return f"{self._copy.url}/{self._copy.name_of(self._copy.part_of(entry_id))}"

@@ -61,14 +61,14 @@ def end_of(index: ColdIndex) -> bytes:
 def index_bounds(footer: bytes | memoryview, size: int) -> tuple[int, int, int]:
     """Returns the start and end of the index in an object of this size, and its CRC. Raises BadObject."""
     if len(footer) != FOOTER_BYTES:
-        raise BadObject(f"it has {size} bytes, and no footer")
+        raise BadObject(f"it has only {size} bytes and no footer")
     start, length, crc, version, magic = _FOOTER.unpack(footer)
     if magic != MAGIC:
-        raise BadObject("it does not end as an object of a ledger does")
+        raise BadObject("it does not end like an object that holds a ledger")
     if version != FORMAT_VERSION:
         raise BadObject(f"format version {version}; this program knows {FORMAT_VERSION}")
     if start + length + FOOTER_BYTES != size or length > INDEX_BYTES_MAX:
-        raise BadObject(f"its footer places an index of {length} bytes at {start} of {size}")
+        raise BadObject(f"its footer places an index of {length} bytes at byte {start} of {size}")
     return start, start + length, crc
 
 

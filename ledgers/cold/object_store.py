@@ -64,7 +64,7 @@ class Objects:
         parts = urlsplit(url)
         self._directory = Path(unquote(parts.path)) if parts.scheme == "file" else None
         if self._directory is not None and not self._directory.is_dir():
-            why = "there is no such directory: create it, or mount what belongs there"
+            why = "there is no such directory: create it, or mount the file system that belongs there"
             raise ObjectStoreFailed(self.url, why)
         self._backend = self._made()
 
@@ -142,7 +142,9 @@ class Objects:
 
     def _check_mounted(self) -> None:
         if self._directory is not None and not (self._directory / MARKER).exists():
-            raise ObjectStoreFailed(self.url, f"it has no file {MARKER}: mount what belongs there")
+            raise ObjectStoreFailed(
+                self.url, f"it has no file {MARKER}: mount the file system that belongs there"
+            )
 
     def _of(self, name: str) -> str:
         return f"{self.url}/{name}" if name else self.url
@@ -191,7 +193,7 @@ def _options() -> dict[str, Any]:
     lines = [line.strip() for line in read_bounded(path, private=True).decode().splitlines()]
     pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
     if any(not between for _, between, _ in pairs):
-        raise LedgerError(f"{path}, which {OPTIONS_FILE} names, has lines of NAME=VALUE")
+        raise LedgerError(f"{path}, which {OPTIONS_FILE} specifies, must consist of NAME=VALUE lines")
     return {"config": {name.strip().lower(): value.strip() for name, _, value in pairs}}
 
 

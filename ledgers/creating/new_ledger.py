@@ -58,7 +58,7 @@ class NewLedger:
         if self.digest is DigestType.HMAC_SHA256 and not self.password:
             raise ValueError("an HMAC-SHA256 digest needs a password")
         if self.ledger_id is not None and not 0 <= self.ledger_id < 2**63:
-            raise ValueError(f"{self.ledger_id} cannot be a ledger id: use one from 0 to {2**63 - 1}")
+            raise ValueError(f"{self.ledger_id} is not a valid ledger id: use one from 0 to {2**63 - 1}")
 
     @classmethod
     def of(cls, new: Self | None, arguments: LedgerArguments) -> Self:

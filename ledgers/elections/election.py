@@ -30,8 +30,7 @@ class ElectionClient(ABC):
         """Connects if the client is not connected yet."""
 
     def election(self, name: str) -> Election:
-        """Returns the election with this name, which need not be created first. Raises ValueError for an unusable name.
-        """
+        """Returns the election with this name; it need not be created first. Raises ValueError for an unusable name."""
         return Election(self, keys.check_name(name))
 
 

@@ -70,7 +70,7 @@ async def offload(
     if record.is_in_object_store:
         return record
     if record.last_entry is None or record.last_entry < 0:
-        what = "it is not closed" if record.last_entry is None else "nothing is in it"
+        what = "it is not closed" if record.last_entry is None else "it is empty"
         raise NotOffloaded(record.ledger_id, f"{what}, so there is nothing to copy")
     objects = cluster.cold.stores.at(check_url(url))
     begun = ColdCopy(objects.url, new_key(record.ledger_id, cluster.rng.randbytes(16)), at_ms=_now_ms())
@@ -107,7 +107,7 @@ async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
         if record.cold == begun:
             return record
         if record.is_in_object_store:
-            raise NotOffloaded(ledger_id, "another program has copied it meanwhile")
+            raise NotOffloaded(ledger_id, "another program has copied it in the meantime")
         if record.cold is not None and not (record.cold == before and _is_old(record.cold)):
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.cold.at_ms / 1000))
             raise NotOffloaded(
@@ -119,7 +119,7 @@ async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
 
     await change(cluster, ledger_id, named)
     if before is not None:
-        with suppress(ObjectStoreFailed):  # the old copy stays on the list
+        with suppress(ObjectStoreFailed):  # the old copy's objects stay on the removal list
             await remove_unneeded(cluster, before.key)
 
 
@@ -127,7 +127,7 @@ def _completed(copy: ColdCopy, record: LedgerRecord) -> LedgerRecord:
     if record.cold == copy:
         return record
     if record.cold is None or record.cold.key != copy.key:
-        raise NotOffloaded(record.ledger_id, "another program has replaced this copy meanwhile")
+        raise NotOffloaded(record.ledger_id, "another program has replaced this copy in the meantime")
     return record.uploading(copy)
 
 
@@ -153,11 +153,11 @@ async def take_off_bookies(cluster: Cluster, ledger_id: int) -> LedgerRecord:
         raise NotOffloaded(ledger_id, "it has no copy in an object store")
     size = await size_of(cluster, copy)
     if size != copy.size_bytes:
-        raise NotOffloaded(ledger_id, f"its objects have {size} bytes, and should have {copy.size_bytes}")
+        raise NotOffloaded(ledger_id, f"its objects have {size} bytes instead of {copy.size_bytes}")
 
     def taken_off(now: LedgerRecord) -> LedgerRecord:
         if now.cold != copy:
-            raise NotOffloaded(ledger_id, "its copy has changed meanwhile")
+            raise NotOffloaded(ledger_id, "its copy has changed in the meantime")
         return now.without_copies()
 
     return await change(cluster, ledger_id, taken_off)
