@@ -66,7 +66,7 @@ __all__ = [
 
 
 class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
-    """A client of one cluster, for asyncio. Use as `async with LedgerClient(uri) as client`.
+    """A client of one cluster, for asyncio. Use it as `async with LedgerClient(uri) as client`.
 
     `metadata_uri` specifies the cluster's metadata store:
 
@@ -74,8 +74,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
         sqlite:///ABSOLUTE/PATH.db                a file on one machine, such as sqlite:///var/lib/bookledger/metadata.db
 
-    A `pathlib.Path` of an SQLite file is also accepted. If it is omitted, the environment variable BOOKLEDGER_METADATA
-    specifies the store. Raises BadMetadataUri if neither is given.
+    A `pathlib.Path` to an SQLite file is also accepted. If `metadata_uri` is omitted, the environment variable
+    BOOKLEDGER_METADATA specifies the store. Raises BadMetadataUri if neither is given.
 
     A client belongs to the event loop on which it is first used. After `close`, the client and its handles are
     unusable. In a process forked later, every call on the client and its handles raises ClientForked.
@@ -346,10 +346,10 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
 
         Raises NoSuchLedger, Unauthorized for a wrong password or certificate, or LedgerRecoveryFailed if the ledger
         cannot be closed; in these cases nothing is deleted. `force` deletes the ledger without recovery, for use when
-        its bookies are lost: until the remaining bookies collect garbage, a live writer may still have entries
-        confirmed that cannot be read. With `password_is_lost`, no password is needed and nothing is recovered; this
-        requires an admin's certificate if the cluster uses certificates. Otherwise the ledger's owner may delete it,
-        and so may a caller who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing,
+        its bookies are lost: until the bookies collect garbage, a live writer may still have entries confirmed that
+        cannot be read. With `password_is_lost`, no password is needed and nothing is recovered; this requires an
+        admin's certificate if the cluster uses certificates. Otherwise the ledger's owner may delete it, and so may a
+        caller who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing,
         MetadataUnavailable.
         """
         cluster = await self._connected()

@@ -43,7 +43,7 @@ lose the same bookie."""
 
 
 class ElectionPlace(Protocol):
-    """A place in an election's queue, whether the candidate leads or waits."""
+    """A place in an election's queue; its candidate either leads or waits."""
 
     async def leave(self, why: str) -> None: ...
 

@@ -57,7 +57,7 @@ ORDERED = (
     ("page_bytes", "read_ahead_bytes_max"),
     ("failed_bookie_seconds", "quarantine_seconds"),
 )
-"""Pairs of settings. If the first were larger than the second, it would never take effect."""
+"""Pairs of settings. If the first were larger than the second, the first would never take effect."""
 
 BYTES = (
     "pending_bytes_max",
@@ -116,7 +116,7 @@ class ClientConfig:
     copies of an entry are spread over as many fault domains as there are; if there are fewer than this, no ledger is
     created and no failed bookie is replaced. All bookies without a domain count as one domain. `require_all_bookies`: a
     ledger is created only with live bookies at all positions; otherwise an ack quorum of each write set suffices, and
-    the absent ones get their copies later (rule W9).
+    the absent bookies get their copies later (rule W9).
 
     `page_bytes` … `quarantine_seconds` are not settings, but a program may pass them; the constants with the same names
     describe them.

@@ -7,13 +7,13 @@
     ├── LedgerClosed             the ledger, or this handle, takes no more entries
     ├── LedgerFenced             another client has begun to recover the ledger
     ├── LedgerIdReused           bookies hold another ledger under this id
-    ├── NotEnoughBookies         too few bookies to create or continue a ledger; states the reason for each
+    ├── NotEnoughBookies         too few bookies to create or continue a ledger; states the reason for each bookie
     ├── EntryUnreadable          no replica could return the entry; lists their answers
     │   └── DigestMismatch       … and at least one returned bytes other than those written
     ├── RecordUnreadable         an entry of a log is damaged, or a newer program wrote it
     ├── NotEnoughAnswers         too few bookies reported how far the ledger is confirmed
     ├── LedgerRecoveryFailed     recovery could not determine the end of the ledger, which stays in recovery
-    ├── AppendTimeout            no ack quorum in time
+    ├── AppendTimeout            no ack quorum answered in time
     ├── Unauthorized             the password does not match the ledger
     ├── NotAllowed               the role of the client's certificate does not permit this
     ├── BadEncryptionKey         the key for encrypted entries is missing or wrong
@@ -185,8 +185,8 @@ class RecordUnreadable(LedgerError):
 
 
 class NotEnoughAnswers(Unavailable, LedgerError):
-    """Too few bookies answered to determine how far an open ledger is confirmed. `answers` maps each of the other
-    bookies to the reason.
+    """Too few bookies answered to determine how far an open ledger is confirmed. `answers` gives the reason for each
+    bookie that did not.
 
     Nothing was changed. Bring the named bookies back and ask again, or recover the ledger.
     """
@@ -299,12 +299,12 @@ class BookieStarting(BookieUnavailable):
 
 
 class MetadataUnavailable(Unavailable, Unconfirmed):
-    """The metadata store did not answer, or refuses changes. Nothing confirmed is lost; try again when it is back."""
+    """The metadata store did not answer or refused a change. Nothing confirmed is lost; try again when it is back."""
 
 
 class MetadataWentBack(MetadataUnavailable):
-    """The metadata store is an older copy of itself, or has lost data. Nothing confirmed is lost, and waiting does not
-    help: an operator has to restore newer metadata, or to accept this copy. Then open the ledger or log again."""
+    """The metadata store is an older copy of itself, or has lost data. Nothing confirmed is lost, but waiting does not
+    help: an operator has to restore newer metadata or accept this copy. Then open the ledger or log again."""
 
 
 class NoSuchLog(NotFound, LedgerError):

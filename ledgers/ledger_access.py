@@ -31,7 +31,7 @@ async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *ri
     if record.verifier and not password:
         raise Unauthorized(record.ledger_id, why=NO_PASSWORD)
     if password and not record.verifier:
-        raise Unauthorized(record.ledger_id, why="it has no password, and one was given")
+        raise Unauthorized(record.ledger_id, why="it has no password, but one was given")
     secret = await cluster.stretching.secret_of(record.password_salt, password)
     key = LedgerKey(record.ledger_id, secret)
     if not hmac.compare_digest(key.verifier, record.verifier):

@@ -1,4 +1,4 @@
-"""Lazy imports of a package's public names, only from our own packages.
+"""Lazily imports a package's public names, and only from our own packages.
 
 A user's own script may well be called `metadata` or `spark`. Python would import it in place of our package, and fail
 somewhere inside the script. This module checks for such a script first, and names it in the error.

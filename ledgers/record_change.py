@@ -84,14 +84,14 @@ def check_not_older(what: str, found: int, expected: int) -> None:
 
 def metadata_went_back_error(what: str) -> MetadataWentBack:
     return MetadataWentBack(
-        f"the metadata store went back to an older copy of itself: it {what}. Ledgers are neither created nor "
-        "recovered until an operator accepts it: bookledger metadata check"
+        f"the metadata store went back to an older copy of itself: it {what}. No ledger is created or "
+        "recovered until an operator accepts this copy: run `bookledger metadata check`"
     )
 
 
 @contextmanager
 def metadata_errors() -> Iterator[None]:
-    """Translates the metadata store's errors into the client's."""
+    """Translates the metadata store's errors into the client's errors."""
     try:
         yield
     except StoreUnavailable as error:

@@ -48,7 +48,8 @@ class Tasks:
 
 
 async def at_loop_end(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None, None]:
-    """Does the work when the generator is closed, or `asyncio.run` closes all generators. Start it with `anext`."""
+    """Does the work when the generator is closed, or when `asyncio.run` closes all generators. Start the generator with
+    `anext`."""
     try:
         yield
     finally:

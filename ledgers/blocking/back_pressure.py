@@ -1,4 +1,4 @@
-"""Back-pressure for the blocking writers: bounds the bytes handed to the loop's thread."""
+"""Back-pressure for the blocking writers: limits the number of bytes handed to the loop's thread."""
 
 from __future__ import annotations
 

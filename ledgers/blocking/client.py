@@ -239,7 +239,7 @@ __all__ = [
 
 
 class LedgerClient(BlockingClient[aio.LedgerClient]):
-    """A client of one cluster. Use as `with LedgerClient(uri) as client`.
+    """A client of one cluster. Use it as `with LedgerClient(uri) as client`.
 
     `metadata_uri` specifies the cluster's metadata store:
 
@@ -247,8 +247,8 @@ class LedgerClient(BlockingClient[aio.LedgerClient]):
         etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
         sqlite:///ABSOLUTE/PATH.db                a file on one machine, such as sqlite:///var/lib/bookledger/metadata.db
 
-    A `pathlib.Path` of an SQLite file is also accepted. If it is omitted, the environment variable BOOKLEDGER_METADATA
-    specifies the store. Raises BadMetadataUri if neither is given.
+    A `pathlib.Path` to an SQLite file is also accepted. If `metadata_uri` is omitted, the environment variable
+    BOOKLEDGER_METADATA specifies the store. Raises BadMetadataUri if neither is given.
 
     May be used from several threads. After `close`, every call on the client and its handles raises ClientClosed; so
     does a call that was waiting at the time. The client is also closed at the end of the program. In a process forked

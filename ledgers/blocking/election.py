@@ -16,7 +16,7 @@ from .twin_calls import BlockingFacade, asking, copy_docstring, waiting_for
 
 
 class Term(BlockingFacade[aio_term.Term]):
-    """One leader's term. Made by `Election.lead`; may be used from several threads.
+    """One leader's term. Created by `Election.lead`; may be used from several threads.
 
     The term is over when the leader leaves it, or once the lease may have expired by the leader's own clock. A leader
     that hangs, or whose clock is wrong, learns of this too late. Therefore every system that the leader writes to has
@@ -37,7 +37,7 @@ class Term(BlockingFacade[aio_term.Term]):
 
     @property
     def token(self) -> int:
-        """The number of the term; each term has a higher one than the term before."""
+        """The number of the term; each term has a higher number than the term before."""
         return self._twin.token
 
     @property
@@ -64,7 +64,7 @@ class Term(BlockingFacade[aio_term.Term]):
 class Election(BlockingFacade[aio.Election]):
     """One election: at most one candidate leads at a time.
 
-    Made by `LedgerClient.election`; may be used from several threads.
+    Created by `LedgerClient.election`; may be used from several threads.
 
     A `with` block on `lead` waits in the queue of candidates, then leads until the block ends; `leader` returns the
     current term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than

@@ -16,7 +16,7 @@ from .twin_calls import BlockingFacade
 
 
 class AsyncHandle(Protocol):
-    """The properties of its ledger that every asyncio handle exposes; they can be read from any thread."""
+    """The ledger properties that every asyncio handle exposes; they can be read from any thread."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -29,7 +29,7 @@ class AsyncHandle(Protocol):
 
 
 class AsyncWriter(Protocol):
-    """The properties of its own state that every asyncio writer exposes; they can be read from any thread."""
+    """The state that every asyncio writer exposes; it can be read from any thread."""
 
     @property
     def state(self) -> str: ...

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 OPTIONS_FILE = "BOOKLEDGER_COLD_OPTIONS"
 
 ATTEMPT_SECONDS_MAX = 30.0
-"""Time limit of one request."""
+"""Time limit for one request."""
 
 RETRY_SECONDS_MAX = 60.0
-"""How long a request is retried while the store throttles it or fails."""
+"""How long a request is retried while the store throttles requests or fails."""
 
 BACKOFF_SECONDS_MAX = 5.0
 """Maximum delay between two attempts. Delays begin at 0.1 s and grow exponentially."""
@@ -54,7 +54,7 @@ missing object there is not reported as deleted."""
 
 
 class Objects:
-    """The objects below one URL. Calls raise ObjectStoreFailed with the store's reason, or NoSuchObject."""
+    """The objects under one URL. Calls raise ObjectStoreFailed with the store's reason, or NoSuchObject."""
 
     def __init__(self, url: str) -> None:
         """Opens no connection. Raises LedgerError if obstore is missing or does not support the URL, and
@@ -171,7 +171,7 @@ class ObjectStores:
     _known: dict[str, Objects]
 
     def at(self, url: str) -> Objects:
-        """Returns the objects below this URL. Raises LedgerError as `Objects` does."""
+        """Returns the objects under this URL. Raises LedgerError as `Objects` does."""
         if url not in self._known:
             self._known[url] = Objects(url)
         return self._known[url]

@@ -86,7 +86,7 @@ class _Candidacy:
                     if not place.is_lost:
                         log.info("%s leads (%s, term %d)", self._name, self._candidates.led, token)
                         return place, token
-                log.warning("%s queues up again: %s", self._name, place.why_lost)
+                log.warning("%s rejoins the queue: %s", self._name, place.why_lost)
             except StoreRefused:
                 raise
             except (StoreUnavailable, LeaseLost) as error:

@@ -37,7 +37,7 @@ class ElectionClient(ABC):
 class Election:
     """One election: at most one candidate leads at a time.
 
-    Made by `LedgerClient.election`; belongs to the client's event loop.
+    Created by `LedgerClient.election`; belongs to the client's event loop.
 
     A `with` block on `lead` waits in the queue of candidates, then leads until the block ends; `leader` returns the
     current term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than

@@ -62,7 +62,7 @@ class WriterMetrics:
         metrics.begins(self)
 
     def taken(self, columns: Columns) -> None:
-        """Records a batch that the machine has taken in."""
+        """Records a batch that the state machine has taken in."""
         entries, size = len(columns), len(columns.payload)
         self._batches.append((columns.last_entry, time.monotonic(), entries, size))
         self.appended.entries_taken += entries

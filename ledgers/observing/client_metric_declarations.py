@@ -28,11 +28,11 @@ APPEND_FAILED = METRICS.counter(
 )
 PENDING_ENTRIES = METRICS.gauge(
     "pending_entries",
-    "Entries of all writers that are taken in but not yet confirmed.",
+    "Entries of all writers that have been taken in but not yet confirmed.",
     bookkeeper="bookkeeper_client_NUM_PENDING_ADD",
 )
 PENDING_BYTES = METRICS.gauge(
-    "pending_bytes", "Payload bytes of all writers that are taken in but not yet confirmed."
+    "pending_bytes", "Payload bytes of all writers that have been taken in but not yet confirmed."
 )
 PENDING_LIMIT = METRICS.gauge(
     "pending_limit_bytes",

@@ -146,7 +146,7 @@ class WriterTraces:
         self._asked_by = get_current()
 
     def taken(self, columns: Columns) -> None:
-        """Starts the span of a batch that the machine has taken in."""
+        """Starts the span of a batch that the state machine has taken in."""
         first, last = columns.first_entry, columns.last_entry
         about = {LEDGER: self._ledger_id, FIRST: first, LAST: last}
         span = self._tracer.start_span(

@@ -36,10 +36,11 @@ class OffloadClient(ABC):
         """Copies a closed ledger to an object store, verifies the copy by reading it back, and has the bookies drop
         their copies.
 
-        Returns the ledger's record. `url` names the store: `s3://bucket/prefix`, `gs://bucket/prefix`,
+        Returns the ledger's record. `url` identifies the store: `s3://bucket/prefix`, `gs://bucket/prefix`,
         `az://container/prefix` or `file:///directory`. It contains no credentials; these come from the environment.
-        From then on every reader reads the ledger from the store, and needs credentials as well. With `keep_on_bookies`
-        the bookies keep their copies, and readers prefer them. A ledger that has a copy is not copied again.
+        From then on, every reader reads the ledger from the store, and needs credentials as well. With
+        `keep_on_bookies` the bookies keep their copies, and readers prefer them. A ledger that has a copy is not copied
+        again.
 
         Raises NotOffloaded if the ledger is not closed, is empty, or is being copied by another program;
         ObjectStoreFailed, EntryUnreadable, NoSuchLedger, Unauthorized, MetadataUnavailable. In these cases the bookies'
