@@ -85,7 +85,7 @@ def check_not_older(what: str, found: int, expected: int) -> None:
 def metadata_went_back_error(what: str) -> MetadataWentBack:
     return MetadataWentBack(
         f"the metadata store went back to an older copy of itself: it {what}. No ledger is created or "
-        "recovered until an operator accepts this copy: run `bookledger metadata check`"
+        "recovered until an operator accepts it: run `bookledger metadata check`"
     )
 
 

@@ -19,7 +19,7 @@ from .campaign import LEASE_SECONDS, campaign, check_lease, this_process
 from .term import Term
 
 Leading = AbstractAsyncContextManager[Term]
-"""A context manager that waits for a term when it is entered, and leaves the term when it is exited."""
+"""A context manager that waits for a term when it is entered, and ends the term when it is exited."""
 
 
 class ElectionClient(ABC):
@@ -37,7 +37,7 @@ class ElectionClient(ABC):
 class Election:
     """One election: at most one candidate leads at a time.
 
-    Created by `LedgerClient.election`; belongs to the client's event loop.
+    Created by `LedgerClient.election`; belongs to its event loop.
 
     A `with` block on `lead` waits in the queue of candidates, then leads until the block ends; `leader` returns the
     current term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than

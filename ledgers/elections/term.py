@@ -10,7 +10,7 @@ from .place import Place
 
 
 class Term:
-    """One leader's term. Created by `Election.lead`; belongs to the client's event loop.
+    """One leader's term. Created by `Election.lead`; belongs to its event loop.
 
     The term is over when the leader leaves it, or once the lease may have expired by the leader's own clock. A leader
     that hangs, or whose clock is wrong, learns of this too late. Therefore every system that the leader writes to has
