@@ -132,59 +132,61 @@ class ClientConfig:
     """
 
     pending_bytes_max: int = tunable(
-        32 * MIB, "Limit of unconfirmed bytes of one writer; a full writer makes append wait.", MIB, 2**40
+        32 * MIB, "Limit of a writer's unconfirmed bytes; once it is reached, append waits.", MIB, 2**40
     )
     lane_backlog_bytes_max: int = tunable(
         64 * MIB,
-        "Bytes that may wait for one slow bookie, besides pending ones, before it is replaced.",
+        "Bytes that may wait for one slow bookie, in addition to pending bytes, before the bookie is replaced.",
         MIB,
         2**40,
     )
     window_bytes_max: int = tunable(
-        4 * MIB, "Limit of bytes sent to one bookie and not answered yet.", MIB, 2**40
+        4 * MIB, "Limit of bytes sent to one bookie but not yet acknowledged.", MIB, 2**40
     )
     append_seconds_max: float = tunable(
         5.0,
-        "A bookie that does not answer for this long counts as failed; a longer time tolerates a disk that stalls.",
+        "A bookie that does not answer for this long counts as failed; a longer time tolerates a stalling disk.",
         0.001,
         86_400,
     )
     append_quorum_seconds_max: float = tunable(
         60.0,
-        "How long a writer waits for an ack quorum, and looks for one, before it ends with an error.",
+        "How long a writer tries to reach an ack quorum before it ends with an error.",
         0.001,
         86_400,
     )
     read_seconds_max: float = tunable(10.0, "How long one call to one bookie may take.", 0.001, 86_400)
     read_ahead_pages: int = tunable(4, "Pages fetched ahead of the reader.", 1, 1024)
-    read_ahead_bytes_max: int = tunable(32 * MIB, "Limit of bytes of all pages fetched ahead.", MIB, 2**40)
+    read_ahead_bytes_max: int = tunable(
+        32 * MIB, "Limit of the total size of all pages fetched ahead.", MIB, 2**40
+    )
     speculative_read_seconds: float | None = tunable(
         0.5,
-        "Wait before another bookie is asked, too: shorter hides slow ones better and reads more twice; 0 is never.",
+        "Delay before asking another bookie, too: a shorter one hides slow bookies better but reads more twice; 0: never.",
         0,
         86_400,
         kind=float,
     )
     delay_ensemble_change: bool = tunable(
         False,
-        "Replace a failed bookie only when an ack quorum would be lost: fewer fragments, and fewer copies meanwhile.",
+        "Replace a failed bookie only if an ack quorum would be lost: fewer fragments, but fewer copies until then.",
         0,
         0,
     )
     under_replicate_rather_than_wait: bool = tunable(
         False,
-        "If a slow bookie has no replacement, continue without its copy until the cluster mends it.",
+        "If there is no replacement for a slow bookie, continue without its copies until the cluster restores them.",
         0,
         0,
     )
     require_all_bookies: bool = tunable(
         False,
-        "Create a ledger only if its entire ensemble is live, not if only an ack quorum of each write set is.",
+        "Create a ledger only if its entire ensemble is live, rather than just an ack quorum of each write set.",
         0,
         0,
     )
     fault_domains_min: int = tunable(
-        1, "With fewer fault domains no ledger is created, and no failed bookie is replaced.", 1, 32
+        1, "With fewer fault domains than this, no ledger is created and no failed bookie is replaced.", 1, 32
     )
     page_bytes: int = PAGE_BYTES
     recovery_tries_max: int = RECOVERY_TRIES_MAX

@@ -54,7 +54,7 @@ class NewLedger:
         if not isinstance(self.digest, DigestType):
             raise TypeError(f"the digest must be a DigestType, not {self.digest!r}")
         if _size_of(self.custom_metadata) > CUSTOM_METADATA_BYTES_MAX:
-            raise ValueError(f"custom metadata is over {CUSTOM_METADATA_BYTES_MAX} bytes")
+            raise ValueError(f"custom metadata exceeds {CUSTOM_METADATA_BYTES_MAX} bytes")
         if self.digest is DigestType.HMAC_SHA256 and not self.password:
             raise ValueError("an HMAC-SHA256 digest needs a password")
         if self.ledger_id is not None and not 0 <= self.ledger_id < 2**63:

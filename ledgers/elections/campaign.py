@@ -90,7 +90,7 @@ class _Candidacy:
             except StoreRefused:
                 raise
             except (StoreUnavailable, LeaseLost) as error:
-                log.log(weight(error), "%s is waiting to lead, and tries again: %s", self._name, error)
+                log.log(weight(error), "%s is waiting to lead, and will try again: %s", self._name, error)
             await asyncio.sleep(RETRY_SECONDS)
 
     async def withdraw(self, why: str) -> None:
