@@ -162,7 +162,8 @@ class ClientConfig:
     )
     speculative_read_seconds: float | None = tunable(
         0.5,
-        "Delay before asking another bookie, too: a shorter one hides slow bookies better but reads more twice; 0: never.",
+        "Delay before another bookie is also asked; a shorter delay hides slow bookies better but reads more "
+        "pages twice; 0 means never.",
         0,
         86_400,
         kind=float,
