@@ -66,19 +66,19 @@ __all__ = [
 
 
 class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
-    """A client of one cluster, for asyncio. Use as `async with LedgerClient(uri) as client`.
+    """A client of one cluster, for asyncio. Use it as `async with LedgerClient(uri) as client`.
 
-    `metadata_uri` names the cluster's metadata store:
+    `metadata_uri` specifies the cluster's metadata store:
 
         etcd://HOST:PORT[,HOST:PORT...]/PREFIX    etcd, for example etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod
         etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
-        sqlite:///ABSOLUTE/PATH.db                a file on one machine, as sqlite:///var/lib/bookledger/metadata.db
+        sqlite:///ABSOLUTE/PATH.db                a file on one machine, such as sqlite:///var/lib/bookledger/metadata.db
 
-    A `pathlib.Path` of an SQLite file is also accepted. Without an argument, the environment variable
-    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither is given.
+    A `pathlib.Path` to an SQLite file is also accepted. If `metadata_uri` is omitted, the environment variable
+    BOOKLEDGER_METADATA specifies the store. Raises BadMetadataUri if neither is given.
 
     A client belongs to the event loop on which it is first used. After `close`, the client and its handles are
-    unusable. In a process that is forked later, every call on the client and its handles raises ClientForked.
+    unusable. In a process forked later, every call on the client and its handles raises ClientForked.
     """
 
     def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:
@@ -99,8 +99,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         return f"<LedgerClient of {self._uri}{', closed' if self._is_closed else ''}>"
 
     async def connect(self) -> None:
-        """Opens the metadata store; `async with` does this. Raises BadMetadataUri for an unusable URI, LedgerError for
-        unusable certificates, ClientClosed, ClientForked, MetadataUnavailable."""
+        """Connects to the metadata store; `async with` does this automatically. Raises BadMetadataUri for an unusable
+        URI, LedgerError for unusable certificates, ClientClosed, ClientForked, or MetadataUnavailable."""
         self._home.check()
         async with self._connecting:
             if self._is_closed:
@@ -123,8 +123,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
                 await anext(self._at_loop_end)
 
     async def close(self) -> None:
-        """Closes open writers as their own `close` does, and all connections. Safe to repeat; does nothing in a forked
-        process.
+        """Closes all open writers, as their `close` methods do, and all connections. Safe to repeat; does nothing in a
+        forked process.
 
         Writers that cannot be closed within `CLOSE_SECONDS_MAX` (5 s) are abandoned, with a warning in the log.
         """
@@ -170,8 +170,8 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
 
         The default write quorum is the ensemble size; the default ack quorum is a majority of the write quorum. Raises
         ValueError for an impossible shape, NotAllowed if the client's role may not write, NotEnoughBookies,
-        LedgerExists for a chosen id that is taken, or MetadataUnavailable. After MetadataUnavailable an empty open
-        ledger may exist; after any other error none was created.
+        LedgerExists if the chosen id is taken, or MetadataUnavailable. After MetadataUnavailable, an empty open ledger
+        may exist; after any other error, no ledger was created.
         """
         new = NewLedger(
             ensemble_size=ensemble_size,
@@ -205,19 +205,19 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         return made.record.ledger_id
 
     async def claim_ledger(self, ledger_id: int, *, password: bytes = b"") -> WriteHandle:
-        """Becomes the only writer of a ledger created by `reserve_ledger`.
+        """Claims a ledger created by `reserve_ledger`, and returns its only writer.
 
         Raises LedgerClosed if it was already claimed, recovered or closed, NoSuchLedger, Unauthorized,
-        BadEncryptionKey, MetadataUnavailable.
+        BadEncryptionKey, or MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
             found = await found_of(cluster, ledger_id)
             if not found.record.reserved or found.record.state is not LedgerState.OPEN:
                 raise LedgerClosed(
-                    ledger_id, "it has or had a writer of its own; a ledger never has a second one"
+                    ledger_id, "it has or had a writer already, and a ledger never gets a second one"
                 )
-            # Check the password, the rights and the encryption key before anything is claimed.
+            # Check the password, the rights and the encryption key before claiming the ledger.
             keys = await keys_of(cluster, found, password, Right.APPEND)
             cipher_of(found.record, self._encryption_key)
             match await change_record(cluster.ledgers, found.record.claimed(), found.version):
@@ -250,23 +250,23 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
             return handle
 
     async def assess_loss(self, ledger_id: int, *, password: bytes = b"") -> LossAssessment:
-        """Reports what `accept_loss` would discard, which closes a ledger whose end cannot be proven where its
-        surviving entries end.
+        """Reports what would be discarded if `accept_loss` closed the ledger at the end of its surviving entries.
 
-        Changes nothing. Raises LedgerError if nothing has to be discarded, because the ledger can be recovered or a
-        living bookie may still prove its end; LedgerClosed, NoSuchLedger, Unauthorized, MetadataUnavailable.
+        For a ledger whose end cannot be proven. Changes nothing. Raises LedgerError if nothing has to be discarded,
+        because the ledger can be recovered or a live bookie may still prove its end; LedgerClosed, NoSuchLedger,
+        Unauthorized, MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
             return await assess(cluster, ledger_id, password)
 
     async def accept_loss(self, assessment: LossAssessment, *, password: bytes = b"") -> LedgerRecord:
-        """Closes a ledger where its surviving entries end, discards what its missing bookies hold, and returns the
-        closed record.
+        """Closes a ledger at the end of its surviving entries, discards the entries that its missing bookies hold, and
+        returns the closed record.
 
-        For an operator who has seen the assessment; the record notes that the loss was accepted. Needs an admin's
-        certificate if the cluster uses certificates. Raises the errors of `assess_loss`, and LedgerRecoveryFailed if
-        more has been lost since the assessment.
+        Intended for an operator who has seen the assessment; the record states that the loss was accepted. Requires an
+        admin's certificate if the cluster uses certificates. Raises the errors of `assess_loss`, and
+        LedgerRecoveryFailed if more has been lost since the assessment.
         """
         cluster = await self._connected()
         with self._asking():
@@ -280,11 +280,13 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         bookies: Collection[str] = (),
         past_the_end: bool = False,
     ) -> Salvage:
-        """Opens a ledger for salvage: reads its entries from any living bookie, or from the named ones; see `Salvage`.
+        """Opens a ledger for salvage, which reads its entries from any live bookie, or only from the given bookies; see
+        `Salvage`.
 
-        Neither fences nor changes the ledger. For a ledger that has lost a quorum: it also returns entries that are not
-        proven to be confirmed and, with `past_the_end`, entries past the end of a closed ledger. Raises NoSuchLedger,
-        Unauthorized, BadEncryptionKey, LedgerError for a name that no living bookie has, MetadataUnavailable.
+        Neither fences nor changes the ledger. Intended for a ledger that has lost a quorum: the salvage also returns
+        entries that are not proven to be confirmed and, with `past_the_end`, entries past the end of a closed ledger.
+        Raises NoSuchLedger, Unauthorized, BadEncryptionKey, LedgerError if no live bookie has a given name,
+        MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -305,7 +307,7 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
         creation.
 
         With `custom`, yields only ledgers whose custom metadata contains all of these pairs; every record is still
-        read. A record that cannot be decoded is skipped with a warning; without `skip_unreadable` it raises
+        read. With `skip_unreadable`, a record that cannot be decoded is skipped with a warning; otherwise it raises
         LedgerError. Raises MetadataUnavailable.
         """
         cluster = await self._connected()
@@ -339,14 +341,16 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def delete_ledger(
         self, ledger_id: int, *, password: bytes = b"", force: bool = False, password_is_lost: bool = False
     ) -> None:
-        """Deletes a ledger permanently. Recovers an open one first, so that no writer can confirm anything afterwards.
+        """Deletes a ledger permanently. An open ledger is recovered first, so that no writer can confirm anything
+        afterwards.
 
         Raises NoSuchLedger, Unauthorized for a wrong password or certificate, or LedgerRecoveryFailed if the ledger
-        cannot be closed; in these cases nothing is deleted. `force` deletes it without recovery, for ledgers whose
-        bookies are lost: until the bookies collect garbage, a live writer may still get entries confirmed that cannot
-        be read. With `password_is_lost` no password is needed and nothing is recovered; this needs an admin's
-        certificate if the cluster uses certificates. Otherwise the ledger's owner may delete it, and so may a caller
-        who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing, MetadataUnavailable.
+        cannot be closed; in these cases nothing is deleted. `force` deletes the ledger without recovery, for use when
+        its bookies are lost: until the bookies collect garbage, a live writer may still have entries confirmed that
+        cannot be read. With `password_is_lost`, no password is needed and nothing is recovered; this requires an
+        admin's certificate if the cluster uses certificates. Otherwise the ledger's owner may delete it, and so may a
+        caller who knows its password. Raises LedgerInLog, LedgerError if the record keeps changing,
+        MetadataUnavailable.
         """
         cluster = await self._connected()
         with self._asking():
@@ -366,11 +370,11 @@ class LedgerClient(NotPickled, LogClient, ElectionClient, OffloadClient):
     async def maintain_bookie(
         self, bookie: BookieRef, request: MaintainRequest, timeout: float
     ) -> MaintainReply:
-        """Asks a bookie to collect garbage, verify its disk or fetch lost entries; waits for its report. Safe to
+        """Asks a bookie to collect garbage, verify its disk or fetch lost entries, and waits for its report. Safe to
         repeat.
 
-        A refusal or a failure is a status in the reply. Raises BookieUnavailable if the bookie did not answer within
-        `timeout` seconds; in that case the bookie was asked to stop.
+        A refusal or a failure is reported as a status in the reply. Raises BookieUnavailable if the bookie did not
+        answer within `timeout` seconds; in that case the bookie has been asked to stop.
         """
         await self.connect()
         assert self._bookies is not None

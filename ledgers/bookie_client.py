@@ -1,4 +1,4 @@
-"""The interface between the client and bookies: calls, lanes, and the reports of lanes."""
+"""The interface between the client and bookies: calls, lanes, and lane callbacks."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .integrity.ledger_keys import LedgerKey
 
 
 class CannotScan(BookieUnavailable):
-    """The bookie is alive, but refuses or ends this scan: read page by page, or scan again."""
+    """The bookie is alive but refused or ended this scan: read page by page, or scan again."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTerms:
-    """Settings of all frames on a lane. `trace_of` returns the trace of a frame by its first entry; `note` returns the
-    note that the bookie should have of the ledger now: the next frame carries it if it has changed."""
+    """Settings for all frames on a lane. `trace_of` returns the trace of a frame, given its first entry. `note` returns
+    the note about the ledger that the bookie should currently have; if it has changed, the next frame carries it."""
 
     ledger_id: int
     key: LedgerKey
@@ -51,24 +51,24 @@ class LaneListener(Protocol):
         ...
 
     def written(self, through: int) -> None:
-        """With deferred sync: called when everything sent through entry `through` is in the bookie's log."""
+        """Called when everything sent through entry `through` is in the bookie's log; only with deferred sync."""
         ...
 
     def behind(self, why: str) -> None:
-        """Called when the lane's backlog is over its bound although the bookie makes progress: send no more entries for
-        now."""
+        """Called when the lane's backlog exceeds its limit even though the bookie is making progress: send no more
+        entries for now."""
         ...
 
     def caught_up(self) -> None:
-        """Called when the backlog is within its bound again."""
+        """Called when the backlog is within its limit again."""
         ...
 
     def failed(self, why: str) -> None:
-        """Called when the bookie failed; unacknowledged entries may or may not be on its disk."""
+        """Called when the bookie has failed; unacknowledged entries may or may not be on its disk."""
         ...
 
     def refused(self, status: Status, why: str) -> None:
-        """Called when the bookie refuses this writer (`FATAL_STATUSES`); `why` is its own explanation, if it gave
+        """Called when the bookie refuses this writer (`FATAL_STATUSES`); `why` is the bookie's explanation, if it gave
         one."""
         ...
 
@@ -77,11 +77,12 @@ class Lane(Protocol):
     """One attempt to send one ledger's entries to one bookie, in order."""
 
     def send(self, columns: Columns) -> None:
-        """Queues entries, in id order after all entries sent before. Over its bound, the lane is behind."""
+        """Queues entries, in id order and after all entries sent before. If the backlog exceeds its limit, the lane is
+        behind."""
         ...
 
     def send_lac(self) -> None:
-        """Queues a frame with only the last-add-confirmed, unless entries are waiting anyway."""
+        """Queues a frame with only the last-add-confirmed, unless entries are already waiting."""
         ...
 
     def force(self) -> None:
@@ -90,7 +91,7 @@ class Lane(Protocol):
 
     @property
     def backlog_bytes(self) -> int:
-        """Bytes of the columns that are queued or sent, and not acknowledged."""
+        """Bytes of the columns that are queued or sent but not yet acknowledged."""
         ...
 
     def close(self) -> None:
@@ -99,9 +100,10 @@ class Lane(Protocol):
 
 
 class BookieClient(Protocol):
-    """Calls to bookies, each named with its incarnation (rule W7). Belongs to one event loop.
+    """Makes calls to bookies, each identified by its name and incarnation (rule W7). Belongs to one event loop.
 
-    Calls raise BookieUnavailable if they were not made or not answered in time; refusals are statuses in the reply.
+    Calls raise BookieUnavailable if they were not made or not answered in time; refusals are returned as statuses in
+    the reply.
     """
 
     def open_lane(
@@ -115,13 +117,13 @@ class BookieClient(Protocol):
         ...
 
     def send_note(self, bookie: BookieRef, terms: LaneTerms, note: bytes) -> None:
-        """Sends the bookie this note of a ledger, soon, if it can be reached; the note is not acknowledged."""
+        """Sends the bookie this note about a ledger soon, if it can be reached; the note is not acknowledged."""
         ...
 
     async def read(self, bookie: BookieRef, request: ReadRequest) -> ReadReply: ...
 
     def scan(self, bookie: BookieRef, request: ScanRequest) -> AsyncGenerator[ReadReply, None]:
-        """Yields the pages of a scan, through the last one. Close it to stop early.
+        """Yields the pages of a scan, through the last page. Close the generator to stop early.
 
         Also raises CannotScan.
         """
@@ -132,7 +134,7 @@ class BookieClient(Protocol):
     async def info(self, bookie: BookieRef) -> InfoReply: ...
 
     def heard_at(self, bookie: BookieRef) -> float:
-        """Returns when the bookie last sent anything, by the loop's clock; -inf while not connected."""
+        """Returns the time, by the loop's clock, when the bookie last sent anything; -inf while it is not connected."""
         ...
 
     async def close(self) -> None:

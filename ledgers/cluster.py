@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from .observing.log_metrics import LogMetrics
 
 BEGUN_WITHOUT_SECONDS_MIN = 10.0
-"""Minimum time between two log lines of a client about ledgers that begin without a bookie."""
+"""Minimum time between two of a client's log lines about ledgers that start with a bookie missing."""
 
 CHANGES_AT_ONCE_MAX = 256
-"""Limit of ledgers whose records a client changes at a time: a hundred thousand open ones may all lose the same bookie.
-"""
+"""Maximum number of ledgers whose records a client changes at the same time: a hundred thousand open ledgers may all
+lose the same bookie."""
 
 
 class ElectionPlace(Protocol):
-    """A place in an election's queue, whether the candidate leads or waits."""
+    """A place in an election's queue; its candidate either leads or waits."""
 
     async def leave(self, why: str) -> None: ...
 
@@ -52,14 +52,16 @@ class ElectionPlace(Protocol):
 class Cluster(NotPickled):
     """State that all handles of a client share: stores, bookies, settings, health of the bookies.
 
-    `identity`: the client's identity to bookies, if there are certificates.
+    `identity`: how the client identifies itself to bookies, if it has certificates.
     """
 
     store: MetadataStore
     ledgers: LedgerStore
     bookies: BookieClient
     config: ClientConfig
-    rng: random.Random = field(default_factory=lambda: random.Random())  # looked up late, for tests
+    rng: random.Random = field(
+        default_factory=lambda: random.Random()
+    )  # looked up late, so that tests can replace it
     health: BookieFailureHistory = field(init=False)
     marks: Marks = field(init=False)
     known_bookies: KnownBookies = field(init=False)
@@ -91,14 +93,15 @@ class Cluster(NotPickled):
         return ClientClosed() if self.is_closed else error
 
     async def leave_queues(self) -> None:
-        """Resigns from all elections that the client leads or waits in, so that the next candidates need not wait for
-        its leases."""
+        """Resigns from every election that the client leads or is waiting to lead, so that the next candidates need not
+        wait for its leases to expire."""
         places = list(self.places)
         await asyncio.gather(*(place.leave("the client was closed") for place in places))
 
     @property
     def owner(self) -> str:
-        """The owner whose ledgers the client may use, and who owns the ledgers that it creates; empty for no limit."""
+        """The owner whose ledgers the client may use, and who owns the ledgers that it creates; empty if there is no
+        such restriction."""
         return self.identity.owner if self.identity else ""
 
     def why_not(self, record: LedgerRecord, *rights: Right) -> str:
@@ -119,7 +122,7 @@ class Cluster(NotPickled):
         return Peer.of("", self.identity)
 
     def why_not_created(self) -> str:
-        """Returns why the client may create no ledger: bookies would refuse its appends. Empty if it may."""
+        """Returns why the client may not create ledgers (bookies would refuse its appends); empty if it may."""
         return self._me.may_not(Right.APPEND)
 
     def why_not_deleted(self, record: LedgerRecord, *, is_proven: bool) -> str:
@@ -137,7 +140,7 @@ class Cluster(NotPickled):
             or (
                 JOURNAL in record.custom_metadata
                 and self.identity is not None
-                and self.identity.role in (Role.JOURNAL, Role.BOOKIE)  # which may be a JournalNode, too
+                and self.identity.role in (Role.JOURNAL, Role.BOOKIE)  # a bookie may also be a JournalNode
             )
         )
         return self.why_not(record, Right.APPEND if mine else Right.DELETE)
@@ -148,7 +151,7 @@ class Cluster(NotPickled):
         return str(self.identity or "")
 
     def writer_metrics(self) -> WriterMetrics | None:
-        """Returns the metrics of a new writer; None if the client has none."""
+        """Returns the metrics of a new writer; None if the client has no metrics."""
         if self.metrics is None:
             return None
         from .observing.append_metrics import WriterMetrics
@@ -157,7 +160,7 @@ class Cluster(NotPickled):
 
     @property
     def log_metrics(self) -> LogMetrics | None:
-        """The metrics of its logs; None if the client has none."""
+        """The metrics of the client's logs; None if the client has no metrics."""
         return None if self.metrics is None else self.metrics.logs
 
     def writer_traces(self, ledger_id: int) -> WriterTraces | None:
@@ -212,7 +215,7 @@ class Cluster(NotPickled):
 
 
 def _metrics(config: ClientConfig) -> ClientMetrics | None:
-    """Returns the client's metrics. Imports the metrics code only if they are on."""
+    """Returns the client's metrics. Imports the metrics code only if metrics are enabled."""
     if config.metrics is None:
         return None
     from .observing.client_metrics import metrics_in
@@ -221,7 +224,7 @@ def _metrics(config: ClientConfig) -> ClientMetrics | None:
 
 
 def _traces(config: ClientConfig) -> ClientTraces | None:
-    """Returns the client's spans. Imports OpenTelemetry only if tracing is on."""
+    """Returns the client's spans. Imports OpenTelemetry only if tracing is enabled."""
     if config.tracing is None:
         return None
     from .observing.client_tracing import ClientTraces

@@ -1,4 +1,4 @@
-"""A client's settings, validated once. Every bound of the client is defined here, with its trade-off."""
+"""A client's settings, validated once. All limits of the client are defined here, with their trade-offs."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 
 PAGE_BYTES = 1 * MIB
-"""Size of a page requested from a bookie: a message has a fixed cost whatever its size, and a larger one delays others'
-pages."""
+"""Size of a page requested from a bookie. Each message has a fixed cost regardless of its size, but a larger page
+delays the pages of other readers."""
 
 RECOVERY_TRIES_MAX = 3
-"""How often a recovery asks a bookie that does not answer."""
+"""Maximum number of times a recovery asks a bookie that does not answer."""
 
 RECOVERY_ATTEMPTS_MAX = 50
-"""How often a recovery starts over because another client was faster: each time one of the clients has made progress.
-"""
+"""Maximum number of times a recovery starts over because another client was faster. Each time, one of the clients has
+made progress."""
 
 RETRY_REPLACEMENT_SECONDS = 1.0
-"""Pause before a writer that has found no replacement looks for one again."""
+"""Delay before a writer that has found no replacement bookie looks for one again."""
 
 FAILED_BOOKIE_SECONDS = 30.0
-"""How long a failed bookie is used only if there is no other: a restart takes less time."""
+"""How long a failed bookie is used only as a last resort; a restart takes less time."""
 
 IDLE_LAC_SECONDS = 0.05
 """Delay after which an idle writer reports that its last entries are confirmed; tailing readers wait for this report.
 """
 
 LONG_POLL_SECONDS = 10.0
-"""How long a request for news may wait at a bookie, which allows a minute at most."""
+"""How long a long-poll request may wait at a bookie, which allows at most one minute."""
 
 CLOSE_DRAIN_SECONDS_MAX = 2.0
-"""Longest wait of a recovery for the slowest copies of the entries it wrote back."""
+"""Maximum time a recovery waits for the slowest copies of the entries it wrote back."""
 
 QUARANTINE_SECONDS = 1800.0
-"""How long a bookie that keeps failing is used only if there is no other."""
+"""How long a bookie that keeps failing is used only as a last resort."""
 
 PLAIN_TEXT = ""
-"""The value of `certificates` for no TLS, whatever the environment names."""
+"""The value of `certificates` that disables TLS, whatever the environment specifies."""
 
 ORDERED = (
     ("append_seconds_max", "append_quorum_seconds_max"),
@@ -57,7 +57,7 @@ ORDERED = (
     ("page_bytes", "read_ahead_bytes_max"),
     ("failed_bookie_seconds", "quarantine_seconds"),
 )
-"""Pairs of settings. If the first were larger than the second, it would never take effect."""
+"""Pairs of settings. If the first were larger than the second, the first would never take effect."""
 
 BYTES = (
     "pending_bytes_max",
@@ -88,7 +88,7 @@ PERIODS = (
 )
 """Durations in seconds that may be 0."""
 SECRETS = ("encryption_key",)
-"""Settings whose values error messages do not show."""
+"""Settings whose values are not shown in error messages."""
 
 KEY_BYTES = 32
 
@@ -99,90 +99,95 @@ FLAGS = ("delay_ensemble_change", "under_replicate_rather_than_wait", "require_a
 class ClientConfig:
     """Settings of a LedgerClient.
 
-    `pending_bytes_max`: unconfirmed bytes of one writer; a full writer makes `append` wait. `lane_backlog_bytes_max`:
-    backlog of one slow bookie, in addition to pending entries, beyond which it is replaced; without a replacement
-    appends wait for it (rule W6). `under_replicate_rather_than_wait`: without a replacement the slow bookie counts as
-    failed instead, and entries lack that copy until re-replication. `append_seconds_max`: a bookie that was sent
-    appends and answers none for this long counts as failed; a shorter time notices a hung host sooner, a longer one
-    tolerates a disk that stalls. `append_quorum_seconds_max`: how long a writer waits for an ack quorum, and looks for
-    one, before it ends with an error. `window_bytes_max`: bytes sent to one bookie and not answered.
-    `read_ahead_pages`: pages prefetched. `read_ahead_bytes_max`: limit of all prefetched pages if each is as large as
-    pages can be, 4 MiB from each bookie asked for it; one page is always fetched, and a speculative read adds another
-    copy of its page. `read_seconds_max`: timeout of one call to one bookie. `speculative_read_seconds`: after this long
-    without an answer other replicas are asked too; a shorter time hides slow bookies better and reads more pages twice,
-    0 or None waits for `read_seconds_max`. `delay_ensemble_change`: a writer replaces a failed bookie only when a write
-    set would lose its ack quorum: fewer fragments, and fewer copies in the meantime. `fault_domains_min`: copies of an
-    entry are spread over as many fault domains as there are; with fewer than this no ledger is created, and no failed
-    bookie replaced. All bookies without a domain count as one domain. `require_all_bookies`: a ledger is created only
-    with live bookies at all positions; otherwise an ack quorum of each write set suffices, and the absent ones get
-    their copies later (rule W9).
+    `pending_bytes_max`: limit of a writer's unconfirmed bytes; once it is reached, `append` waits.
+    `lane_backlog_bytes_max`: backlog of one slow bookie, in addition to pending entries, beyond which the bookie is
+    replaced; if there is no replacement, appends wait for it (rule W6). `under_replicate_rather_than_wait`: if there is
+    no replacement, the slow bookie counts as failed instead, and entries lack its copy until re-replication.
+    `append_seconds_max`: a bookie that has been sent appends and acknowledges none of them for this long counts as
+    failed; a shorter time detects a hung host sooner, and a longer one tolerates a stalling disk.
+    `append_quorum_seconds_max`: how long a writer tries to reach an ack quorum before it ends with an error.
+    `window_bytes_max`: limit of bytes sent to one bookie but not yet acknowledged. `read_ahead_pages`: number of pages
+    to prefetch. `read_ahead_bytes_max`: limit of the total size of prefetched pages, assuming the maximum page size of
+    4 MiB from each bookie asked for a page; one page is always fetched, and a speculative read adds another copy of its
+    page. `read_seconds_max`: timeout of one call to one bookie. `speculative_read_seconds`: after this long without an
+    answer, other replicas are asked, too; a shorter time hides slow bookies better but reads more pages twice; 0 or
+    None waits for `read_seconds_max`. `delay_ensemble_change`: a writer replaces a failed bookie only when a write set
+    would lose its ack quorum; this makes fewer fragments, but leaves fewer copies in the meantime. `fault_domains_min`:
+    copies of an entry are spread over as many fault domains as there are; if there are fewer than this, no ledger is
+    created and no failed bookie is replaced. All bookies without a domain count as one domain. `require_all_bookies`: a
+    ledger is created only with live bookies at all positions; otherwise an ack quorum of each write set suffices, and
+    the absent bookies get their copies later (rule W9).
 
-    `page_bytes` … `quarantine_seconds` are not settings: a program may pass them, and the constants of these names
+    `page_bytes` … `quarantine_seconds` are not settings, but a program may pass them; the constants with the same names
     describe them.
 
     `certificates`: directory of the client's and its authorities' certificates (`bookie.wire.trust.certificates`); with
-    them a client uses TLS only. None uses BOOKLEDGER_CERTS of the environment, and "" is always plain text.
-    `encryption_key`: 32 bytes that encrypt and decrypt the ledgers that this client creates; bookies never have it.
-    None reads the file that BOOKLEDGER_KEY_FILE names, and b"" means no key. `metrics`: the prometheus-client registry
-    for the client's metrics (docs/metrics.md has the list); clients may share one. `tracing`: OpenTelemetry's provider
-    for spans of batches, pages and recoveries; None creates none, at no cost. `own_bookie`: the bookie in whose process
-    and loop this client runs: it is reached without a network, and preferred among equals for new ledgers.
+    certificates, a client uses only TLS. None means the environment variable BOOKLEDGER_CERTS, and "" always means
+    plain text. `encryption_key`: 32 bytes that encrypt and decrypt the ledgers that this client creates; bookies never
+    receive it. None reads the file specified by BOOKLEDGER_KEY_FILE, and b"" means no key. `metrics`: the
+    prometheus-client registry for the client's metrics (docs/metrics.md has the list); clients may share one.
+    `tracing`: OpenTelemetry's provider for spans of batches, pages and recoveries; None creates no spans and costs
+    nothing. `own_bookie`: the bookie in whose process and loop this client runs: it is reached without the network, and
+    preferred to otherwise equal bookies for new ledgers.
     """
 
     pending_bytes_max: int = tunable(
-        32 * MIB, "Limit of unconfirmed bytes of one writer; a full writer makes append wait.", MIB, 2**40
+        32 * MIB, "Limit of a writer's unconfirmed bytes; once it is reached, append waits.", MIB, 2**40
     )
     lane_backlog_bytes_max: int = tunable(
         64 * MIB,
-        "Bytes that may wait for one slow bookie, besides pending ones, before it is replaced.",
+        "Bytes that may wait for one slow bookie, in addition to pending bytes, before the bookie is replaced.",
         MIB,
         2**40,
     )
     window_bytes_max: int = tunable(
-        4 * MIB, "Limit of bytes sent to one bookie and not answered yet.", MIB, 2**40
+        4 * MIB, "Limit of bytes sent to one bookie but not yet acknowledged.", MIB, 2**40
     )
     append_seconds_max: float = tunable(
         5.0,
-        "A bookie that does not answer for this long counts as failed; a longer time tolerates a disk that stalls.",
+        "A bookie that does not answer for this long counts as failed; a longer time tolerates a stalling disk.",
         0.001,
         86_400,
     )
     append_quorum_seconds_max: float = tunable(
         60.0,
-        "How long a writer waits for an ack quorum, and looks for one, before it ends with an error.",
+        "How long a writer tries to reach an ack quorum before it ends with an error.",
         0.001,
         86_400,
     )
     read_seconds_max: float = tunable(10.0, "How long one call to one bookie may take.", 0.001, 86_400)
     read_ahead_pages: int = tunable(4, "Pages fetched ahead of the reader.", 1, 1024)
-    read_ahead_bytes_max: int = tunable(32 * MIB, "Limit of bytes of all pages fetched ahead.", MIB, 2**40)
+    read_ahead_bytes_max: int = tunable(
+        32 * MIB, "Limit of the total size of all pages fetched ahead.", MIB, 2**40
+    )
     speculative_read_seconds: float | None = tunable(
         0.5,
-        "Wait before another bookie is asked, too: shorter hides slow ones better and reads more twice; 0 is never.",
+        "Delay before another bookie is also asked; a shorter delay hides slow bookies better but reads more "
+        "pages twice; 0 means never.",
         0,
         86_400,
         kind=float,
     )
     delay_ensemble_change: bool = tunable(
         False,
-        "Replace a failed bookie only when an ack quorum would be lost: fewer fragments, and fewer copies meanwhile.",
+        "Replace a failed bookie only if an ack quorum would be lost: fewer fragments, but fewer copies until then.",
         0,
         0,
     )
     under_replicate_rather_than_wait: bool = tunable(
         False,
-        "If a slow bookie has no replacement, continue without its copy until the cluster mends it.",
+        "If there is no replacement for a slow bookie, continue without its copies until the cluster restores them.",
         0,
         0,
     )
     require_all_bookies: bool = tunable(
         False,
-        "Create a ledger only if its entire ensemble is live, not if only an ack quorum of each write set is.",
+        "Create a ledger only if its entire ensemble is live, rather than just an ack quorum of each write set.",
         0,
         0,
     )
     fault_domains_min: int = tunable(
-        1, "With fewer fault domains no ledger is created, and no failed bookie is replaced.", 1, 32
+        1, "With fewer fault domains than this, no ledger is created and no failed bookie is replaced.", 1, 32
     )
     page_bytes: int = PAGE_BYTES
     recovery_tries_max: int = RECOVERY_TRIES_MAX
@@ -217,11 +222,13 @@ class ClientConfig:
         is_registry = self.metrics is None or hasattr(self.metrics, "register")
         self._check("metrics", is_registry, "a prometheus_client.CollectorRegistry, or None")
         is_provider = self.tracing is None or hasattr(self.tracing, "get_tracer")
-        self._check("tracing", is_provider, "a TracerProvider of OpenTelemetry, or None")
+        self._check("tracing", is_provider, "an OpenTelemetry TracerProvider, or None")
         is_own = self.own_bookie is None or hasattr(self.own_bookie, "connect")
         self._check("own_bookie", is_own, "the bookie that runs in this process, or None")
         patience = self.speculative_read_seconds or 0
-        self._check("speculative_read_seconds", _is_time(patience), "a number of seconds; 0 or None is never")
+        self._check(
+            "speculative_read_seconds", _is_time(patience), "a number of seconds, or 0 or None for never"
+        )
         for smaller, larger in ORDERED:
             if (getattr(self, smaller) or 0) > getattr(self, larger):
                 raise ValueError(
@@ -236,11 +243,12 @@ class ClientConfig:
         metrics: CollectorRegistry | None = None,
         tracing: TracerProvider | None = None,
     ) -> ClientConfig:
-        """Reads `[client]` of a settings file (docs/settings.md), and `certs` and `key-file` at its top.
+        """Reads the `[client]` section of a settings file (docs/settings.md), and `certs` and `key-file` at its top
+        level.
 
-        Environment variables override it: BOOKLEDGER_CERTS, BOOKLEDGER_KEY_FILE, and BOOKLEDGER_CLIENT_ with the name
-        of a setting. `metadata_uri_of` returns the URI of the cluster. Raises BadSettings, a ValueError that names the
-        file, the line and the setting, or the variable.
+        Environment variables override the file: BOOKLEDGER_CERTS, BOOKLEDGER_KEY_FILE, and BOOKLEDGER_CLIENT_ followed
+        by the name of a setting. `metadata_uri_of` returns the cluster's URI. Raises BadSettings, a ValueError that
+        contains the file, line and setting, or the environment variable.
         """
         return settings_file.of_program(
             path,
@@ -259,9 +267,9 @@ class ClientConfig:
 
     @property
     def lane_bytes_max(self) -> int:
-        """Limit of a lane's unacknowledged bytes: its backlog, all entries that may be pending, and one entry more.
+        """Limit of a lane's unacknowledged bytes: its backlog, all entries that may be pending, and one more entry.
 
-        Every lane may have to hold all pending entries; pending entries by themselves never make it fail.
+        Every lane may have to hold all pending entries; pending entries alone never cause the lane to fail.
         """
         return self.lane_backlog_bytes_max + self.pending_bytes_max + ENTRY_BYTES_MAX
 

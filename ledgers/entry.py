@@ -8,18 +8,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 ENTRY_OVERHEAD_BYTES = 256
-"""Memory of an unconfirmed entry in addition to its payload: future, id, digest. Bounds the number of such entries."""
+"""Memory used by an unconfirmed entry in addition to its payload: future, id, digest. Limits the number of such
+entries."""
 
 
 class Entry(NamedTuple):
-    """One confirmed entry. `payload` is exactly the appended one; its digest has been verified."""
+    """One confirmed entry. `payload` is exactly the payload that was appended; its digest has been verified."""
 
     entry_id: int
     payload: bytes
 
 
 Payload = bytes | bytearray | memoryview
-"""Types of the payload of an entry or a record. Buffers are copied: they may change after the append."""
+"""Types accepted as the payload of an entry or a record. Buffers are copied, so they may change after the append."""
 
 
 def as_bytes(payload: object) -> bytes:
@@ -45,7 +46,7 @@ def check_bytes(what: str, value: object) -> None:
 
 
 def check_timeout(value: object) -> None:
-    """Raises TypeError or ValueError for anything but seconds, or None for no limit."""
+    """Raises TypeError or ValueError unless the value is a number of seconds, or None for no limit."""
     expected = "a number of seconds, 0 or more, or None"
     if not isinstance(value, int | float | None):
         raise wrong_type("a timeout", expected, value)

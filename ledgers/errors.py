@@ -1,29 +1,29 @@
 """Errors of the ledger client, for applications to act on.
 
     LedgerError
-    ├── NoSuchLedger             there is no ledger of this id, or it was deleted
+    ├── NoSuchLedger             there is no ledger with this id, or it was deleted
     ├── LedgerExists             the chosen ledger id is taken
     ├── NoSuchEntry              the entry is not in the ledger, or not confirmed yet
     ├── LedgerClosed             the ledger, or this handle, takes no more entries
     ├── LedgerFenced             another client has begun to recover the ledger
     ├── LedgerIdReused           bookies hold another ledger under this id
-    ├── NotEnoughBookies         too few bookies to store or to continue; names the reason for each
-    ├── EntryUnreadable          no replica could return the entry; names the answer of each
+    ├── NotEnoughBookies         too few bookies to create or continue a ledger; states the reason for each bookie
+    ├── EntryUnreadable          no replica could return the entry; lists their answers
     │   └── DigestMismatch       … and at least one returned bytes other than those written
     ├── RecordUnreadable         an entry of a log is damaged, or a newer program wrote it
     ├── NotEnoughAnswers         too few bookies reported how far the ledger is confirmed
-    ├── LedgerRecoveryFailed     recovery could not decide; the ledger stays in recovery
-    ├── AppendTimeout            no ack quorum in time
-    ├── Unauthorized             the password does not fit the ledger
-    ├── NotAllowed               the client's certificate has a role that may not do this
+    ├── LedgerRecoveryFailed     recovery could not determine the end of the ledger, which stays in recovery
+    ├── AppendTimeout            no ack quorum answered in time
+    ├── Unauthorized             the password does not match the ledger
+    ├── NotAllowed               the role of the client's certificate does not permit this
     ├── BadEncryptionKey         the key for encrypted entries is missing or wrong
     ├── DuplicateEntry           the entry id was appended before
-    ├── EntryTooLarge            over the entry limit; nothing was sent
-    ├── WriterFull               too many unconfirmed bytes for a call that does not wait; nothing was taken in
-    ├── BookieUnavailable        a bookie could not be reached (used inside; named in the others)
-    │   └── BookieStarting       … because it still reads its log
-    ├── NoSuchLog                there is no log of this name, or it was deleted
-    ├── LogExists                the name is another log's
+    ├── EntryTooLarge            the entry exceeds the size limit; nothing was sent
+    ├── WriterFull               too many unconfirmed bytes for a call that does not wait; nothing was accepted
+    ├── BookieUnavailable        a bookie could not be reached (used internally; other errors list such bookies)
+    │   └── BookieStarting       … because it is still reading its log
+    ├── NoSuchLog                there is no log with this name, or it was deleted
+    ├── LogExists                another log has this name
     ├── LogFenced                another writer has taken the log over
     ├── LogClosed                this writer of a log takes no more records
     ├── LogTruncated             the records before a position of a log were truncated
@@ -31,16 +31,17 @@
     ├── LogHeld                  the log is under legal hold
     ├── ClientClosed             the client was closed: create another one
     ├── ClientForked             the client belongs to another process: create one in this process
-    ├── WouldDeadlock            a call that waits, made on the very thread it would wait for
+    ├── WouldDeadlock            a blocking call was made on the very thread it would wait for
     └── MetadataUnavailable      the metadata store does not answer
         └── MetadataWentBack     … or is an older copy of itself, or empty, and waits for an operator
 
 LedgerFenced, LedgerIdReused, LedgerClosed, NotEnoughBookies, AppendTimeout, Unauthorized, LogFenced, LogClosed and
 MetadataUnavailable are Unconfirmed: they end a writer. An append that failed with one of them may or may not be in the
-ledger; only opening the ledger with recovery settles which. Treat it as a write whose answer was lost.
+ledger; only opening the ledger with recovery determines which. Treat it as a write whose answer was lost.
 
 NotFound, OutOfRange, AlreadyExists, AccessDenied, TakenOver and Unavailable are bases that errors of several packages
-share (`bookledger.errors`). `errors` of `ledgers.elections`, `ledgers.logs` and its subfolders define more.
+share (`bookledger.errors`). The `errors` modules of `ledgers.elections`, `ledgers.logs` and its subfolders define more
+errors.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class LedgerExists(AlreadyExists, LedgerError):
     """The chosen ledger id is or was taken. Choose another, or let the client choose."""
 
     def __init__(self, ledger_id: int) -> None:
-        super().__init__(f"ledger {ledger_id} exists or existed; ids are never reused, choose another")
+        super().__init__(f"ledger {ledger_id} exists or existed; ids are never reused: choose another")
         self.ledger_id = ledger_id
 
 
@@ -83,7 +84,7 @@ class NoSuchEntry(OutOfRange, LedgerError):
 
     def __init__(self, ledger_id: int, entry_id: int, last_add_confirmed: int) -> None:
         is_any = last_add_confirmed >= 0
-        end = f"its last confirmed entry is {last_add_confirmed}" if is_any else "none of it is confirmed"
+        end = f"its last confirmed entry is {last_add_confirmed}" if is_any else "no entry is confirmed"
         super().__init__(f"ledger {ledger_id} has no readable entry {entry_id}; {end}")
         self.ledger_id = ledger_id
         self.entry_id = entry_id
@@ -104,7 +105,7 @@ class Unconfirmed(LedgerError):
 
 
 class LedgerClosed(Unconfirmed):
-    """The ledger or handle is closed. Open the ledger to find its end; write to a new one."""
+    """The ledger or handle is closed. Open the ledger to find its end; write to a new ledger."""
 
     def __init__(self, ledger_id: int, why: str = "it takes no more entries") -> None:
         super().__init__(f"ledger {ledger_id} is closed: {why}")
@@ -115,7 +116,7 @@ class LedgerFenced(TakenOver, Unconfirmed):
     """Another client is recovering the ledger, or has recovered it: this writer is the old one and must stop.
 
     Unconfirmed appends may or may not be in the ledger. If this program should still be the writer, open the ledger
-    with recovery, read its last entries, and continue in a new one.
+    with recovery, read its last entries, and continue in a new ledger.
     """
 
     def __init__(self, ledger_id: int, by: str) -> None:
@@ -124,23 +125,24 @@ class LedgerFenced(TakenOver, Unconfirmed):
 
 
 class LedgerIdReused(Unconfirmed):
-    """A bookie holds another ledger under this id, so this one cannot be written: the metadata was rolled back to an
-    older copy, and assigned the id a second time (rule W8).
+    """A bookie holds another ledger under this id, so the new ledger cannot be written: the metadata was rolled back to
+    an older copy, and the id was assigned a second time (rule W8).
 
     Stop, and have an operator run `bookledger metadata check`. Once its findings are accepted, a new ledger gets an id
     that no bookie has a record of.
     """
 
     def __init__(self, ledger_id: int, bookie: str, why: str) -> None:
-        super().__init__(f"ledger {ledger_id} cannot be written: bookie {bookie}: {why}")
+        super().__init__(f"ledger {ledger_id} cannot be written to: bookie {bookie}: {why}")
         self.ledger_id = ledger_id
 
 
 class NotEnoughBookies(Unavailable, Unconfirmed):
-    """Too few usable bookies. `reasons` names every one that could not be used, and why; `usable` the others.
+    """Too few usable bookies. `reasons` maps every bookie that could not be used to the reason; `usable` lists the
+    other bookies.
 
-    Start bookies or free their disks, then create the ledger again; after a writer failed with this, open its ledger
-    with recovery first.
+    Start bookies or free disk space on them, then create the ledger again; if a writer failed with this error, open its
+    ledger with recovery first.
     """
 
     def __init__(self, needed: str, reasons: Mapping[str, str], usable: Collection[str] = ()) -> None:
@@ -152,9 +154,9 @@ class NotEnoughBookies(Unavailable, Unconfirmed):
 
 
 class EntryUnreadable(LedgerError):
-    """Every replica was asked and none returned the entry. `answers` maps each to its answer.
+    """Every replica was asked and none returned the entry. `answers` maps each replica to its answer.
 
-    An entry is not lost for certain while a replica is merely unreachable: bring it back and read again. If all
+    The entry is not necessarily lost if a replica is merely unreachable: bring that replica back and read again. If all
     replicas are lost, `salvage_ledger` reads the other entries.
     """
 
@@ -167,9 +169,9 @@ class EntryUnreadable(LedgerError):
 
 
 class DigestMismatch(EntryUnreadable):
-    """No replica could return the entry, and one returned bytes with a wrong digest.
+    """No replica could return the entry, and at least one returned bytes with a wrong digest.
 
-    The password may be wrong, or the copies are damaged. The bytes are never returned.
+    The password may be wrong, or the copies may be damaged. The bytes are never returned.
     """
 
 
@@ -183,7 +185,8 @@ class RecordUnreadable(LedgerError):
 
 
 class NotEnoughAnswers(Unavailable, LedgerError):
-    """Too few bookies answered to know how far an open ledger is confirmed. `answers` has the reasons of the others.
+    """Too few bookies answered to determine how far an open ledger is confirmed. `answers` gives the reason for each
+    bookie that did not.
 
     Nothing was changed. Bring the named bookies back and ask again, or recover the ledger.
     """
@@ -198,11 +201,11 @@ class NotEnoughAnswers(Unavailable, LedgerError):
 
 
 class LedgerRecoveryFailed(LedgerError):
-    """Recovery could not decide the end of the ledger; nothing confirmed was changed.
+    """Recovery could not determine the end of the ledger; nothing confirmed was changed.
 
-    The ledger stays in recovery, fenced. Bring the named bookies back and open it again. If they are lost for good,
+    The ledger stays fenced and in recovery. Bring the named bookies back and open it again. If they are lost for good,
     `salvage_ledger` reads the available entries, and an operator may accept the loss (`assess_loss`). `is_undecided`:
-    too few bookies answered to prove the end; otherwise something else kept it from being closed.
+    too few bookies answered to prove the end; if it is False, something else prevented the ledger from being closed.
     """
 
     def __init__(self, ledger_id: int, why: str, *, is_undecided: bool = False) -> None:
@@ -226,7 +229,7 @@ class AppendTimeout(Unavailable, Unconfirmed):
 class Unauthorized(AccessDenied, Unconfirmed):
     """The password differs from the one with which the ledger was created, or the ledger was deleted.
 
-    A bookie may also refuse this client whatever its password; `why` has the reason.
+    A bookie may also refuse this client regardless of its password; `why` states the reason.
     """
 
     def __init__(self, ledger_id: int, *, by_bookie: bool = False, why: str = "") -> None:
@@ -234,14 +237,14 @@ class Unauthorized(AccessDenied, Unconfirmed):
         message = (
             f"ledger {ledger_id}: {why}"
             if why
-            else f"the password does not fit ledger {ledger_id}{or_deleted}"
+            else f"the password does not match ledger {ledger_id}{or_deleted}"
         )
         super().__init__(message)
         self.ledger_id = ledger_id
 
 
 class NotAllowed(AccessDenied, LedgerError):
-    """The role of the client's certificate may never do this; the error names the roles that may."""
+    """The role of the client's certificate does not permit this; the error lists the roles that do."""
 
 
 class BadEncryptionKey(AccessDenied, LedgerError):
@@ -254,7 +257,7 @@ class BadEncryptionKey(AccessDenied, LedgerError):
 
 
 class DuplicateEntry(AlreadyExists, LedgerError):
-    """An entry of this id was appended before. Nothing was sent and the writer remains usable."""
+    """An entry with this id was appended before. Nothing was sent and the writer remains usable."""
 
     def __init__(self, ledger_id: int, entry_id: int) -> None:
         super().__init__(f"entry {entry_id} of ledger {ledger_id} was appended before")
@@ -263,7 +266,7 @@ class DuplicateEntry(AlreadyExists, LedgerError):
 
 
 class EntryTooLarge(LedgerError):
-    """The entry is over the size limit. Nothing was sent and the writer remains usable: split the entry."""
+    """The entry exceeds the size limit. Nothing was sent and the writer remains usable: split the entry."""
 
     def __init__(self, size_bytes: int, limit_bytes: int) -> None:
         super().__init__(f"an entry of {size_bytes} bytes is over the limit of {limit_bytes} bytes; split it")
@@ -272,7 +275,7 @@ class EntryTooLarge(LedgerError):
 
 
 class WriterFull(LedgerError):
-    """The writer has too many unconfirmed bytes to take the entry in. Await `confirmed` of an earlier one, and try
+    """The writer has too many unconfirmed bytes to accept the entry. Await `confirmed` of an earlier entry, and try
     again."""
 
     def __init__(self, of: str, pending_bytes_max: int) -> None:
@@ -292,16 +295,16 @@ class BookieUnavailable(Unavailable, LedgerError):
 
 
 class BookieStarting(BookieUnavailable):
-    """The bookie reads its log, and serves in a moment."""
+    """The bookie is still reading its log, and will be available shortly."""
 
 
 class MetadataUnavailable(Unavailable, Unconfirmed):
-    """The metadata store did not answer, or refuses changes. Nothing confirmed is lost; try again when it is back."""
+    """The metadata store did not answer or refused a change. Nothing confirmed is lost; try again when it is back."""
 
 
 class MetadataWentBack(MetadataUnavailable):
-    """The metadata store is an older copy of itself, or has lost data. Nothing confirmed is lost, and waiting does not
-    help: an operator has to restore newer metadata, or to accept this copy. Then open the ledger or log again."""
+    """The metadata store is an older copy of itself, or has lost data. Nothing confirmed is lost, but waiting does not
+    help: an operator has to restore newer metadata or accept this copy. Then open the ledger or log again."""
 
 
 class NoSuchLog(NotFound, LedgerError):
@@ -313,7 +316,7 @@ class NoSuchLog(NotFound, LedgerError):
 
 
 class LogExists(AlreadyExists, LedgerError):
-    """Another log has this name. Choose another, or delete that one."""
+    """Another log has this name. Choose another, or delete that log."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"log {name!r} exists already")
@@ -321,8 +324,8 @@ class LogExists(AlreadyExists, LedgerError):
 
 
 class LogFenced(TakenOver, Unconfirmed):
-    """Another writer has taken the log over: this one must stop. Unconfirmed appends may or may not be in the log: read
-    it from `first_unconfirmed` on."""
+    """Another writer has taken the log over: this writer must stop. Unconfirmed appends may or may not be in the log:
+    read it from `first_unconfirmed` on."""
 
     def __init__(self, name: str, by: str, epoch: int) -> None:
         super().__init__(f"another writer has taken log {name!r} over ({by or 'unnamed'}, epoch {epoch})")
@@ -330,7 +333,7 @@ class LogFenced(TakenOver, Unconfirmed):
 
 
 class LogClosed(Unconfirmed):
-    """This writer of a log was closed, or ended with its client. Take the log over with a new one."""
+    """This writer of a log was closed, or ended when its client was closed. Take the log over with a new writer."""
 
     def __init__(self, name: str, why: str = "this writer was closed") -> None:
         super().__init__(f"log {name!r} takes no more records: {why}")
@@ -338,7 +341,7 @@ class LogClosed(Unconfirmed):
 
 
 class LogTruncated(LedgerError):
-    """The position was truncated. Read from `first_position` on, the oldest one left."""
+    """The record at this position was truncated. Read from `first_position` on, the oldest position left."""
 
     def __init__(self, name: str, position: int, first_position: int) -> None:
         oldest = f"the oldest one left is {first_position}"
@@ -351,22 +354,22 @@ class LedgerInLog(LedgerError):
 
     def __init__(self, ledger_id: int, name: str) -> None:
         super().__init__(
-            f"ledger {ledger_id} is a segment of log {name!r}, which deletes it when it is truncated or deleted"
+            f"ledger {ledger_id} is a segment of log {name!r}, and is deleted when that log is truncated or deleted"
         )
         self.ledger_id, self.name = ledger_id, name
 
 
 class LogHeld(LedgerError):
-    """The log is under legal hold. Nothing was truncated or deleted; end the hold first, if you may."""
+    """The log is under legal hold. Nothing was truncated or deleted; end the hold first, if you are permitted to."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"log {name!r} is under legal hold: it is neither truncated nor deleted")
+        super().__init__(f"log {name!r} is under legal hold, and cannot be truncated or deleted")
         self.name = name
 
 
 class ClientClosed(LedgerError):
     """The client was closed, before or during this call. Create a new client; all its ledgers still exist, and
-    unconfirmed appends may or may not be in theirs."""
+    unconfirmed appends may or may not be in them."""
 
     def __init__(self) -> None:
         super().__init__("this client is closed")
@@ -385,12 +388,12 @@ class ClientForked(LedgerError):
 class WouldDeadlock(LedgerError, RuntimeError):
     """A blocking call was made in a callback of an append's future, on the thread it would wait for.
 
-    Nothing was done. In such a callback only `append_async` may be called, while it need not wait; pass other work to a
-    thread of your own.
+    Nothing was done. In such a callback, only `append_async` may be called, and only while it need not wait; pass other
+    work to a thread of your own.
     """
 
     def __init__(self) -> None:
         super().__init__(
-            "this call would wait for the client's own thread, on that thread: callbacks of futures run there; "
-            "hand it to another thread"
+            "this call would block the client's own thread, which runs callbacks of futures, and never return; "
+            "make the call on another thread"
         )

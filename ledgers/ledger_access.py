@@ -1,4 +1,4 @@
-"""Authorizes access to a ledger: finds its record, checks password and rights, and derives its keys."""
+"""Authorizes access to a ledger: finds its record, checks the password and the rights, and derives its keys."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ NO_PASSWORD = "it has a password, and none was given: pass `password`, or --pass
 
 async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *rights: Right) -> Keys:
     """Derives the ledger's digester and key from its password, before anything is changed. Raises Unauthorized for a
-    wrong password, or if bookies would refuse our certificate one of these rights."""
+    wrong password, or if bookies would deny the client's certificate one of these rights."""
     record = found.record
     if why := cluster.why_not(record, *rights):
         raise Unauthorized(record.ledger_id, why=why)
     if record.verifier and not password:
         raise Unauthorized(record.ledger_id, why=NO_PASSWORD)
     if password and not record.verifier:
-        raise Unauthorized(record.ledger_id, why="it has no password, and one was given")
+        raise Unauthorized(record.ledger_id, why="it has no password, but one was given")
     secret = await cluster.stretching.secret_of(record.password_salt, password)
     key = LedgerKey(record.ledger_id, secret)
     if not hmac.compare_digest(key.verifier, record.verifier):
@@ -41,7 +41,7 @@ async def keys_of(cluster: Cluster, found: VersionedRecord, password: bytes, *ri
 
 @contextmanager
 def audit_refusals(cluster: Cluster, ledger_id: int, what: str) -> Iterator[None]:
-    """Writes an audit event if the client may not do this to the ledger."""
+    """Writes an audit event about the operation `what` if the block raises Unauthorized."""
     try:
         yield
     except Unauthorized as error:

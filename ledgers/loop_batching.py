@@ -1,7 +1,7 @@
-"""Batches a client's work at the end of each iteration of its event loop: takes appends in, then sends.
+"""Batches a client's work at the end of each iteration of its event loop: first takes in appends, then sends them.
 
-However many ledgers and bookies are involved, the loop is called once, and all entries appended in one iteration are
-sent together. Only entries that fill a frame on their own are sent earlier, by `send_now`.
+However many ledgers and bookies are involved, the loop makes only one call, and all entries appended in one iteration
+are sent together. Only entries that fill a frame on their own are sent earlier, by `send_now`.
 """
 
 from __future__ import annotations
@@ -35,16 +35,18 @@ class LoopBatching:
             self._ask()
 
     def expect(self) -> None:
-        """Ends an iteration right after the tasks that were woken just now: their appends are sent in the same one."""
+        """Schedules the end of the iteration right after the tasks that were just woken, so that their appends are sent
+        in the same iteration."""
         self._ask()
 
     def send_now(self) -> None:
-        """Sends the entries taken in, without waiting for the end of the iteration."""
+        """Sends the entries that have been taken in, without waiting for the end of the iteration."""
         while self._sends:
             self._sends.popleft()()
 
     def of_thread(self, work: Work) -> Work:
-        """Wraps work of another thread in a function for the loop to call, which does all such work and sends."""
+        """Queues work from another thread, and returns a function for the loop to call, which does all such work and
+        sends."""
         self._takes.append(work)
         return self._end
 
@@ -56,12 +58,12 @@ class LoopBatching:
             self._loop.call_soon(self._end)
 
     def _end(self) -> None:
-        self._is_asked_for = True  # work requested in the meantime is done here
+        self._is_asked_for = True  # work requested from here on is done by this call
         try:
             for work in (self._takes, self._sends):
                 while work:
                     work.popleft()()
         finally:
             self._is_asked_for = False
-            if self._takes or self._sends:  # one has failed; the others still run
+            if self._takes or self._sends:  # one item of work failed; do the rest in another call
                 self._ask()

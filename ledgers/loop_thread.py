@@ -1,8 +1,8 @@
 """The thread behind the blocking client: runs the event loop of its asyncio twin.
 
-Callers in other threads wait for the loop. No code may wait on the loop's own thread, which runs the callbacks of
-futures. No finaliser may wait at all: it runs on any thread, even when the loop's thread is gone because the
-interpreter ends.
+Callers in other threads wait for the loop. No code may wait on the loop's own thread, because that thread runs the
+callbacks of futures. Finalisers must never wait: they may run on any thread, even after the loop's thread is gone
+because the interpreter is exiting.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from .errors import ClientClosed, ClientForked, LedgerError, WouldDeadlock
 T = TypeVar("T")
 
 SIGNAL_SECONDS_MAX = 0.5
-"""Longest delay of a signal's handler if the signal arrives just as a call begins to wait: the system does not end that
-wait."""
+"""Maximum delay of a signal handler if the signal arrives just as a call begins to wait, because the system does not
+interrupt that wait."""
 
 LastWork = Callable[[], Coroutine[Any, Any, None]]
 """The final work on the loop before its thread ends."""
 
 
 _unused_loops: list[asyncio.AbstractEventLoop] = []
-"""Event loops of closed clients, for reuse: as many as there were clients open at once.
+"""Event loops of closed clients, kept for reuse: as many as there were clients open at once.
 
-gRPC reports cancelled calls to their loop even after the client is closed, and logs an error about a closed loop in the
-middle of another client's work. It also keeps every loop it has used for as long as any client is open.
+gRPC reports cancelled calls to their loop even after the client is closed; if that loop is closed, it logs an error in
+the middle of another client's work. It also keeps every loop it has used for as long as any client is open.
 """
 
 
@@ -68,10 +68,10 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class _Call(Generic[T]):
-    """A coroutine on the loop, for which one other thread waits.
+    """A coroutine on the loop that one other thread waits for.
 
-    A signal's handler may raise at any point of that wait. The wait therefore uses a lock that no other thread takes: a
-    condition that is left by an exception may stay locked, and the loop would wait for it.
+    A signal handler may raise at any point during that wait. Therefore the wait uses a lock that no other thread
+    acquires: a condition might stay locked after an exception, and the loop would then wait for it.
     """
 
     def __init__(self, make: Callable[[], Coroutine[Any, Any, T]]) -> None:
@@ -82,8 +82,7 @@ class _Call(Generic[T]):
         self._running.acquire()
 
     def result(self) -> T:
-        """Waits for the result; called in the other thread, once. Raises the coroutine's exception, or
-        CancelledError."""
+        """Waits for the result; called once, by the other thread. Raises the coroutine's error or CancelledError."""
         while not self._running.acquire(timeout=SIGNAL_SECONDS_MAX):
             pass
         if self._task is None or not self._task.done() or self._task.cancelled():
@@ -125,20 +124,20 @@ class LoopThread(NotPickled):
         self._waited_for: set[_Call[Any]] = set()
         self._sources: set[PageSource[Any]] = set()
         self._ending: set[asyncio.Task[None]] = set()
-        # Held briefly, never while waiting. Work accepted under it runs before `close`.
+        # Held only briefly, never while waiting. Work accepted under this lock runs before `close`.
         self._accepting = threading.RLock()
         self._forgotten: weakref.finalize[..., LoopThread] | None = None
-        # The thread refers to the loop only, so that an unused LoopThread is garbage-collected.
+        # The thread refers only to the loop, so that an unused LoopThread is garbage-collected.
         self._thread = threading.Thread(
             target=partial(_serve, self._loop), name="bookledger-client", daemon=True
         )
         self._thread.start()
 
     def end_when_forgotten(self, last_work: LastWork, owner: str) -> None:
-        """Makes the thread end, after the last work and with a ResourceWarning, when neither the client nor one of its
-        handles refers to this object any longer. Never waits."""
+        """Makes the thread do the last work and end, with a ResourceWarning, once neither the client nor any of its
+        handles refers to this object. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
-        self._forgotten.atexit = False  # it waits for nothing, and at exit the thread is about to be stopped
+        self._forgotten.atexit = False  # it never waits, and at exit the thread is about to be stopped
         self._last_work = last_work
         _unclosed.add(self)
 
@@ -150,7 +149,7 @@ class LoopThread(NotPickled):
     @property
     def is_current(self) -> bool:
         """Whether the caller runs on the loop's thread, and so must not wait."""
-        # The system gives the ident of a thread that has ended to the next one.
+        # The system may reuse the ident of a thread that has ended.
         return threading.get_ident() == self._thread.ident and self._thread.is_alive()
 
     def check_open(self) -> None:
@@ -160,22 +159,23 @@ class LoopThread(NotPickled):
             raise ClientClosed
 
     def check_process(self) -> None:
-        """Raises ClientForked in a process forked from the client's, in which its locks may stay held for ever."""
+        """Raises ClientForked in a process forked from the client's process, where the client's locks may stay held
+        forever."""
         self._home.check()
 
     def check_may_wait(self) -> None:
-        """Raises WouldDeadlock on the loop's own thread, ClientForked."""
+        """Raises WouldDeadlock on the loop's own thread, or ClientForked in a forked process."""
         self.check_process()
         if self.is_current:
             raise WouldDeadlock
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Creates a coroutine on the loop, runs it and waits for it; an interrupt of the caller cancels it.
+        """Creates a coroutine on the loop, runs it and waits for it; an interrupt of the caller cancels the coroutine.
 
         Raises the coroutine's exception, ClientClosed, ClientForked, WouldDeadlock.
         """
         self.check_may_wait()
-        self.check_open()  # without the lock: its holder may be gone when the interpreter ends
+        self.check_open()  # not under the lock, whose holder may be gone when the interpreter exits
         call = _Call(work)
         try:
             with self._accepting:  # so that `close` finds every call that was accepted
@@ -205,29 +205,31 @@ class LoopThread(NotPickled):
             raise
 
     def call_soon(self, work: Callable[[], object]) -> None:
-        """Calls a function on the loop, in the order of these calls. Raises ClientClosed, ClientForked."""
+        """Calls a function on the loop; functions run in the order in which they were submitted. Raises ClientClosed,
+        ClientForked."""
         self.check_process()
         with self._accepting:
             self.check_open()
             self._loop.call_soon_threadsafe(work)
 
     def keep(self, source: PageSource[Any]) -> None:
-        """Keeps a source alive until `end_soon`: the garbage collector would end its nested generators in any order."""
+        """Keeps a source alive until `end_soon`, because the garbage collector might close its nested generators in the
+        wrong order."""
         self._sources.add(source)
 
     def end_soon(self, source: PageSource[Any]) -> None:
-        """For finalisers: ends a kept source if the loop still runs. Never waits, never raises."""
+        """Ends a kept source if the loop is still running. Intended for finalisers: never waits and never raises."""
         if self._is_closed or not self._home.is_here or sys.is_finalizing():
             return
-        try:  # without the lock: its holder may be a thread that the ending interpreter has stopped
+        try:  # not under the lock, whose holder may be a thread stopped by the exiting interpreter
             self._loop.call_soon_threadsafe(self._end_source, source)
-        except RuntimeError:  # closed just now, and all sources ended with it
+        except RuntimeError:  # the loop has just been closed, which ended all sources
             return
 
     def close(self, last_work: LastWork) -> None:
-        """Fails waiting calls with ClientClosed, does the last work, ends the thread. Safe to repeat."""
+        """Fails waiting calls with ClientClosed, does the last work, and ends the thread. Safe to repeat."""
         if not self._home.is_here or sys.is_finalizing():
-            return  # fork() did not copy the thread, or the ending interpreter has stopped it: there is nothing to end
+            return  # fork() did not copy the thread, or the exiting interpreter has stopped it: nothing to end
         self.check_may_wait()
         if self._forgotten is not None:
             self._forgotten.detach()
@@ -250,7 +252,7 @@ class LoopThread(NotPickled):
     def _end_source(self, source: PageSource[Any]) -> None:
         self._sources.discard(source)
         task = self._loop.create_task(source.end())
-        self._ending.add(task)  # the loop by itself would not keep it alive
+        self._ending.add(task)  # the loop alone would not keep it alive
         task.add_done_callback(self._ending.discard)
 
     async def _close(self, last_work: LastWork) -> None:
@@ -268,18 +270,18 @@ _unclosed: weakref.WeakSet[LoopThread] = weakref.WeakSet()
 
 
 def _close_at_exit() -> None:
-    """Closes the clients that the program has not closed; a forked child does not touch its parent's."""
+    """Closes the clients that the program has not closed; a forked child does not touch its parent's clients."""
     for thread in list(_unclosed):
         thread.close(thread._last_work)
 
 
-# When `atexit` runs, thread pools take no more work, and the metadata store may need one.
+# By the time `atexit` runs, thread pools accept no more work, but the metadata store may need one.
 getattr(threading, "_register_atexit", atexit.register)(_close_at_exit)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """Runs the loop, then cancels the tasks left on it: the thread's main function. The closing thread may run a loop
-    of its own."""
+    """Runs the loop, then cancels the tasks left on it; the main function of the thread. The thread that calls `close`
+    may run a loop of its own, so the tasks are cancelled here."""
     loop.run_forever()
     left = asyncio.all_tasks(loop)
     for task in left:
@@ -293,14 +295,14 @@ _forgotten_ones: set[asyncio.Task[None]] = set()
 
 
 def _end_forgotten(loop: asyncio.AbstractEventLoop, home: ForkGuard, last_work: LastWork, owner: str) -> None:
-    """Ends a LoopThread that was forgotten: its finaliser, which runs on any thread."""
+    """Ends a LoopThread that is no longer referenced. This is its finaliser, which may run on any thread."""
     if not home.is_here or sys.is_finalizing():
         return
     try:
         loop.call_soon_threadsafe(_end_later, loop, last_work)
-    except RuntimeError:  # closed at this moment
+    except RuntimeError:  # the loop was closed at this very moment
         return
-    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last: it may raise
+    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last, because it may raise
 
 
 def _end_later(loop: asyncio.AbstractEventLoop, last_work: LastWork) -> None:
@@ -321,9 +323,9 @@ async def _all_ended(tasks: set[asyncio.Task[Any]]) -> None:
 
 
 def _close_unstarted(work: Coroutine[Any, Any, Any]) -> None:
-    """Closes a coroutine that the loop has not received: Python would warn that it was never awaited."""
+    """Closes a coroutine that the loop has not received; otherwise Python would warn that it was never awaited."""
     if inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
-        with suppress(ValueError):  # the loop has begun it at this very moment
+        with suppress(ValueError):  # the loop has just started it
             work.close()
 
 
@@ -345,9 +347,9 @@ class PageSource(Generic[T]):
 
 
 def iterate(thread: LoopThread, pages: AsyncGenerator[T, None]) -> Generator[T, None, None]:
-    """Turns an async generator of pages into a plain one: one page per hop between the threads.
+    """Turns an async generator of pages into a plain one, which switches threads once per page.
 
-    May be closed or dropped half-way on any thread: it never waits for its own end.
+    The generator may be closed or dropped early, on any thread: closing it never waits.
     """
     source = PageSource(pages)
     thread.keep(source)

@@ -1,7 +1,7 @@
-"""Lazy imports of a package's public names, from our own packages only.
+"""Lazily imports a package's public names, and only from our own packages.
 
 A user's own script may well be called `metadata` or `spark`. Python would import it in place of our package, and fail
-somewhere inside it. This module checks for such a script first, and names it in the error.
+somewhere inside the script. This module checks for such a script first, and names it in the error.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 
 NEEDED = {"spark": "pyspark"}
-"""The optional third-party package without which one of ours does not work."""
+"""Our packages that need an optional third-party package, each with the name of that package."""
 
 
 def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of a package that imports its public names under `if TYPE_CHECKING`.
 
-    If one of our packages needs a package that is not installed, its names are neither listed nor in `__all__`;
-    importing one raises an error that names the missing package.
+    If one of our packages needs a package that is not installed, the names from our package are neither listed nor in
+    `__all__`; importing such a name raises an error that names the missing package.
     """
     require_our_own("metadata")
     from metadata.public_names import homes_of, lazily
@@ -75,5 +75,5 @@ def require_our_own(*packages: str) -> None:
 def _spec(package: str) -> ModuleSpec | None:
     try:
         return find_spec(package)
-    except ValueError:  # an imported module of that name does not show its origin
+    except ValueError:  # an imported module with that name does not reveal its origin
         return None

@@ -1,4 +1,4 @@
-"""Changes a ledger's record by compare-and-swap, and returns the outcome as a value for the machine."""
+"""Changes a ledger's record by compare-and-swap, and returns the outcome as a value for the state machine."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ class Conflict:
 
 
 async def missing_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
-    """Returns the error for a ledger without a record. Metadata that is older than the bookies' entries lacks newer
+    """Returns the error for a ledger without a record: metadata that is older than the bookies' entries may lack newer
     ledgers (rule W8). Raises MetadataError."""
     return await _unless_held(ledgers.store, f"ledger {ledger_id}") or NoSuchLedger(ledger_id)
 
 
 async def lost_record_error(ledgers: LedgerStore, ledger_id: int) -> NoSuchLedger | MetadataWentBack:
-    """Returns the error for a ledger that existed, and has no record now. A deletion would have left a tombstone, or a
-    higher end of the retired ids: without either the store went back, even if no bookie has noticed yet. Raises
+    """Returns the error for a ledger that existed but has no record now. A deletion would have left a tombstone or a
+    higher end of the retired ids; if there is neither, the store went back, even if no bookie has noticed yet. Raises
     MetadataError."""
     error = await missing_record_error(ledgers, ledger_id)
     has_no_trace = isinstance(error, NoSuchLedger) and await ledgers.tombstone(ledger_id) is None
@@ -69,13 +69,13 @@ async def _unless_held(store: MetadataStore, what: str) -> MetadataWentBack | No
     try:
         await hold.check_accepted(store)
     except MetadataRestored as error:
-        return MetadataWentBack(f"it is not known whether there is a {what}: {error}")
+        return MetadataWentBack(f"whether {what} exists is not known: {error}")
     return None
 
 
 def check_not_older(what: str, found: int, expected: int) -> None:
-    """Raises MetadataWentBack if a record was read at an earlier version than was known before: a store that did not go
-    back never returns one."""
+    """Raises MetadataWentBack if a record's version is lower than the version known before, which is only possible if
+    the store went back."""
     if found < expected:
         raise metadata_went_back_error(
             f"has {what} at version {found}, which was at version {expected} before"
@@ -84,14 +84,14 @@ def check_not_older(what: str, found: int, expected: int) -> None:
 
 def metadata_went_back_error(what: str) -> MetadataWentBack:
     return MetadataWentBack(
-        f"the metadata store went back to an older copy of itself: it {what}. Ledgers are neither created nor "
-        "recovered until an operator accepts it: bookledger metadata check"
+        f"the metadata store went back to an older copy of itself: it {what}. No ledger is created or "
+        "recovered until an operator accepts it: run `bookledger metadata check`"
     )
 
 
 @contextmanager
 def metadata_errors() -> Iterator[None]:
-    """Translates the metadata store's errors into the client's."""
+    """Translates the metadata store's errors into the client's errors."""
     try:
         yield
     except StoreUnavailable as error:
@@ -105,7 +105,7 @@ def metadata_errors() -> Iterator[None]:
 
 
 class ClientRecord(HeldRecord[R]):
-    """A record that a client holds. `change` raises LedgerError if it keeps changing, or MetadataUnavailable."""
+    """A record held by a client. `change` raises LedgerError if the record keeps changing, or MetadataUnavailable."""
 
     async def change(self, transition: Callable[[R], R]) -> R:
         with metadata_errors():
@@ -115,9 +115,11 @@ class ClientRecord(HeldRecord[R]):
 async def change_record(
     ledgers: LedgerStore, record: LedgerRecord, version: int, *, unless_held: bool = False
 ) -> VersionedRecord | Conflict | LedgerError:
-    """Does one compare-and-swap and settles an ambiguous outcome (rule M1). A close records its time.
+    """Performs one compare-and-swap, and resolves an ambiguous outcome (rule M1). A change that closes the ledger also
+    records the time.
 
-    With `unless_held`, returns LedgerRecoveryFailed and changes nothing while metadata that went back is not accepted.
+    With `unless_held`, returns LedgerRecoveryFailed and changes nothing as long as metadata that went back has not been
+    accepted.
     """
     if record.is_closed and not record.closed_ms:
         record = replace(record, closed_ms=time.time_ns() // 1_000_000)
@@ -143,8 +145,8 @@ async def change_record(
 def unwrap_outcome(
     outcome: VersionedRecord | Conflict | LedgerError, ledger_id: int
 ) -> tuple[VersionedRecord, bool]:
-    """Returns the stored record after a change, and whether it is this change's or another client's. Raises the error,
-    or NoSuchLedger."""
+    """Returns the stored record after a change, and whether it was stored by this change rather than by another client.
+    Raises `outcome` if it is an error, or NoSuchLedger."""
     match outcome:
         case VersionedRecord():
             return outcome, True
@@ -157,14 +159,14 @@ def unwrap_outcome(
 
 
 def unavailable_error(error: MetadataError) -> MetadataUnavailable:
-    """Returns the client's error for a store that did not answer, or answered and refused."""
+    """Returns the client's error for a store that did not answer, or that refused the call."""
     if isinstance(error, StoreRefused):
-        return MetadataUnavailable(f"the metadata store refuses: {error}")
+        return MetadataUnavailable(f"the metadata store refused the call: {error}")
     return MetadataUnavailable(f"the metadata store did not answer: {error}")
 
 
 class ChangingMachine(Protocol[E]):
-    """A machine that requests compare-and-swaps and takes their outcomes as events."""
+    """A state machine that requests compare-and-swaps and receives their outcomes as events."""
 
     def changed(self, record: LedgerRecord) -> list[E]: ...
     def conflicted(self, found: LedgerRecord | None) -> list[E]: ...
@@ -183,7 +185,7 @@ class RecordVersion:
         self.version = found.version
 
     async def change(self, record: LedgerRecord, machine: ChangingMachine[E]) -> list[E]:
-        """Attempts the change and reports its outcome to the machine; returns the effects that follow."""
+        """Attempts the change and reports its outcome to the machine; returns the resulting effects."""
         match await change_record(self._ledgers, record, self.version, unless_held=self._unless_held):
             case VersionedRecord(stands, version):
                 self.version = version

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class SharedTimer:
-    """Calls each function it is given after the same delay, with one timer on one event loop."""
+    """Calls each function it is given after the same delay, using a single timer on one event loop."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -16,7 +16,7 @@ class SharedTimer:
         self._timer: asyncio.TimerHandle | None = None
 
     def call(self, what: Callable[[], None]) -> None:
-        """Schedules the call after `seconds`."""
+        """Schedules the call of `what` after `seconds`."""
         loop = asyncio.get_running_loop()
         due = loop.time() + self._seconds
         self._waiting.append((due, what))
@@ -33,7 +33,7 @@ class SharedTimer:
         loop = asyncio.get_running_loop()
         now = loop.time()
         try:
-            for _ in range(len(self._waiting)):  # calls scheduled in the meantime run at another time
+            for _ in range(len(self._waiting)):  # calls scheduled in the meantime run later
                 if not self._waiting or self._waiting[0][0] > now:
                     break
                 self._waiting.popleft()[1]()

@@ -1,4 +1,4 @@
-"""Background tasks of one object: cancelled with it, and every failure is reported."""
+"""Background tasks of one object: they are cancelled when it is closed, and every failure is reported."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ class Tasks:
             self._on_failure(error)
 
     async def settled(self, seconds_max: float) -> None:
-        """Waits up to `seconds_max` until no task runs, including tasks that begin in the meantime; does not cancel
-        any."""
+        """Waits up to `seconds_max` for all tasks to end, including tasks started in the meantime; cancels none of
+        them."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds_max):
                 while self._running:
                     await asyncio.wait(list(self._running))
 
     async def close(self) -> None:
-        """Cancels the tasks that still run and waits for them. Must not be called from one of the tasks."""
+        """Cancels the tasks that are still running and waits for them. Must not be called from one of the tasks."""
         running = list(self._running)
         for task in running:
             task.cancel()
@@ -48,7 +48,8 @@ class Tasks:
 
 
 async def at_loop_end(work: Callable[[], Coroutine[Any, Any, None]]) -> AsyncGenerator[None, None]:
-    """Does the work when it is closed, or when `asyncio.run` ends all generators. Start it with `anext`."""
+    """Does the work when the generator is closed, or when `asyncio.run` closes all generators. Start the generator with
+    `anext`."""
     try:
         yield
     finally:
@@ -73,7 +74,7 @@ async def end_tasks(tasks: Collection[asyncio.Task[Any]]) -> None:
 
 @asynccontextmanager
 async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]:
-    """Runs work concurrently with the block, and ends it with the block."""
+    """Runs work concurrently with the block, and cancels it when the block ends."""
     task = asyncio.create_task(work)
     try:
         yield task

@@ -1,4 +1,4 @@
-"""Back-pressure for the blocking writers: bounds the bytes handed to the loop's thread."""
+"""Back-pressure for the blocking writers: limits the number of bytes handed to the loop's thread."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..loop_thread import LoopThread
 
 
 class BackPressure:
-    """Counts the bytes that were handed over and are not taken in yet, and the bytes that may follow before the pending
-    bytes are counted again.
+    """Counts the bytes that were handed over but not yet taken in, and the bytes that may still be handed over before
+    the pending bytes are counted again.
 
     Callers hold `lock`, the lock of the condition `changed`, from `wait_while_full` to `enter`.
     """
@@ -29,7 +29,8 @@ class BackPressure:
         again."""
 
     def wait_while_full(self, free_bytes: Callable[[], int]) -> None:
-        """Waits for room. Raises ClientClosed; on the loop's thread, raises WouldDeadlock instead of waiting."""
+        """Waits until there is room. Raises ClientClosed; on the loop's thread, raises WouldDeadlock instead of
+        waiting."""
         thread = self._thread()
         assert thread is not None, "the caller's handle keeps it"
         thread.check_open()

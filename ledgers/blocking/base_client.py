@@ -21,10 +21,11 @@ C = TypeVar("C", bound=AsyncClient)
 
 
 class BlockingClient(BlockingFacade[C]):
-    """A client that runs its asyncio twin's methods on the loop's thread and waits for them. Use as `with`.
+    """A client that runs its asyncio twin's methods on the loop's thread and waits for them. Use it in a `with`
+    statement.
 
-    May be used from several threads. In a process that is forked later every call raises ClientForked. The client is
-    also closed at the end of the program.
+    May be used from several threads. In a process forked later, every call raises ClientForked. The client is also
+    closed at the end of the program.
     """
 
     def __init__(self, twin: C) -> None:

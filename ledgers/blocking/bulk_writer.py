@@ -1,7 +1,7 @@
 """Base class of the blocking writers that assign ids in order: appends are handed to the loop's thread in bulk.
 
-Entries appended while the loop is busy become one batch. Callbacks of the futures run on the loop's thread. There an
-append is taken in only if there is room, and nothing may wait.
+Entries appended while the loop is busy become one batch. Callbacks of the futures run on the loop's thread. On that
+thread, an append is taken in only if there is room, and nothing may wait.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class AppendResult(Future[int]):
     there: waiting for it raises ClientForked.
 
     All futures of a writer share one condition, because one condition for each would cost more than the rest of an
-    append. Waiters wake up when any future completes, and keep waiting for their own. `wait` and `as_completed` work as
-    usual.
+    append. Waiters wake up when any future completes, and keep waiting for their own future. `wait` and `as_completed`
+    work as usual.
     """
 
     # Class attributes until completion: a future is made for every append, and most are only
@@ -70,13 +70,13 @@ class AppendResult(Future[int]):
         return self._appender.condition
 
     def done(self) -> bool:
-        """Does the same as `Future.done`. Reads the state without the lock, because it is one word and never goes
-        back."""
+        """Does the same as `Future.done`. Reads the state without the lock, which is safe because the state is one word
+        and never goes back."""
         return self._state not in (PENDING, RUNNING)
 
     def result(self, timeout: float | None = None) -> int:
         """Does the same as `Future.result`."""
-        # Without the lock, for the same reason as in `done`.
+        # Reads the state without the lock, for the same reason as `done`.
         if self._state == FINISHED and self._exception is None:
             return cast(int, self._result)
         self._check_process()
@@ -156,7 +156,7 @@ class QueuedBatch(Generic[R]):
 
 
 class AppendQueue(Generic[R]):
-    """The queue of appends. Callers that change it hold the lock of the writer's `BackPressure`."""
+    """The queue of appends. Callers that change it must hold the lock of the writer's `BackPressure`."""
 
     def __init__(self) -> None:
         self._parts: list[AppendRun[R] | QueuedBatch[R]] = []
@@ -220,7 +220,7 @@ W = TypeVar("W", bound=AsyncBulkWriter)
 
 
 class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
-    """A writer of entries or records. The subclass has checked each of them and passes its size."""
+    """A writer of entries or records. The subclass checks each of them and passes its size."""
 
     def __init__(self, thread: LoopThread, handle: W, turn: LoopBatching, *, next_entry: int) -> None:
         """`turn`: the LoopBatching of the handle's client."""
@@ -240,7 +240,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
         return self._twin.failure
 
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:
-        """Takes in one record; waits for room."""
+        """Takes in one record, waiting for room if necessary."""
         self._thread.check_open()
         future, counted = AppendResult(self._appender), size_bytes + ENTRY_OVERHEAD_BYTES
         room = self._room
@@ -248,7 +248,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             if room.free_bytes <= 0 or not self._is_taking_due or self._twin.has_ended:
                 room.wait_while_full(self._free_bytes)
                 self._take_soon()
-            room.handed_bytes += counted  # what `enter` does, inlined
+            room.handed_bytes += counted  # `enter`, inlined
             room.free_bytes -= counted
             self._next_entry += 1
             self._handed.add(record, size_bytes, future)
@@ -289,7 +289,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
         return self._thread.run(partial(self._after_taking, call))
 
     def _hand_over(self, entries: int, size_bytes: int) -> None:
-        """Counts entries that are handed over now, and schedules taking them in. Callers hold the lock, which orders
+        """Counts entries that are being handed over, and schedules taking them in. Callers hold the lock, which orders
         the ids."""
         self._take_soon()
         self._next_entry += entries
@@ -306,7 +306,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
 
     def _free_bytes(self) -> int:
         """Returns the number of bytes that may be handed over now; positive for a writer that has ended, so that
-        callers never wait for one."""
+        callers never wait for such a writer."""
         if self._twin.has_ended:
             return 1
         if self._twin.is_behind:

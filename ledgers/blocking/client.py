@@ -241,21 +241,21 @@ __all__ = [
 
 
 class LedgerClient(BlockingClient[aio.LedgerClient]):
-    """A client of one cluster. Use as `with LedgerClient(uri) as client`.
+    """A client of one cluster. Use it as `with LedgerClient(uri) as client`.
 
-    `metadata_uri` names the cluster's metadata store:
+    `metadata_uri` specifies the cluster's metadata store:
 
         etcd://HOST:PORT[,HOST:PORT...]/PREFIX    etcd, for example etcd://etcd1:2379,etcd2:2379,etcd3:2379/prod
         etcds://HOST:PORT[,HOST:PORT...]/PREFIX   the same with TLS
-        sqlite:///ABSOLUTE/PATH.db                a file on one machine, as sqlite:///var/lib/bookledger/metadata.db
+        sqlite:///ABSOLUTE/PATH.db                a file on one machine, such as sqlite:///var/lib/bookledger/metadata.db
 
-    A `pathlib.Path` of an SQLite file is also accepted. Without an argument, the environment variable
-    BOOKLEDGER_METADATA names the store. Raises BadMetadataUri if neither is given.
+    A `pathlib.Path` to an SQLite file is also accepted. If `metadata_uri` is omitted, the environment variable
+    BOOKLEDGER_METADATA specifies the store. Raises BadMetadataUri if neither is given.
 
-    May be used from several threads. After `close`, every call on the client and its handles raises ClientClosed, and
-    so does a call that was waiting. The client is also closed at the end of the program. In a process that is forked
-    later every call raises ClientForked: create a client there. In a callback of an append's future a blocking call
-    raises WouldDeadlock, because callbacks run on the client's thread.
+    May be used from several threads. After `close`, every call on the client and its handles raises ClientClosed; so
+    does a call that was waiting at the time. The client is also closed at the end of the program. In a process forked
+    later, every call raises ClientForked: create a new client there. In a callback of an append's future, a blocking
+    call raises WouldDeadlock, because callbacks run on the client's thread.
     """
 
     def __init__(self, metadata_uri: UriOrPath | None = None, *, config: ClientConfig | None = None) -> None:

@@ -16,11 +16,12 @@ from .twin_calls import BlockingFacade, asking, copy_docstring, waiting_for
 
 
 class Term(BlockingFacade[aio_term.Term]):
-    """One leader's term. Made by `Election.lead`; may be used from several threads.
+    """One leader's term. Created by `Election.lead`; may be used from several threads.
 
-    The term is over when the leader leaves it, and when its lease may have run out by the leader's own clock. A leader
-    that hangs, or whose clock is wrong, learns of this too late. Therefore every system it writes to has to refuse it
-    by the `token`. `lost` is an event of the client's kind that is set once the term is over.
+    The term is over when the leader leaves it, or once the lease may have expired by the leader's own clock. A leader
+    that hangs, or whose clock is wrong, learns of this too late. Therefore every system that the leader writes to has
+    to use the `token` to refuse former leaders. `lost` is an event (`asyncio.Event`, or `threading.Event` for the
+    blocking client) that is set once the term is over.
     """
 
     def __init__(self, thread: LoopThread, twin: aio_term.Term) -> None:
@@ -36,12 +37,12 @@ class Term(BlockingFacade[aio_term.Term]):
 
     @property
     def token(self) -> int:
-        """The number of the term; each term has a higher one than the term before."""
+        """The number of the term; each term has a higher number than the term before."""
         return self._twin.token
 
     @property
     def leader(self) -> str:
-        """The name that the leader gave to `lead`."""
+        """The name that the leader passed to `lead`."""
         return self._twin.leader
 
     @property
@@ -63,11 +64,11 @@ class Term(BlockingFacade[aio_term.Term]):
 class Election(BlockingFacade[aio.Election]):
     """One election: at most one candidate leads at a time.
 
-    Made by `LedgerClient.election`; may be used from several threads.
+    Created by `LedgerClient.election`; may be used from several threads.
 
-    A block with `lead` waits in the queue of candidates and leads while the block lasts; `leader` returns the current
-    term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than the term
-    before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
+    A `with` block on `lead` waits in the queue of candidates, then leads until the block ends; `leader` returns the
+    current term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than
+    the term before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
     """
 
     @property

@@ -16,7 +16,7 @@ from .twin_calls import BlockingFacade
 
 
 class AsyncHandle(Protocol):
-    """The properties of its ledger that every asyncio handle reports, from any thread."""
+    """The ledger properties that every asyncio handle exposes; they can be read from any thread."""
 
     @property
     def ledger_id(self) -> int: ...
@@ -29,7 +29,7 @@ class AsyncHandle(Protocol):
 
 
 class AsyncWriter(Protocol):
-    """The part of its own state that every asyncio writer reports, from any thread."""
+    """The state that every asyncio writer exposes; it can be read from any thread."""
 
     @property
     def state(self) -> str: ...
@@ -75,8 +75,8 @@ class ClosedOnExit(ABC):
 class BlockingHandle(ClosedOnExit, BlockingFacade[H]):
     """A handle of the blocking client: its asyncio twin, and the thread on which the twin runs.
 
-    May be used from several threads. Once the client is closed every call raises ClientClosed. In a callback of an
-    append's future a blocking call raises WouldDeadlock.
+    May be used from several threads. Once the client is closed, every call raises ClientClosed. In a callback of an
+    append's future, a blocking call raises WouldDeadlock.
     """
 
     @property

@@ -1,8 +1,8 @@
 """Calls of the blocking client, derived from the calls of its asyncio twin: same names, parameters and docstrings.
 
-Each function here makes one kind of call for a class that is a `BlockingFacade`. Type checkers, editors, `help` and
-`inspect.signature` see the parameters and the docstring of the twin's call. A call with its own code is written by
-hand, and takes the twin's docstring by `copy_docstring`.
+Each function here creates one kind of method for subclasses of `BlockingFacade`. Type checkers, editors, `help` and
+`inspect.signature` see the parameters and the docstring of the twin's call. A method with its own code is written by
+hand, and copies the twin's docstring with `copy_docstring`.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Page = TypeVar("Page")
 class PagedIterator(chain[T]):
     """Yields the items of pages. Python code runs once per page, not once per item.
 
-    Calling `close` (or using `contextlib.closing`) or dropping the last reference ends the iteration early, and at once
-    frees the resources that it holds at bookies and in memory; neither waits for that.
+    Calling `close` (or using `contextlib.closing`) or dropping the last reference ends the iteration early, and
+    promptly frees the resources that it holds at bookies and in memory, without waiting for that.
     """
 
     _pages: Generator[object, None, None]
@@ -52,7 +52,7 @@ B = TypeVar("B")
 S = TypeVar("S")
 
 ITEMS_PER_HOP = 256
-"""Items of a listing that are fetched from the loop's thread at a time."""
+"""Number of items of a listing that are fetched from the loop's thread at a time."""
 
 
 class BlockingFacade(Generic[C]):
@@ -139,7 +139,7 @@ def listing(
 
 
 def asking(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """Returns a method that makes a call which does not wait, and which may be made only on the twin's thread."""
+    """Returns a method for a call that does not wait but may be made only on the twin's thread."""
 
     def call(self: Any, /, *arguments: P.args, **named: P.kwargs) -> T:
         async def asked() -> T:
@@ -180,7 +180,7 @@ def _like(
     update_wrapper(call, method)
     del call.__wrapped__  # type: ignore[attr-defined]  # mocks, and other code that unwraps it, would await it
     signature = inspect.signature(method)
-    call.__annotations__ = get_type_hints(method)  # the names of its own module are not known here
+    call.__annotations__ = get_type_hints(method)  # the method's annotations use names of its own module
     if shown:
         signature = signature.replace(return_annotation=shown)
         call.__annotations__["return"] = returned

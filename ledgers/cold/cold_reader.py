@@ -28,10 +28,11 @@ BLOCKS_AHEAD = 4
 """Blocks that are fetched ahead of the block in use."""
 
 CACHE_BYTES_MAX = 64 * 1024 * 1024
-"""Size of a client's block cache for all ledgers that it reads from object stores, not counting the block in use."""
+"""Size limit of a client's block cache for all ledgers that it reads from object stores, not counting the block in use.
+"""
 
 INDEXES_MAX = 1000
-"""Indexes that a client caches."""
+"""Maximum number of indexes that a client caches."""
 
 
 @dataclass(slots=True)
@@ -62,7 +63,7 @@ class ColdCache:
 
 
 class ColdReader:
-    """Reads one complete copy. Every entry is verified like one from a bookie."""
+    """Reads one complete copy of a ledger. Verifies every entry as if it came from a bookie."""
 
     def __init__(self, cache: ColdCache, record: LedgerRecord, digester: Digester) -> None:
         assert record.cold is not None and record.last_entry is not None
@@ -89,9 +90,7 @@ class ColdReader:
                     except EntryUnreadable:
                         if not ahead:
                             raise
-                        may_go_ahead = (
-                            False  # the blocks before it come first; asked again only when it is due
-                        )
+                        may_go_ahead = False  # first yield the blocks before it; retry only when it is due
                         break
                     ahead.append((coming, asyncio.create_task(self._block(coming))))
                     coming, may_go_ahead = stop, True
@@ -109,8 +108,8 @@ class ColdReader:
             await end_tasks([task for _, task in ahead])
 
     async def page(self, first_entry: int, last_entry: int, bytes_max: int) -> Columns:
-        """Returns verified entries from `first_entry` on, at least one, of about `bytes_max`. Raises the errors of
-        `pages`."""
+        """Returns at least one verified entry, starting with `first_entry`, and about `bytes_max` in total. Raises the
+        errors of `pages`."""
         block = await self._block(first_entry)
         return self._verified(block.between(first_entry, last_entry).start_of(bytes_max), first_entry)
 
@@ -177,7 +176,7 @@ class ColdReader:
         span = index.first_entries[0], index.first_entries[-1]
         its = index.ledger.ledger_id, index.ledger.identity, index.part, span
         if its != (self._ledger_id, self._identity, part, (starts[part], starts[part + 1])):
-            raise BadObject("it is of another ledger, or of another part of it")
+            raise BadObject("it belongs to another ledger, or to another part of this ledger")
 
     def _name(self, entry_id: int) -> str:
         return f"{self._copy.url}/{self._copy.name_of(self._copy.part_of(entry_id))}"

@@ -8,8 +8,8 @@ from ..errors import LedgerError
 
 
 class ObjectStoreFailed(Unavailable, LedgerError):
-    """The object store refused or failed a request, for the reason it gave. If it is unreachable or throttles, try
-    again later; if it denies access or the name is wrong, use other credentials or another URL."""
+    """The object store refused or failed a request; `why` contains its reason. If the store is unreachable or throttles
+    requests, try again later; if it denies access or the URL is wrong, use other credentials or another URL."""
 
     def __init__(self, name: str, why: str) -> None:
         super().__init__(f"{name}: {why}")
@@ -18,7 +18,7 @@ class ObjectStoreFailed(Unavailable, LedgerError):
 
 
 class NoSuchObject(NotFound, ObjectStoreFailed):
-    """The object store does not have an object that a ledger's record names. Restore the object from the store's own
+    """An object that a ledger's record refers to is not in the object store. Restore it from the store's object
     versions or from a backup."""
 
     def __init__(self, name: str) -> None:

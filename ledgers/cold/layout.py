@@ -2,9 +2,9 @@
 
 object  MAGIC, blocks, index, footer
 block   the entries' lengths, digests and payloads, one column after the other as on the wire, without ids, which
-        follow from the index. Stored as a zstd frame where that is smaller
+        follow from the index. Stored as a zstd frame if that is smaller
 index   `ColdIndex` of records.proto
-footer  where the index begins (u64), its bytes (u32), its CRC32C (u32), the format's version (u32), MAGIC
+footer  start of the index (u64), its length in bytes (u32), its CRC32C (u32), the format's version (u32), MAGIC
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def end_of(index: ColdIndex) -> bytes:
 def index_bounds(footer: bytes | memoryview, size: int) -> tuple[int, int, int]:
     """Returns the start and end of the index in an object of this size, and its CRC. Raises BadObject."""
     if len(footer) != FOOTER_BYTES:
-        raise BadObject(f"it has {size} bytes, and no footer")
+        raise BadObject(f"it has only {size} bytes and no footer")
     start, length, crc, version, magic = _FOOTER.unpack(footer)
     if magic != MAGIC:
-        raise BadObject("it does not end as an object of a ledger does")
+        raise BadObject("it does not end like an object that holds a ledger")
     if version != FORMAT_VERSION:
         raise BadObject(f"format version {version}; this program supports {FORMAT_VERSION}")
     if start + length + FOOTER_BYTES != size or length > INDEX_BYTES_MAX:
-        raise BadObject(f"its footer places an index of {length} bytes at {start} of {size}")
+        raise BadObject(f"its footer places an index of {length} bytes at byte {start} of {size}")
     return start, start + length, crc
 
 

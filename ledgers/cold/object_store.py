@@ -1,8 +1,8 @@
 """An object store, accessed through obstore: S3 and compatible servers, Google Cloud Storage, Azure, or a directory.
 
 Credentials come from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, GOOGLE_APPLICATION_CREDENTIALS and so on), from
-the platform, or from the file that BOOKLEDGER_COLD_OPTIONS names, which has lines of NAME=VALUE with the same names.
-They are never part of a URL, so they never get into the metadata or a log.
+the platform, or from the file specified by BOOKLEDGER_COLD_OPTIONS, which consists of NAME=VALUE lines with the same
+names. They are never part of a URL, so they never get into the metadata or a log.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 OPTIONS_FILE = "BOOKLEDGER_COLD_OPTIONS"
 
 ATTEMPT_SECONDS_MAX = 30.0
-"""Time limit of one request."""
+"""Time limit for one request."""
 
 RETRY_SECONDS_MAX = 60.0
-"""How long a request is retried while the store throttles it or fails."""
+"""How long a request is retried while the store throttles requests or fails."""
 
 BACKOFF_SECONDS_MAX = 5.0
-"""Longest pause between two attempts. Pauses begin at 0.1 s and grow exponentially."""
+"""Maximum delay between two attempts. Delays begin at 0.1 s and grow exponentially."""
 
 RETRIES_MAX = 10_000
 """Maximum number of retries, so high that only RETRY_SECONDS_MAX ends the attempts."""
@@ -45,16 +45,16 @@ BUFFER_BYTES = 8 * 1024 * 1024
 """Size of each part of an upload."""
 
 UPLOADS_AT_ONCE_MAX = 4
-"""Parts of one upload that are sent at the same time."""
+"""Maximum number of parts of one upload that are sent at the same time."""
 
 
 MARKER = ".bookledger"
-"""A file in each directory that objects were written to. A directory without it may be an empty mount point, so a
+"""A file in each directory to which objects were written. A directory without it may be an empty mount point, so a
 missing object there is not reported as deleted."""
 
 
 class Objects:
-    """The objects below one URL. Calls raise ObjectStoreFailed with the store's reason, or NoSuchObject."""
+    """The objects under one URL. Calls raise ObjectStoreFailed with the store's reason, or NoSuchObject."""
 
     def __init__(self, url: str) -> None:
         """Opens no connection. Raises LedgerError if obstore is missing or does not support the URL, and
@@ -64,7 +64,7 @@ class Objects:
         parts = urlsplit(url)
         self._directory = Path(unquote(parts.path)) if parts.scheme == "file" else None
         if self._directory is not None and not self._directory.is_dir():
-            why = "there is no such directory: create it, or mount what belongs there"
+            why = "there is no such directory: create it, or mount the file system that belongs there"
             raise ObjectStoreFailed(self.url, why)
         self._backend = self._made()
 
@@ -102,7 +102,7 @@ class Objects:
         return memoryview(found)
 
     async def read_end(self, name: str, length: int) -> tuple[memoryview, int]:
-        """Returns the last `length` bytes of an object, or all of a smaller one, and the object's size."""
+        """Returns the last `length` bytes of an object, or the whole object if it is smaller, and the object's size."""
         with self._translate_errors(name, "read"):
             found = await self._obstore.get_async(self._backend, name, options={"range": {"suffix": length}})
             return memoryview(await found.bytes_async()), found.meta["size"]
@@ -114,7 +114,7 @@ class Objects:
 
     @asynccontextmanager
     async def writing(self, name: str) -> AsyncIterator[obstore.AsyncWritableFile]:
-        """Uploads an object. It exists and is durable once the block has ended; if the block raises, no object is
+        """Uploads an object, which exists and is durable once the block has ended; if the block raises, no object is
         created."""
         with self._translate_errors(name, "written"):
             upload = self._obstore.open_writer_async(
@@ -134,8 +134,8 @@ class Objects:
             ]
 
     async def delete_all(self, key: str) -> int:
-        """Deletes every object of this key; returns the number of deleted objects. In a directory, also deletes what an
-        upload that was killed has left, which no listing shows."""
+        """Deletes every object with this key, and returns the number of deleted objects. In a directory, also deletes
+        the files left by a killed upload, which no listing shows."""
         self._check_mounted()
         with self._translate_errors(key, "deleted"):
             names = [one["path"] async for page in self._obstore.list(self._backend, key) for one in page]
@@ -147,7 +147,9 @@ class Objects:
 
     def _check_mounted(self) -> None:
         if self._directory is not None and not (self._directory / MARKER).exists():
-            raise ObjectStoreFailed(self.url, f"it has no file {MARKER}: mount what belongs there")
+            raise ObjectStoreFailed(
+                self.url, f"it has no file {MARKER}: mount the file system that belongs there"
+            )
 
     def _of(self, name: str) -> str:
         return f"{self.url}/{name}" if name else self.url
@@ -174,7 +176,7 @@ class ObjectStores:
     _known: dict[str, Objects]
 
     def at(self, url: str) -> Objects:
-        """Returns the objects below this URL. Raises LedgerError as `Objects` does."""
+        """Returns the objects under this URL. Raises LedgerError as `Objects` does."""
         if url not in self._known:
             self._known[url] = Objects(url)
         return self._known[url]
@@ -196,7 +198,7 @@ def _options() -> dict[str, Any]:
     lines = [line.strip() for line in read_bounded(path, private=True).decode().splitlines()]
     pairs = [line.partition("=") for line in lines if line and not line.startswith("#")]
     if any(not between for _, between, _ in pairs):
-        raise LedgerError(f"{path}, which {OPTIONS_FILE} names, has lines of NAME=VALUE")
+        raise LedgerError(f"{path}, which {OPTIONS_FILE} specifies, must consist of NAME=VALUE lines")
     return {"config": {name.strip().lower(): value.strip() for name, _, value in pairs}}
 
 

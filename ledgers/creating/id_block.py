@@ -11,15 +11,16 @@ from metadata.records.ledger_ids import take_ledger_ids
 from metadata.store import MetadataStore
 
 BLOCK_IDS_MAX = 64
-"""Largest block. A client's first block is one id, so that a client that creates one ledger leaves no gap."""
+"""Maximum size of a block. A client's first block has a single id, so that a client that creates one ledger leaves no
+gap."""
 
 BLOCK_SECONDS_MAX = 10.0
 """Unused ids older than this are skipped, so that ledgers created at about the same time have ids close together."""
 
 
 class IdBlock:
-    """One client's block of ids. A client's ids rise, are never used twice, and have gaps. If two clients have blocks,
-    the one with the older block assigns lower ids later."""
+    """One client's block of ids. A client's ids increase, are never used twice, and may have gaps. If two clients have
+    blocks, the client with the older block may assign lower ids later."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
@@ -36,7 +37,7 @@ class IdBlock:
             is_old = now - self._taken_at > BLOCK_SECONDS_MAX
             if is_old or not self._ids:
                 size = 1 if is_old else min(BLOCK_IDS_MAX, self._size * 2)
-                self._ids.clear()  # must not be used after a hold that the next call finds
+                self._ids.clear()  # must not be used if the next call finds a hold
                 self._ids.extend(await self._taken(size))
                 self._size, self._taken_at = size, now
             return self._ids.popleft()

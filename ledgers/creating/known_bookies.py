@@ -10,7 +10,7 @@ from metadata.records.registration import Registration
 from metadata.store import MetadataStore
 
 KNOWN_SECONDS = 1.0
-"""How long a listing is reused. The death of a bookie in the meantime is noticed by its closed connection."""
+"""How long a listing is reused. If a bookie dies in the meantime, its connection is closed, so its death is noticed."""
 
 
 @dataclass(frozen=True, slots=True)

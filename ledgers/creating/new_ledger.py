@@ -30,10 +30,10 @@ class NewLedger:
 
     The write quorum defaults to the ensemble size, the ack quorum to a majority of the write quorum. With a `password`,
     bookies and clients accept writes and recoveries only from clients that know it; with HMAC_SHA256, the password also
-    signs every entry. With `deferred_sync`, an append returns when an ack quorum has the entry in its logs, which a
-    loss of power may undo; `force` makes appended entries durable, and only then are they confirmed. A chosen
-    `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold the old entries.
-    Raises ValueError for values that contradict each other, TypeError for values of another type.
+    signs every entry. With `deferred_sync`, an append returns once an ack quorum has the entry in its logs, from which
+    a power failure may still remove it; `force` makes appended entries durable, and only then are they confirmed. A
+    chosen `ledger_id` is never used again, not even after the ledger was deleted: bookies may still hold the old
+    entries. Raises ValueError for values that contradict each other, TypeError for values of the wrong type.
     """
 
     ensemble_size: int = 3
@@ -54,16 +54,16 @@ class NewLedger:
         if not isinstance(self.digest, DigestType):
             raise TypeError(f"the digest must be a DigestType, not {self.digest!r}")
         if _size_of(self.custom_metadata) > CUSTOM_METADATA_BYTES_MAX:
-            raise ValueError(f"custom metadata is over {CUSTOM_METADATA_BYTES_MAX} bytes")
+            raise ValueError(f"custom metadata exceeds {CUSTOM_METADATA_BYTES_MAX} bytes")
         if self.digest is DigestType.HMAC_SHA256 and not self.password:
             raise ValueError("an HMAC-SHA256 digest needs a password")
         if self.ledger_id is not None and not 0 <= self.ledger_id < 2**63:
-            raise ValueError(f"{self.ledger_id} cannot be a ledger id: use one from 0 to {2**63 - 1}")
+            raise ValueError(f"{self.ledger_id} is not a valid ledger id: use one from 0 to {2**63 - 1}")
 
     @classmethod
     def of(cls, new: Self | None, arguments: LedgerArguments) -> Self:
-        """Returns the given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError for both at
-        once."""
+        """Returns the given NewLedger, or one made from the arguments of `create_ledger`. Raises TypeError if both are
+        given."""
         if new is not None and arguments:
             raise TypeError(f"give a NewLedger, or {', '.join(arguments)}, but not both")
         return new or cls(**arguments)

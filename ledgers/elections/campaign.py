@@ -21,13 +21,13 @@ from .place import Place
 log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.5
-"""Delay before a candidate tries again after the store has not answered, or after the candidate has lost its place."""
+"""Delay before a candidate tries again after the store failed to answer, or after the candidate lost its place."""
 
 LEASE_SECONDS = 10.0
 LEASE_SECONDS_MIN = 1.0
 LEASE_SECONDS_MAX = 3600.0
-"""The longest lease. A shorter lease detects a failed leader sooner; a longer one outlasts longer pauses, and outages
-of the store."""
+"""Maximum lease. A shorter lease detects a failed leader sooner; a longer one survives longer pauses and outages of the
+store."""
 
 Begin = Callable[[Candidate], Awaitable[int]]
 """Begins the term of a candidate that is first in the queue; returns the term's token. Raises MetadataError."""
@@ -43,7 +43,7 @@ def check_lease(lease_seconds: float) -> float:
 
 
 def this_process() -> str:
-    """Returns host and process, the default for human-readable labels."""
+    """Returns the host name and process id, the default human-readable label."""
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
@@ -54,8 +54,8 @@ async def campaign(
     """Waits until the candidate is first in the queue for the record `led`, and begins a term; yields the candidate's
     place and the term's token.
 
-    Waits through outages of the store. Raises TimeoutError, MetadataUnavailable if the store refuses, LedgerError for a
-    record of a newer program, ClientClosed.
+    Waits through outages of the store. Raises TimeoutError, MetadataUnavailable if the store refuses the request,
+    LedgerError for a record written by a newer program, ClientClosed.
     """
     candidacy = _Candidacy(cluster, CandidateStore(cluster.store, led), name, lease_seconds)
     try:
@@ -68,7 +68,7 @@ async def campaign(
 
 
 class _Candidacy:
-    """One candidate, which queues up again if it has lost its place."""
+    """One candidate, which rejoins the queue if it loses its place."""
 
     def __init__(self, cluster: Cluster, candidates: CandidateStore, name: str, lease_seconds: float) -> None:
         self._cluster = cluster
@@ -86,11 +86,11 @@ class _Candidacy:
                     if not place.is_lost:
                         log.info("%s leads (%s, term %d)", self._name, self._candidates.led, token)
                         return place, token
-                log.warning("%s queues up again: %s", self._name, place.why_lost)
+                log.warning("%s rejoins the queue: %s", self._name, place.why_lost)
             except StoreRefused:
                 raise
             except (StoreUnavailable, LeaseLost) as error:
-                log.log(weight(error), "%s is waiting to lead, and tries again: %s", self._name, error)
+                log.log(weight(error), "%s is waiting to lead, and will try again: %s", self._name, error)
             await asyncio.sleep(RETRY_SECONDS)
 
     async def withdraw(self, why: str) -> None:

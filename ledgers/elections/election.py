@@ -19,7 +19,7 @@ from .campaign import LEASE_SECONDS, campaign, check_lease, this_process
 from .term import Term
 
 Leading = AbstractAsyncContextManager[Term]
-"""A context manager that waits for a term when it is entered, and leaves the term when it is exited."""
+"""A context manager that waits for a term when it is entered, and ends the term when it is exited."""
 
 
 class ElectionClient(ABC):
@@ -30,19 +30,18 @@ class ElectionClient(ABC):
         """Connects if the client is not connected yet."""
 
     def election(self, name: str) -> Election:
-        """Returns the election of this name, which does not have to be created. Raises ValueError for an unusable
-        name."""
+        """Returns the election with this name; it need not be created first. Raises ValueError for an unusable name."""
         return Election(self, keys.check_name(name))
 
 
 class Election:
     """One election: at most one candidate leads at a time.
 
-    Made by `LedgerClient.election`; belongs to its event loop.
+    Created by `LedgerClient.election`; belongs to its event loop.
 
-    A block with `lead` waits in the queue of candidates and leads while the block lasts; `leader` returns the current
-    term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than the term
-    before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
+    A `with` block on `lead` waits in the queue of candidates, then leads until the block ends; `leader` returns the
+    current term. A candidate holds its place by a lease in the metadata store, and each term has a higher token than
+    the term before. Pass the term to `Log.writer`, so that the log refuses the leaders of earlier terms.
     """
 
     def __init__(self, client: ElectionClient, name: str) -> None:
@@ -56,14 +55,14 @@ class Election:
     def lead(
         self, name: str | None = None, *, lease_seconds: float = LEASE_SECONDS, timeout: float | None = None
     ) -> Leading:
-        """Waits in the queue of candidates, and leads while the `with` block lasts; the block gets the term.
+        """Waits in the queue of candidates, and leads while the `with` block lasts; the block receives the term.
 
-        `name` is a human-readable label; the default is host and process. `lease_seconds` is 1 to 3600. If a leader
-        dies, the next candidate follows once the leader's lease has run out (etcd rounds up to whole seconds); if the
-        leader leaves the block, the next one follows at once. Waits through outages of the store. Raises TimeoutError
-        after `timeout` seconds, ValueError for an unusable lease, NotAllowed if the client's certificate does not
-        permit it, MetadataUnavailable if the store refuses, ClientClosed. The block is not interrupted when the term
-        ends: only the term reports this (`check`, `lost`, `on_lost`).
+        `name` is a human-readable label; the default is host and process. `lease_seconds` must be between 1 and 3600.
+        If a leader dies, the next candidate takes over once the leader's lease has expired (etcd rounds up to whole
+        seconds); if the leader leaves the block, the next candidate takes over at once. Waits through outages of the
+        store. Raises TimeoutError after `timeout` seconds, ValueError for an unusable lease, NotAllowed if the client's
+        certificate does not permit it, MetadataUnavailable if the store refuses the request, ClientClosed. The block is
+        not interrupted when the term ends: only the term reports this (`check`, `lost`, `on_lost`).
         """
         return self._lead(name or this_process(), check_lease(lease_seconds), timeout)
 

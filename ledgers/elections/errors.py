@@ -12,8 +12,8 @@ from ..errors import LedgerError
 
 
 class LeadershipLost(TakenOver, LedgerError):
-    """The term is over by the leader's own clock, and another candidate may lead already. Stop, or stand for election
-    again."""
+    """The term is over by the leader's own clock, and another candidate may already be leading. Stop, or stand for
+    election again."""
 
     def __init__(self, election: str, token: int, why: str) -> None:
         super().__init__(f"term {token} of election {election!r} is over: {why}")

@@ -1,4 +1,4 @@
-"""A candidate's place in a queue: a key under a lease that is renewed, and whose end is judged by the candidate's own
+"""A candidate's place in a queue: a key under a lease that is renewed, and whose expiry the candidate judges by its own
 clock."""
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ LOOK_SECONDS = 15.0
 class Place:
     """A place in the queue. `lost` is set once the place is lost for any reason, and `why_lost` gives the reason.
 
-    The place is lost when the store may have ended the lease, by this process's clock. A process that was stopped finds
-    this out through `is_lost` when it resumes; `lost` is set a moment later.
+    The place is lost once, by this process's clock, the lease may have expired in the store. A process that was stopped
+    learns this from `is_lost` as soon as it resumes; `lost` is set a moment later.
     """
 
     def __init__(self, candidates: CandidateStore, held: HeldKey) -> None:
@@ -38,8 +38,8 @@ class Place:
 
     @classmethod
     async def take(cls, candidates: CandidateStore, name: str, lease_seconds: float) -> Place:
-        """Takes the last place in the queue. Raises MetadataError; in that case only a lease is left, which runs
-        out."""
+        """Takes the last place in the queue. Raises MetadataError; in that case only a lease is left behind, which then
+        expires."""
         key, value = candidates.entry(name, time.time_ns() // 1_000_000)
         what = f"the place of {name} for {candidates.led}"
         held = HeldKey(candidates.store, key, lease_seconds, lambda _: value, what)
@@ -74,8 +74,8 @@ class Place:
             self._callbacks.append(callback)
 
     async def leave(self, why: str) -> None:
-        """Releases the place, which wakes the next candidate. If the store cannot be reached, the lease runs out
-        instead."""
+        """Releases the place, which wakes the next candidate. If the store cannot be reached, the place is released
+        when the lease expires."""
         self._callbacks.clear()
         self._lose(why)
         await end_tasks([self._keeping])

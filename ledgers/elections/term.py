@@ -10,11 +10,12 @@ from .place import Place
 
 
 class Term:
-    """One leader's term. Made by `Election.lead`; belongs to its event loop.
+    """One leader's term. Created by `Election.lead`; belongs to its event loop.
 
-    The term is over when the leader leaves it, and when its lease may have run out by the leader's own clock. A leader
-    that hangs, or whose clock is wrong, learns of this too late. Therefore every system it writes to has to refuse it
-    by the `token`. `lost` is an event of the client's kind that is set once the term is over.
+    The term is over when the leader leaves it, or once the lease may have expired by the leader's own clock. A leader
+    that hangs, or whose clock is wrong, learns of this too late. Therefore every system that the leader writes to has
+    to use the `token` to refuse former leaders. `lost` is an event (`asyncio.Event`, or `threading.Event` for the
+    blocking client) that is set once the term is over.
     """
 
     def __init__(self, election: str, token: int, place: Place) -> None:
@@ -29,7 +30,7 @@ class Term:
 
     @property
     def leader(self) -> str:
-        """The name that the leader gave to `lead`."""
+        """The name that the leader passed to `lead`."""
         return self._place.candidate.name
 
     @property

@@ -1,1 +1,1 @@
-"""Observability of a client: metrics and OpenTelemetry spans. Imported only on request."""
+"""Observability of a client: metrics and OpenTelemetry spans. Imported only if enabled."""

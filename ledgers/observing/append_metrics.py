@@ -1,6 +1,6 @@
-"""Counts the appends of a client's writers: plain numbers for each writer, added up when the registry collects.
+"""Counts the appends of a client's writers in plain numbers per writer, which are added up when the registry collects.
 
-Prometheus' own counters take a lock at each step, which for small batches is several percent of a writer's time.
+Prometheus counters acquire a lock at every increment, which for small batches takes several percent of a writer's time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from .error_counters import APPEND_ERRORS, ErrorCounters
 
 
 class AppendCounts:
-    """The entries taken in and confirmed, and how long each batch took. Counted on one thread, read on any."""
+    """Counts of entries taken in and confirmed, and the duration of each batch. Updated on one thread, read on any
+    thread."""
 
     def __init__(self) -> None:
         self.entries_taken = self.bytes_taken = 0
@@ -51,7 +52,7 @@ class AppendCounts:
 
 
 class WriterMetrics:
-    """Measures the batches of one writer. Belongs to its event loop."""
+    """Measures the batches of one writer. Belongs to one event loop."""
 
     def __init__(self, metrics: AppendMetrics, pending_bytes_max: int) -> None:
         self._metrics = metrics
@@ -61,7 +62,7 @@ class WriterMetrics:
         metrics.begins(self)
 
     def taken(self, columns: Columns) -> None:
-        """Records a batch that the machine has taken in."""
+        """Records a batch that the state machine has taken in."""
         entries, size = len(columns), len(columns.payload)
         self._batches.append((columns.last_entry, time.monotonic(), entries, size))
         self.appended.entries_taken += entries

@@ -17,7 +17,7 @@ METRICS = MetricTable("client", "A client")
 
 APPEND_SECONDS = METRICS.histogram(
     "append_seconds",
-    "Time from taking in a batch of entries until its last one is confirmed.",
+    "Time from taking in a batch of entries until its last entry is confirmed.",
     SECONDS,
     bookkeeper="bookkeeper_client_ADD_ENTRY",
 )
@@ -28,15 +28,15 @@ APPEND_FAILED = METRICS.counter(
 )
 PENDING_ENTRIES = METRICS.gauge(
     "pending_entries",
-    "Entries taken in and not yet confirmed, of all writers.",
+    "Entries of all writers that have been taken in but not yet confirmed.",
     bookkeeper="bookkeeper_client_NUM_PENDING_ADD",
 )
 PENDING_BYTES = METRICS.gauge(
-    "pending_bytes", "Payload bytes taken in and not yet confirmed, of all writers."
+    "pending_bytes", "Payload bytes of all writers that have been taken in but not yet confirmed."
 )
 PENDING_LIMIT = METRICS.gauge(
     "pending_limit_bytes",
-    "Limit of unconfirmed payload bytes, of all writers: appends wait when their writer has reached its own.",
+    "Total limit of all writers' unconfirmed payload bytes; appends wait once their writer reaches its own limit.",
 )
 WRITERS = METRICS.gauge("writers_open", "Writers that have not ended.")
 LANES = METRICS.gauge("lanes_open", "Open lanes of ledgers to bookies.")
@@ -57,7 +57,7 @@ CHANGES = METRICS.counter(
     "Ensemble changes stored in the metadata.",
     bookkeeper="bookkeeper_client_NUM_ENSEMBLE_CHANGE",
 )
-FAILED_BOOKIES = METRICS.counter("bookie_failures", "Times that a bookie failed or fell behind.")
+FAILED_BOOKIES = METRICS.counter("bookie_failures", "Number of times a bookie failed or fell behind.")
 RECOVERIES = METRICS.counter(
     "recoveries",
     "Recoveries of ledgers, by outcome.",
@@ -73,12 +73,13 @@ LOG_PRODUCER_RECORDS = METRICS.counter(
 )
 LOG_FORGOTTEN_PRODUCERS = METRICS.counter(
     "log_forgotten_producers",
-    "Producers that logs have forgotten, because they had too many or a producer was idle for too long.",
+    "Producers that logs have forgotten, because a log had too many or a producer was idle for too long.",
 )
 LOG_READ_RECORDS = METRICS.counter("log_read_records", "Records of logs that readers have received.")
 LOG_CLOCK_AHEAD = METRICS.gauge(
     "clock_ahead_seconds",
-    "How far this machine's clock was ahead of half of the bookies' when a log's writer last asked; below 0: behind.",
+    "How far this machine's clock was ahead of half of the bookies' clocks at a log writer's last check; negative if "
+    "behind.",
 )
 CURSOR_COMMITS = METRICS.counter("cursor_commits", "Cursor commits written.")
 CONSUMER_POSITION = METRICS.gauge(
@@ -89,7 +90,7 @@ CONSUMER_POSITION = METRICS.gauge(
 )
 CONSUMER_LAG_SECONDS = METRICS.gauge(
     "consumer_lag_seconds",
-    "Age of the oldest record of that batch; 0 if there was no new record for five seconds.",
+    "Age of the oldest record in the last batch of a consumer; 0 if there was no new record for five seconds.",
     "log",
     "cursor",
 )

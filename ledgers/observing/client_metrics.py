@@ -85,7 +85,7 @@ class ClientMetrics:
 
 
 def metrics_in(registry: CollectorRegistry | None) -> ClientMetrics | None:
-    """Returns the metrics of the clients that share this registry; None without one."""
+    """Returns the metrics of the clients that share this registry; None if there is no registry."""
     if registry is None:
         return None
     with _one_at_a_time:

@@ -1,7 +1,8 @@
-"""OpenTelemetry spans of a client: each batch with its lanes, each page, each recovery. Imported only if it traces.
+"""OpenTelemetry spans of a client: for each batch and its lanes, each page and each recovery. Imported only if tracing
+is enabled.
 
-A bookie's spans are children of these, even in another process (`wire/trace_context`). One span per batch or page,
-never per entry.
+A bookie's spans are children of these spans, even in another process (`wire/trace_context`). One span per batch or
+page, never per entry.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ Request = TypeVar("Request", ReadRequest, LacRequest)
 
 
 class ClientTraces:
-    """Makes the spans of one client. Belongs to its event loop."""
+    """Creates the spans of one client. Belongs to one event loop."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self.tracer = tracer_of(provider)
 
     @contextmanager
     def reading(self, ledger_id: int, first_entry: int, fetched: list[Columns]) -> Iterator[None]:
-        """Spans the fetch inside the block, which puts its page into `fetched`."""
+        """Creates a span for the fetch inside the block, which puts its page into `fetched`."""
         with self.tracer.start_as_current_span(
             "ledger.read", attributes={LEDGER: ledger_id, FIRST: first_entry}
         ) as span:
@@ -45,13 +46,13 @@ class ClientTraces:
 
     @contextmanager
     def recovering(self, ledger_id: int) -> Iterator[None]:
-        """Spans the recovery inside the block."""
+        """Creates a span for the recovery inside the block."""
         with self.tracer.start_as_current_span("ledger.recover", attributes={LEDGER: ledger_id}):
             yield
 
     @contextmanager
     def asking(self, bookie: BookieRef, request: Request) -> Iterator[Request]:
-        """Spans a call to this bookie; yields the request with its trace context."""
+        """Creates a span for a call to this bookie; yields the request with its trace context."""
         about: dict[str, int | str] = {LEDGER: request.ledger_id, BOOKIE: bookie.bookie_id}
         with self.tracer.start_as_current_span("ledger.ask", kind=SpanKind.CLIENT, attributes=about) as span:
             yield replace(request, trace=encode(span))
@@ -65,7 +66,7 @@ class _TracedBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
-    """Batches sent on one lane: all unacknowledged ones, and those that are not in a frame yet."""
+    """Batches sent on one lane: all that are not yet acknowledged, and those that are not yet in a frame."""
 
     bookie: BookieRef
     unacked: deque[_TracedBatch]
@@ -130,7 +131,8 @@ def lanes_of_current(traces: ClientTraces, ledger_id: int) -> LaneTraces:
 
 
 class WriterTraces:
-    """A span for each batch of one writer, from taking it in until it is confirmed. Belongs to its event loop."""
+    """A span for each batch of one writer, from when the batch is taken in until it is confirmed. Belongs to one event
+    loop."""
 
     def __init__(self, traces: ClientTraces, ledger_id: int) -> None:
         self._tracer = traces.tracer
@@ -140,11 +142,11 @@ class WriterTraces:
         self.lanes = LaneTraces(traces, ledger_id, self._context_of)
 
     def begins(self) -> None:
-        """Takes the context of the first append of the next batch as the batch's parent."""
+        """Makes the context of the next batch's first append the parent of that batch."""
         self._asked_by = get_current()
 
     def taken(self, columns: Columns) -> None:
-        """Starts the span of a batch that the machine has taken in."""
+        """Starts the span of a batch that the state machine has taken in."""
         first, last = columns.first_entry, columns.last_entry
         about = {LEDGER: self._ledger_id, FIRST: first, LAST: last}
         span = self._tracer.start_span(
@@ -162,7 +164,7 @@ class WriterTraces:
         _fail(self._batches, str(error))
 
     def _context_of(self, entry_id: int) -> Context:
-        """Returns the context of the batch that has the entry, usually the newest."""
+        """Returns the context of the batch that contains the entry, usually the newest batch."""
         for batch in reversed(self._batches):
             if batch.first_entry <= entry_id:
                 return set_span_in_context(batch.span, self._asked_by)

@@ -33,7 +33,8 @@ OTHER = "other"
 
 
 class ErrorCounters:
-    """A counter for each kind of error, created at once: Prometheus sees no increase in a counter's first value."""
+    """A counter for each kind of error, created at once because Prometheus does not see a counter's first value as an
+    increase."""
 
     def __init__(
         self, registry: CollectorRegistry, declared: Declaration, kinds: Sequence[type[Exception]]

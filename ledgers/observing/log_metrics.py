@@ -50,8 +50,8 @@ class LogMetrics:
             self._take_overs[outcome].inc()
 
     def consumes(self, log: str, cursor: str, position: int, time_us: int | None) -> None:
-        """Records that a consumer has reached a position, whose record was appended at this time; None at the end of
-        the log."""
+        """Records that a consumer has reached a position. `time_us` is the append time of the record there; None at the
+        end of the log."""
         self._positions.labels(log, cursor).set(position)
         lag = 0.0 if time_us is None else max(0.0, time.time() - time_us / 1_000_000)
         self._lags.labels(log, cursor).set(lag)

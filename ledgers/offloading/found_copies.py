@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 
 
 async def copies_in(url: str) -> list[LedgerRecord]:
-    """Returns the records of all ledgers that have a complete copy in this store. The records name that copy and no
-    bookies. Skips other objects and incomplete copies with a warning. Raises ObjectStoreFailed."""
+    """Returns the records of all ledgers that have a complete copy in this store. The records refer to that copy and
+    list no bookies. Skips other objects and incomplete copies with a warning. Raises ObjectStoreFailed."""
     objects, of_key = Objects(url), defaultdict[str, dict[str, int]](dict)
     for name, size in await objects.names():
         key, _, part = name.rpartition("/")
@@ -30,7 +30,7 @@ async def copies_in(url: str) -> list[LedgerRecord]:
         try:
             found.append(await _copied(objects, key, parts))
         except (BadObject, ValueError) as error:
-            log.warning("%s/%s is no copy of a ledger: %s", objects.url, key, error)
+            log.warning("%s/%s is not a copy of a ledger: %s", objects.url, key, error)
     return found
 
 
@@ -39,7 +39,7 @@ async def _copied(objects: Objects, key: str, parts: dict[str, int]) -> LedgerRe
     copy = ColdCopy(objects.url, key)
     names = [str(part) for part in range(len(parts))]
     if parts.keys() != set(names):
-        raise BadObject(f"parts {sorted(parts)} are none of the first {len(names)}")
+        raise BadObject(f"it has the parts {sorted(parts)} instead of the first {len(names)} parts")
     indexes = [await fetch_index(objects, copy.name_of(part)) for part in range(len(parts))]
     record = indexes[0].ledger
     _check_complete(record, indexes)
@@ -53,7 +53,7 @@ def _check_complete(record: LedgerRecord, indexes: list[ColdIndex]) -> None:
     next_entry = 0
     for index in indexes:
         if (index.ledger.ledger_id, index.ledger.identity) != (record.ledger_id, record.identity):
-            raise BadObject("its parts are of several ledgers")
+            raise BadObject("its parts belong to several ledgers")
         if index.first_entries[0] != next_entry:
             raise BadObject(f"entry {next_entry} is missing")
         next_entry = index.first_entries[-1]

@@ -1,9 +1,9 @@
 """Copies a closed ledger to an object store, and removes it from the bookies (rules O1 to O3).
 
-Each step is one compare-and-swap of the ledger's record. The record names the copy, by a random key, before the first
-byte is uploaded. It marks the copy as complete only after the copy has been read back. Only then can another change
-release the bookies from keeping the ledger. A crash at any point therefore leaves the bookies' copies, a complete
-object, or both. The objects of a copy are listed for removal before the record stops naming the copy.
+Each step is one compare-and-swap of the ledger's record. The copy is added to the record, with a random key, before the
+first byte is uploaded. The record marks the copy as complete only after the copy has been read back. Only then can
+another change release the bookies from keeping the ledger. A crash at any point therefore leaves the bookies' copies, a
+complete object, or both. The objects of a copy are listed for removal before the copy is removed from the record.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Transition = Callable[[LedgerRecord], LedgerRecord]
 
 
 async def change(cluster: Cluster, ledger_id: int, transition: Transition) -> LedgerRecord:
-    """Changes a ledger's record by a pure function, which may raise an error. Refuses the change while the metadata
+    """Applies a pure function, which may raise an error, to a ledger's record. Refuses the change while the metadata
     store is held back because it went back to an older state."""
 
     async def attempt(found: VersionedRecord) -> LedgerRecord:
@@ -60,17 +60,17 @@ async def offload(
     *,
     pace: RateLimit | None = None,
 ) -> LedgerRecord:
-    """Copies a closed ledger, and returns its record, which names the complete copy. Does nothing if the ledger has one
-    already.
+    """Copies a closed ledger, and returns its record, which refers to the complete copy. Does nothing if the ledger
+    already has a complete copy.
 
-    Raises NotOffloaded, NoSuchLedger, ObjectStoreFailed, EntryUnreadable, MetadataUnavailable; in that case the
+    Raises NotOffloaded, NoSuchLedger, ObjectStoreFailed, EntryUnreadable, MetadataUnavailable; in these cases the
     bookies' copies are unchanged.
     """
     record, (digester, key) = found.record, keys
     if record.is_in_object_store:
         return record
     if record.last_entry is None or record.last_entry < 0:
-        what = "it is not closed" if record.last_entry is None else "nothing is in it"
+        what = "it is not closed" if record.last_entry is None else "it is empty"
         raise NotOffloaded(record.ledger_id, f"{what}, so there is nothing to copy")
     objects = cluster.cold.stores.at(check_url(url))
     await objects.prepare()
@@ -98,7 +98,7 @@ async def offload(
 
 
 async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
-    """Names the new copy in the record. Replaces an unfinished copy that is older than any upload can be."""
+    """Adds the new copy to the record. Replaces an unfinished copy that is too old to be still uploading."""
     before = (await found_of(cluster, ledger_id)).record.cold
     if before is not None and not before.is_stored and _is_old(before):
         with metadata_errors():
@@ -108,7 +108,7 @@ async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
         if record.cold == begun:
             return record
         if record.is_in_object_store:
-            raise NotOffloaded(ledger_id, "another program has copied it meanwhile")
+            raise NotOffloaded(ledger_id, "another program has copied it in the meantime")
         if record.cold is not None and not (record.cold == before and _is_old(record.cold)):
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.cold.at_ms / 1000))
             raise NotOffloaded(
@@ -120,7 +120,7 @@ async def _begin(cluster: Cluster, ledger_id: int, begun: ColdCopy) -> None:
 
     await change(cluster, ledger_id, named)
     if before is not None:
-        with suppress(ObjectStoreFailed):  # the old copy stays on the list
+        with suppress(ObjectStoreFailed):  # the old copy's objects stay on the removal list
             await remove_unneeded(cluster, before.key)
 
 
@@ -128,12 +128,12 @@ def _completed(copy: ColdCopy, record: LedgerRecord) -> LedgerRecord:
     if record.cold == copy:
         return record
     if record.cold is None or record.cold.key != copy.key:
-        raise NotOffloaded(record.ledger_id, "another program has replaced this copy meanwhile")
+        raise NotOffloaded(record.ledger_id, "another program has replaced this copy in the meantime")
     return record.uploading(copy)
 
 
 async def _give_up(cluster: Cluster, ledger_id: int, copy: ColdCopy) -> None:
-    """Removes everything that an upload left, unless the upload was completed and only the answer was lost."""
+    """Removes everything that an upload left behind, unless the upload was completed and only the response was lost."""
     with metadata_errors():
         await removals.add(cluster.store, ledger_id, copy, is_over=True)
 
@@ -146,19 +146,19 @@ async def _give_up(cluster: Cluster, ledger_id: int, copy: ColdCopy) -> None:
 
 
 async def take_off_bookies(cluster: Cluster, ledger_id: int) -> LedgerRecord:
-    """Releases the bookies from keeping the ledger: they drop it in their next garbage collection. First checks that
-    all objects exist. Raises NotOffloaded, ObjectStoreFailed."""
+    """Releases the bookies from keeping the ledger: they drop it during their next garbage collection. First checks
+    that all objects exist. Raises NotOffloaded, ObjectStoreFailed."""
     record = (await found_of(cluster, ledger_id)).record
     copy = record.cold
     if copy is None or not copy.is_stored:
         raise NotOffloaded(ledger_id, "it has no copy in an object store")
     size = await size_of(cluster, copy)
     if size != copy.size_bytes:
-        raise NotOffloaded(ledger_id, f"its objects have {size} bytes, and should have {copy.size_bytes}")
+        raise NotOffloaded(ledger_id, f"its objects have {size} bytes instead of {copy.size_bytes}")
 
     def taken_off(now: LedgerRecord) -> LedgerRecord:
         if now.cold != copy:
-            raise NotOffloaded(ledger_id, "its copy has changed meanwhile")
+            raise NotOffloaded(ledger_id, "its copy has changed in the meantime")
         return now.without_copies()
 
     return await change(cluster, ledger_id, taken_off)
@@ -171,10 +171,10 @@ async def size_of(cluster: Cluster, copy: ColdCopy) -> int:
 
 
 async def remove_unneeded(cluster: Cluster, key: str = "") -> int:
-    """Deletes the listed objects that no record names; with a `key`, only those of one copy. Returns the number of
-    deleted objects.
+    """Deletes the objects on the removal list that no record refers to; with a `key`, only the objects of that copy.
+    Returns the number of deleted objects.
 
-    An object that cannot be deleted stays on the list; the first failure is raised after all objects were tried.
+    An object that cannot be deleted stays on the list; the first failure is raised once all objects have been tried.
     """
     count, failure = 0, None
     with metadata_errors():

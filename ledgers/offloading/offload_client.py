@@ -36,10 +36,11 @@ class OffloadClient(ABC):
         """Copies a closed ledger to an object store, verifies the copy by reading it back, and has the bookies drop
         their copies.
 
-        Returns the ledger's record. `url` names the store: `s3://bucket/prefix`, `gs://bucket/prefix`,
+        Returns the ledger's record. `url` identifies the store: `s3://bucket/prefix`, `gs://bucket/prefix`,
         `az://container/prefix` or `file:///directory`. It contains no credentials; these come from the environment.
-        From then on every reader reads the ledger from the store, and needs credentials as well. With `keep_on_bookies`
-        the bookies keep their copies, and readers prefer them. A ledger that has a copy is not copied again.
+        From then on, every reader reads the ledger from the store, and needs credentials as well. With
+        `keep_on_bookies` the bookies keep their copies, and readers prefer them. A ledger that has a copy is not copied
+        again.
 
         Raises NotOffloaded if the ledger is not closed, is empty, or is being copied by another program;
         ObjectStoreFailed, EntryUnreadable, NoSuchLedger, Unauthorized, MetadataUnavailable. In these cases the bookies'
@@ -61,8 +62,8 @@ class OffloadClient(ABC):
         """Performs the next step of moving a ledger back to the bookies, and returns its record.
 
         Call it again until `cold` of the returned record is None. The ledger can be read at all times. The first step
-        chooses bookies, whose healing copies the ledger from the object store. Once all of them have the ledger, the
-        last step deletes its objects. Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, Unauthorized,
+        chooses bookies, and healing copies the ledger from the object store to them. Once all of them have the ledger,
+        the last step deletes its objects. Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, Unauthorized,
         MetadataUnavailable.
         """
         cluster = await self._connected()
@@ -95,7 +96,7 @@ class OffloadClient(ABC):
         return count
 
     async def remove_unneeded_objects(self) -> int:
-        """Deletes the objects that no ledger's record names: those of deleted ledgers and of failed uploads.
+        """Deletes the objects that no ledger's record refers to: those of deleted ledgers and of failed uploads.
 
         Returns the number of deleted objects. Raises ObjectStoreFailed, MetadataUnavailable; in that case repeat the
         call.
@@ -105,14 +106,14 @@ class OffloadClient(ABC):
     async def offloader(
         self, url: str, policy: OffloadPolicy, *, bytes_per_second: float = math.inf
     ) -> Offloader:
-        """Returns an offloader, which copies ledgers to this object store according to a policy. Only the leader of the
-        election `ELECTION` may run its rounds."""
+        """Returns an offloader, which copies ledgers to the object store at `url` according to a policy. Only the
+        leader of the election `ELECTION` may run its rounds."""
         return Offloader(await self._connected(), check_url(url), policy, bytes_per_second)
 
 
 def _check_may_move(cluster: Cluster, record: LedgerRecord, password: bytes) -> None:
-    """Raises Unauthorized unless the client may delete the ledger: this right is needed to move the ledger to one
-    object store, or to delete its copy there."""
+    """Raises Unauthorized unless the client may delete the ledger: this right is needed to move the ledger to an object
+    store or to delete its copy there."""
     with audit_refusals(cluster, record.ledger_id, "offload"):
         if why := cluster.why_not_deleted(record, is_proven=bool(password)):
             raise Unauthorized(record.ledger_id, why=why)

@@ -39,7 +39,7 @@ STORE_FAILURES_MAX = 3
 denies access."""
 
 COPIES_AT_ONCE = 2
-"""Ledgers that are copied at the same time: one can be uploaded while another is read back."""
+"""Number of ledgers copied at the same time: one can be uploaded while another is read back."""
 
 OBJECTS_PER_ROUND = 1000
 """Number of ledgers whose objects one round checks."""
@@ -57,7 +57,7 @@ class _ListedLedgers:
 
 
 class Offloader:
-    """Performs the rounds of one term. Belongs to its event loop."""
+    """Performs the rounds of one term. Belongs to one event loop."""
 
     def __init__(
         self, cluster: Cluster, url: str, policy: OffloadPolicy, bytes_per_second: float = math.inf
@@ -72,8 +72,8 @@ class Offloader:
         """Ledgers `copied`, `dropped` and `failed`, and `bytes` copied, since this program was started."""
 
     async def round(self, term: Term) -> OffloaderState:
-        """Copies ledgers that are due, has bookies drop ledgers that were kept long enough, deletes unneeded objects,
-        checks that some of the other objects exist, and publishes its state. Raises LeadershipLost,
+        """Copies ledgers that are due, has bookies drop ledgers that they have kept long enough, deletes unneeded
+        objects, checks that some of the other objects exist, and publishes its state. Raises LeadershipLost,
         MetadataUnavailable."""
         found, failed = await self._look(), dict[int, str]()
         await self._publish_state(term, found, self.state.failed, self.state.missing)
@@ -160,8 +160,8 @@ class Offloader:
         return True
 
     async def _missing(self, stored: Sequence[tuple[int, ColdCopy]], term: Term) -> dict[int, str]:
-        """Returns the ledgers with a missing object. This round checks the next part of the ledgers; the results for
-        the others are from earlier rounds."""
+        """Returns the ledgers with missing objects, and the reasons. Each round checks only the next part of the
+        ledgers; the results for the other ledgers are from earlier rounds."""
         missing = dict(self.state.missing)
         start = self._looked_at if self._looked_at < len(stored) else 0
         self._looked_at = start + OBJECTS_PER_ROUND

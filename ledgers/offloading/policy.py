@@ -20,8 +20,8 @@ class OffloadPolicy:
     """When ledgers are copied to the object store, and when bookies drop them.
 
     `after_seconds`: copy a ledger this long after it was closed. `logs`: the same for ledgers of these logs; infinity
-    excludes a log. If several of these logs share a ledger, the longest time applies. `used_percent_max`: if more of a
-    bookie's disk is used, copy its oldest ledgers at once, as many as are needed to fall below this. `keep_seconds`:
+    excludes a log. If several of these logs share a ledger, the longest time applies. `used_percent_max`: if a bookie's
+    disk usage exceeds this, copy its oldest ledgers at once, as many as it takes to fall below this. `keep_seconds`:
     bookies drop a ledger this long after it was copied.
     """
 
@@ -62,8 +62,8 @@ class OffloadPolicy:
 def relieving(
     over: Counter[BookieRef], leaving: Iterable[LedgerRecord], others: Iterable[LedgerRecord]
 ) -> list[LedgerRecord]:
-    """Chooses the oldest of the ledgers `others` that free enough space on these bookies, in addition to the ledgers
-    `leaving`."""
+    """Chooses the oldest of the ledgers `others` that must be dropped to free enough space on these bookies, given that
+    the ledgers `leaving` are dropped anyway."""
     left, chosen = +over, list[LedgerRecord]()
     for record in leaving:
         left -= _bytes_by_bookie(record)
@@ -85,7 +85,8 @@ def _bytes_by_bookie(record: LedgerRecord) -> Counter[BookieRef]:
 
 
 def logs_by_maker(logs: Iterable[LogRecord]) -> dict[bytes, list[LogRecord]]:
-    """Groups logs by the identities of the logs that made their ledgers: a log itself, and logs it was forked from."""
+    """Groups logs by the identities of the logs that created their ledgers: the log itself, and the logs it was forked
+    from."""
     found = defaultdict[bytes, list[LogRecord]](list)
     for log in logs:
         for identity in {log.identity, *(one.identity for one in log.makers)}:

@@ -18,9 +18,9 @@ from .offload import change, remove_unneeded
 async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
     """Performs the next step. The ledger can be read at all times.
 
-    The first step chooses bookies, whose healing copies the ledger. Once all of them have the ledger, the next step
-    removes the copy from the record and deletes its objects. An unfinished upload is cancelled. `cold` of the returned
-    record is None when nothing is left to do.
+    The first step chooses bookies, and healing copies the ledger to them. Once all of them have the ledger, the next
+    step removes the copy from the record and deletes its objects. An unfinished upload is cancelled. `cold` of the
+    returned record is None when nothing is left to do.
 
     Raises NoSuchLedger, NotEnoughBookies, ObjectStoreFailed, MetadataUnavailable.
     """
@@ -33,8 +33,8 @@ async def recall(cluster: Cluster, ledger_id: int) -> LedgerRecord:
 
 
 async def _is_on_bookies(cluster: Cluster, record: LedgerRecord) -> bool:
-    """Whether every copy on a bookie is complete and its bookie registered. A copy of a bookie that is absent may be
-    lost: the auditor replaces it first."""
+    """Returns whether every copy on a bookie is complete and its bookie is registered. A copy on an unregistered bookie
+    may be lost; the auditor replaces such a copy first."""
     with metadata_errors():
         registered = {one.bookie for one in await list_bookies(cluster.store)}
     return not record.may_lack_entries and all(

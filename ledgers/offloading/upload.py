@@ -39,7 +39,7 @@ async def upload(
 ) -> list[ColdIndex]:
     """Writes all entries of a closed ledger to the objects of a copy, and returns the index of each object.
 
-    Raises EntryUnreadable and DigestMismatch for entries on bookies, ObjectStoreFailed.
+    Raises EntryUnreadable or DigestMismatch for entries on bookies, or ObjectStoreFailed.
     """
     indexes: list[ColdIndex] = []
     assert record.last_entry is not None
@@ -86,7 +86,7 @@ async def _encoded(
 
 
 async def _blocks(pages: AsyncIterator[Columns]) -> AsyncIterator[list[Columns]]:
-    """Yields lists of pages, each with the pages of one block."""
+    """Yields the pages of each block as one list."""
     waiting: list[Columns] = []
     size = 0
     async for page in pages:

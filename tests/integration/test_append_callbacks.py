@@ -53,7 +53,7 @@ def test_a_call_that_would_wait_in_a_callback_is_refused_and_the_writer_goes_on(
                 refused.set_exception(error)
 
         writer.append_async(b"first").add_done_callback(wait_there)
-        with pytest.raises(WouldDeadlock, match="hand it to another thread") as error:
+        with pytest.raises(WouldDeadlock, match="make the call on another thread") as error:
             refused.result(WAIT_SECONDS)
         assert isinstance(error.value, RuntimeError)
         assert writer.append(b"undisturbed") == 1

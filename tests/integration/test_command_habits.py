@@ -50,7 +50,7 @@ def test_an_id_past_the_end_of_a_closed_ledger_is_an_error_that_names_the_end(
         told = said("ledger", command, closed, "--first", first, meta, code=1)
         assert f"ledger {closed} has no readable entry {first}; its last confirmed entry is 2" in told
     told = said("ledger", command, empty, "--first=0", meta, code=1)
-    assert f"ledger {empty} has no readable entry 0; none of it is confirmed" in told
+    assert f"ledger {empty} has no readable entry 0; no entry is confirmed" in told
     assert said("ledger", command, empty, meta, code=0) == "", "nobody asked for an entry of it"
     assert bookledger("ledger", command, closed, "--first=2", meta).stdout == b"2\t2\n"
 
@@ -62,7 +62,7 @@ def test_an_id_past_what_is_confirmed_is_an_error_for_who_reads_and_told_to_who_
         writer = client.create_ledger(ensemble_size=1)
         ledger_id = str(writer.ledger_id)
         told = said("ledger", "read", ledger_id, "--first=1", meta, code=1)
-        assert f"ledger {ledger_id} has no readable entry 1; none of it is confirmed" in told
+        assert f"ledger {ledger_id} has no readable entry 1; no entry is confirmed" in told
         told = said("ledger", "tail", ledger_id, "--first=9", "--timeout=0", meta, code=0)
         assert f"ledger {ledger_id} has no entry yet: waiting for entry 9" in told
         with stopping.started("ledger", "tail", ledger_id, "--first=9", meta) as following:

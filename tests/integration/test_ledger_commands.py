@@ -317,7 +317,7 @@ def test_a_password_comes_from_a_file_and_opens_its_ledger_alone(
     said = told("ledger", "show", meta, ledger_id)
     assert said["digest"] == digest
     none_given = f"ledger {ledger_id}: {NO_PASSWORD}"
-    refusal = f"the password does not fit ledger {ledger_id}"
+    refusal = f"the password does not match ledger {ledger_id}"
     succeeds("ledger", "append", meta, f"--ledger={ledger_id}", same, stdin=b"one\n")
     for command in ("read", "tail", "recover"):
         assert bookledger("ledger", command, meta, ledger_id, right).returncode == 0
@@ -330,7 +330,7 @@ def test_an_append_needs_the_password_that_the_ledger_was_created_with(meta: str
     password_file(tmp_path / "wrong", b"wrong\n")
     for given, why in (
         ([], f"ledger {{}}: {NO_PASSWORD}"),
-        ([f"--password-file={tmp_path}/wrong"], "the password does not fit ledger {}"),
+        ([f"--password-file={tmp_path}/wrong"], "the password does not match ledger {}"),
     ):
         created = bookledger("ledger", "create", meta, f"--password-file={tmp_path}/right")
         ledger_id = created.stdout.decode().strip()

@@ -388,13 +388,13 @@ async def test_what_cannot_be_copied_is_said(
 ) -> None:
     _, client = on_four
     empty, writer = await closed(client, 0), await client.create_ledger()
-    with pytest.raises(NotOffloaded, match="nothing is in it"):
+    with pytest.raises(NotOffloaded, match="it is empty"):
         await client.offload_ledger(empty, url_of(archive))
     with pytest.raises(NotOffloaded, match="it is not closed"):
         await client.offload_ledger(writer.ledger_id, url_of(archive))
     with pytest.raises(ValueError, match="no credentials"):
         await client.offload_ledger(await closed(client, 1), "s3://key:secret@bucket/prefix")
-    with pytest.raises(ObjectStoreFailed, match="create it, or mount what belongs there"):
+    with pytest.raises(ObjectStoreFailed, match="create it, or mount the file system that belongs there"):
         await client.offload_ledger(await closed(client, 1), f"file://{archive}/not-mounted")
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(LedgerError, match=r"bookledger\[cold\]"):

@@ -56,7 +56,7 @@ def test_what_is_no_such_setting_is_refused_by_name(name: str, value: object) ->
         ("delay_ensemble_change", ["no"], "True or False, not 'no'"),
         ("certificates", [5, b"path", ["a"]], "the path of a directory, as a str"),
         ("metrics", ["all"], "a prometheus_client.CollectorRegistry, or None"),
-        ("tracing", ["all"], "a TracerProvider"),
+        ("tracing", ["all"], "an OpenTelemetry TracerProvider"),
         ("own_bookie", ["b1"], "the bookie that runs in this process"),
     ],
 )

@@ -26,7 +26,7 @@ async def test_an_object_is_missing_from_a_directory_only_while_it_is_mounted(tm
     mount.rename(tmp_path / "elsewhere")
     mount.mkdir()
     for call in (objects.size("a/0"), objects.read_end("a/0", 1), objects.delete_all("a")):
-        with pytest.raises(ObjectStoreFailed, match="mount what belongs there"):
+        with pytest.raises(ObjectStoreFailed, match="mount the file system that belongs there"):
             await call
     mount.rmdir()
     (tmp_path / "elsewhere").rename(mount)

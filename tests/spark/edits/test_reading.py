@@ -111,5 +111,5 @@ def test_a_journals_password_is_for_those_of_its_ledgers_that_have_one(cluster: 
     ranges = ranges_of(plain, 0, 0) + ranges_of(guarded, 0, 0)
     found = record_batches(ExecutorAccess(cluster.uri, b"open sesame"), ranges, ["txid"])
     assert [one.num_rows for one in found] == [6]
-    with pytest.raises(LedgerError, match=f"in ledger {guarded}: the password does not fit"):
+    with pytest.raises(LedgerError, match=f"in ledger {guarded}: the password does not match"):
         list(record_batches(ExecutorAccess(cluster.uri, b"sesame"), ranges, ["txid"]))

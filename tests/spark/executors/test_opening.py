@@ -41,7 +41,7 @@ def test_a_password_is_for_the_ledgers_that_have_one(cluster: Cluster) -> None:
     plain = cluster.write([b"x", b"y"])
     guarded = cluster.write([b"x", b"y"], password=PASSWORD, digest=DigestType.HMAC_SHA256)
     assert rows(cluster, PASSWORD, plain, guarded) == 4
-    with pytest.raises(Unauthorized, match=f"does not fit ledger {guarded}"):
+    with pytest.raises(Unauthorized, match=f"does not match ledger {guarded}"):
         rows(cluster, b"sesame", plain, guarded)
     with pytest.raises(Unauthorized, match=f"ledger {guarded}: it has a password, and none was given"):
         rows(cluster, b"", plain, guarded)
