@@ -124,7 +124,9 @@ def decode(key: str, value: bytes) -> LedgerRecord | Tombstone:
     try:
         message = pb.Ledger.FromString(value)
         if message.format_version != FORMAT_VERSION:
-            raise ValueError(f"format version {message.format_version}; this program supports {FORMAT_VERSION}")
+            raise ValueError(
+                f"format version {message.format_version}; this program supports {FORMAT_VERSION}"
+            )
         if message.state == pb.DELETED:
             return Tombstone(keys.ledger_id_of(key), message.identity, is_of_log=message.of_log)
         return from_message(keys.ledger_id_of(key), message)

@@ -54,7 +54,9 @@ async def ledgers(
     """
     wanted = Wanted.of(state, custom, bookie)
     if order == NEWEST and not wanted.is_anything:
-        raise ValueError(f"order={NEWEST} lists all ledgers: it cannot be combined with state, custom or bookie")
+        raise ValueError(
+            f"order={NEWEST} lists all ledgers: it cannot be combined with state, custom or bookie"
+        )
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)

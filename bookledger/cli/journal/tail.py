@@ -102,7 +102,8 @@ def _content(path: Path) -> bytes:
         data = pipe.read(PIPE_BYTES_MAX + 1)
     if len(data) > PIPE_BYTES_MAX:
         raise ValueError(
-            f"{path} is not a regular file and is larger than {format_bytes(PIPE_BYTES_MAX)}; save its contents to a file first"
+            f"{path} is not a regular file and is larger than {format_bytes(PIPE_BYTES_MAX)}; save its contents to "
+            "a file first"
         )
     return data
 

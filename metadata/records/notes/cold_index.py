@@ -56,7 +56,9 @@ def decode(value: bytes) -> ColdIndex:
     try:
         message = pb.ColdIndex.FromString(value)
         if message.format_version != FORMAT_VERSION:
-            raise ValueError(f"format version {message.format_version}; this program supports {FORMAT_VERSION}")
+            raise ValueError(
+                f"format version {message.format_version}; this program supports {FORMAT_VERSION}"
+            )
         ledger = ledger_codec.from_message(message.ledger_id, message.ledger)
     except (DecodeError, KeyError) as error:
         raise ValueError(str(error)) from error
