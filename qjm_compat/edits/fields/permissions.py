@@ -1,7 +1,7 @@
 """Permissions and access control lists of files.
 
-Ops that create a file encode the list as one byte per entry (and the name, if it has one); SET_ACL encodes it as a
-message.
+Ops that create a file encode each entry of the list as one byte, followed by the name if the entry has one; SET_ACL
+encodes the list as a message.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .protobuf import (
 )
 
 ENTRIES_MAX = 64 * 1024
-"""The most entries of one list; Hadoop itself accepts 32 per scope."""
+"""Maximum number of entries in one list; Hadoop itself accepts 32 per scope."""
 
 PERMISSIONS_CACHED_MAX = 1024
-"""Maximum number of cached encodings of owner, group and mode. Most ops repeat one of a few combinations."""
+"""Maximum number of cached encodings of owner, group and mode. Most ops use one of a few combinations."""
 
 _HAS_NAME = 0x40
 _UNUSED = 0x80
@@ -99,7 +99,7 @@ def _write_permission(permission: Permission) -> bytes:
 
 def _checked(permissions: int) -> int:
     if not 0 <= permissions <= 7:
-        raise BrokenOp(f"{permissions} is not a set of permissions")
+        raise BrokenOp(f"{permissions} is not a valid set of permissions")
     return permissions
 
 

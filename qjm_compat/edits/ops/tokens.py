@@ -11,7 +11,7 @@ from ..fields.java import read_vint, read_vlong, write_vint, write_vlong
 from ..op import EditOp, edit_op
 
 KEY_BYTES_MAX = 1024 * 1024
-"""Largest key, as in Hadoop."""
+"""Maximum size of a key, as in Hadoop."""
 
 _WITHHELD = -1
 
@@ -19,7 +19,7 @@ _WITHHELD = -1
 def _read_version(data: bytes, at: int) -> tuple[int, int]:
     version, end = NUMBER_8.read(data, at)
     if version != 0:
-        raise BrokenOp(f"a token of version {version}; there has only been 0")
+        raise BrokenOp(f"a token of version {version}; only version 0 exists")
     return version, end
 
 
@@ -28,7 +28,7 @@ TokenVersion = Annotated[int, FieldType(_read_version, NUMBER_8.write)]
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """The identity that a token delegates, and the time until which it can be renewed."""
+    """The identity that a token delegates, and the time until which the token can be renewed."""
 
     version: TokenVersion
     owner: Text

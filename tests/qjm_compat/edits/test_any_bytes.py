@@ -162,7 +162,7 @@ def test_an_enumerated_value_that_nobody_knows_is_refused() -> None:
         (Mkdir, encode_op(MKDIR, -63)[13:-4][:-5] + b"\0\0\0\1\x80", "list begins with 0x80"),
         (SetAcl, b"\0", "has no path"),
         (SetAcl, b"\x0c\x0a\0\x12\x08\x08\4\x10\0\x18\0\x22\0", "4 is no AclType"),
-        (SetAcl, b"\x0a\x0a\0\x12\x06\x08\0\x10\0\x18\x08", "8 is not a set of permissions"),
+        (SetAcl, b"\x0a\x0a\0\x12\x06\x08\0\x10\0\x18\x08", "8 is not a valid set of permissions"),
         (SetAcl, b"\x08\x0a\0\x12\x04\x08\0\x10\0", "field 3 of a message must occur once"),
         (SetXAttr, b"\x04\x12\x02\x08\0", "has no name"),
         (SetXAttr, b"\x04\x0a\0\x0a\0", "field 1 of a message occurs 2 times"),

@@ -189,7 +189,7 @@ def test_every_op_code_up_to_the_last_is_known_or_known_to_be_given_up() -> None
 def test_bytes_behind_an_op_or_behind_its_fields_are_refused() -> None:
     with pytest.raises(BrokenFrame, match="1 bytes follow"):
         decode_op(encode_op(MKDIR, -63) + b"\0", -63)
-    with pytest.raises(BrokenOp, match="OP_START_LOG_SEGMENT 7: 2 bytes are left"):
+    with pytest.raises(BrokenOp, match="OP_START_LOG_SEGMENT 7: 2 bytes of its body are left over"):
         decode_op(encode_frame(StartLogSegment.opcode, 7, b"ab"), -63)
 
 

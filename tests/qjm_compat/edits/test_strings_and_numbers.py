@@ -151,7 +151,7 @@ def test_a_message_written_otherwise_is_refused(raw: str) -> None:
 
 
 def test_a_message_says_no_more_than_is_there() -> None:
-    with pytest.raises(BrokenOp, match="but 2 are left"):
+    with pytest.raises(BrokenOp, match="but only 2 bytes are left"):
         read_delimited(b"\x03ab", 0)
     with pytest.raises(BrokenOp, match="more than 10 bytes"):
         read_varint(b"\xff" * 20, 0)
