@@ -126,7 +126,7 @@ async def test_ledgers_of_an_acceptor_whose_state_is_lost_are_kept(journal: Jour
     del journal.acceptors[1]
     found = await journal.check(orphan_age_seconds=0)
     assert found.problems_beside_orphans == 0
-    assert set(await kept(journal)) == {"acceptor b was not looked at"}
+    assert set(await kept(journal)) == {"acceptor b was not examined"}
 
 
 async def test_an_orphan_with_txids_of_its_own_is_kept_and_told(journal: Journal) -> None:

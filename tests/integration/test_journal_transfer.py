@@ -79,7 +79,7 @@ async def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path, plac
     await place.bring(current)
     other = b"".join(encode_frame(24, txid, b"") for txid in range(11, 21))
     (current / finalized_name(11, 20)).write_bytes(segment_bytes(LAYOUT, [other]))
-    assert "the journal has other edits in txids 11" in await place.refused(current)
+    assert "the journal has different edits at txids 11" in await place.refused(current)
     finalized(current, 11, 20)
     (current / finalized_name(11, 20)).rename(current / "kept")
     (current / "kept").rename(current / finalized_name(11, 20))
@@ -89,16 +89,16 @@ async def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path, plac
     finalized(current, 11, 25)
     in_progress(current, 26, 30)
     (current / in_progress_name(21)).unlink()
-    assert "does not end where the journal's segments do" in await place.refused(current)
+    assert "does not end at the same txid as a segment of the journal" in await place.refused(current)
 
 
 async def test_a_directory_of_another_namespace_is_refused(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
     await place.bring(current)
     version(current, namespace_id=999)
-    assert "namespace id 999, and the journal of 12345" in await place.refused(current)
+    assert "namespace id 999, but the journal has 12345" in await place.refused(current)
     version(current, layout_version=-64)
-    assert "layout version -64, and the journal of -63" in await place.refused(current)
+    assert "layout version -64, but the journal has -63" in await place.refused(current)
     (current / "VERSION").unlink()
     assert (await place.bring(current)).segments_there == 3
 
@@ -363,7 +363,7 @@ async def test_a_seen_txid_that_is_none_is_told_before_anything_is_written(tmp_p
     async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         with pytest.raises(
-            TransferRefused, match=r"out/seen_txid holds no txid: .*; remove it, and the export"
+            TransferRefused, match=r"out/seen_txid does not contain a txid: .*; remove it, and the export"
         ):
             await place.fetch(out)
         assert contents(out) == {}

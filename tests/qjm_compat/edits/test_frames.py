@@ -83,7 +83,7 @@ def test_the_smallest_and_the_largest_op_can_be_written_and_no_larger_one() -> N
 
 
 def test_a_terminator_is_no_op_whatever_follows_it() -> None:
-    with pytest.raises(BrokenFrame, match="the terminator is here"):
+    with pytest.raises(BrokenFrame, match="the terminator was found"):
         frame_at(encode_frame(0xFF, 1, b""), 0)
 
 

@@ -173,8 +173,8 @@ def test_a_layout_that_nobody_knows_is_refused(layout_version: int) -> None:
     [
         (5, "5 .OP_DATANODE_ADD. was dropped"),
         (6, "was dropped"),
-        (53, "53 is not known"),
-        (200, "not known"),
+        (53, "unknown op code 53"),
+        (200, "unknown op code 200"),
     ],
 )
 def test_an_op_code_that_no_layout_has_is_refused(opcode: int, reason: str) -> None:

@@ -47,7 +47,7 @@ def test_a_segment_that_is_there_in_part_goes_on_behind_it() -> None:
     ],
 )
 def test_what_is_there_between_other_ends_is_refused(held: list[Held]) -> None:
-    with pytest.raises(TransferRefused, match="does not end where the journal's segments do"):
+    with pytest.raises(TransferRefused, match="does not end at the same txid as a segment of the journal"):
         plan(FILES, held, allow_gaps=True)
 
 
