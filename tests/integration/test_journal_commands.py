@@ -140,7 +140,7 @@ def test_orphans_are_deleted_by_command_unless_they_are_the_last_copy(
     done = bookledger("journal", "fsck", meta, "ns11", "--orphan-age=0", "--delete-orphans", "--yes")
     assert (done.returncode, done.stderr) == (1, b"")
     assert done.stdout.decode().splitlines()[-1] == (
-        f"kept: ledger {lost} was made for segment 1 of acceptor main, and nothing refers to it: "
+        f"kept: ledger {lost} was created for segment 1 of acceptor main, and nothing refers to it: "
         f"it holds txid 1, which no finalized segment has"
     )
     run(_lose_record(uri, "ns11", 11))

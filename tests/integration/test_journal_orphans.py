@@ -52,7 +52,7 @@ async def test_ledgers_that_nothing_refers_to_are_found_when_they_are_old_enough
     assert await journal.problems() == []
     found = await journal.check(orphan_age_seconds=0)
     assert [str(problem) for problem in found.problems] == [
-        f"journal: ledger {orphan} was made for segment 31 of acceptor b, and nothing refers to it"
+        f"journal: ledger {orphan} was created for segment 31 of acceptor b, and nothing refers to it"
     ]
     async with journal.inspector() as inspector:
         assert (await delete_orphans(inspector, found, 0)).count == 1

@@ -92,7 +92,7 @@ class Orphan:
 
     def __str__(self) -> str:
         said = (
-            f"ledger {self.ledger_id} was made for segment {self.first_txid} of acceptor {self.acceptor}, "
+            f"ledger {self.ledger_id} was created for segment {self.first_txid} of acceptor {self.acceptor}, "
             f"and nothing refers to it"
         )
         return said if self.why_kept is None else f"{said}: {self.why_kept}"

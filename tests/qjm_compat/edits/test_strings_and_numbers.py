@@ -132,7 +132,7 @@ def test_a_message_comes_back_with_its_fields_in_order(fields: list[tuple[int, i
     ordered = sorted(fields, key=lambda field: field[0])
     assert read_message(write_message(ordered)) == ordered
     if fields != ordered:
-        with pytest.raises(BrokenOp, match="as Hadoop writes it"):
+        with pytest.raises(BrokenOp, match="the way Hadoop encodes it"):
             read_message(write_message(fields))
 
 
