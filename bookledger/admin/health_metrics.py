@@ -23,7 +23,8 @@ AGE = METRICS.gauge("fact_age_seconds", "Age of the data on this fact, if known.
 
 
 class HealthMetrics(Collector):
-    """Metrics of a daemon's health. Those of a bookie have its name as the label `bookie`, as all its metrics do."""
+    """Metrics of a daemon's health. The metrics of a bookie have the bookie's name as the label `bookie`, like all its
+    metrics."""
 
     def __init__(self, findings: Callable[[], Sequence[Finding]]) -> None:
         self._findings = findings

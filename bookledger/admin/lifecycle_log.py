@@ -12,7 +12,7 @@ from bookie.program_version import program_version
 
 @contextmanager
 def log_lifecycle(who: str, where: str = "") -> Iterator[None]:
-    """Logs the start and stop around the block. `where`: appended to the version."""
+    """Logs the start and stop of the block. `where`: appended to the version."""
     began = time.monotonic()
     LIFE.info("%s serves: version %s%s", who, program_version(), where)
     try:
