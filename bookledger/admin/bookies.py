@@ -16,7 +16,7 @@ from metadata.counting.facts import Finding
 from .http_content import HttpContent
 from .process_metrics import process_registry
 
-STARTING = "the bookie is starting: it waits for the metadata, or reads its log"
+STARTING = "the bookie is starting: it is waiting for the metadata, or reading its log"
 
 
 class Bookies(Collector):

@@ -14,12 +14,12 @@ METRICS = MetricTable("health", "Every daemon: its health, fact by fact")
 
 VERDICT = METRICS.gauge(
     "fact",
-    "1 with the verdict on this fact, 0 with the others; `unknown` is a verdict of its own.",
+    "1 for the current verdict on this fact, 0 for the other verdicts; `unknown` is also a verdict.",
     "fact",
     "verdict",
     bookkeeper="bookie_SERVER_STATUS",
 )
-AGE = METRICS.gauge("fact_age_seconds", "Age of the data on this fact, if known.", "fact")
+AGE = METRICS.gauge("fact_age_seconds", "Age of the data for this fact, if known.", "fact")
 
 
 class HealthMetrics(Collector):

@@ -18,4 +18,4 @@ def log_lifecycle(who: str, where: str = "") -> Iterator[None]:
     try:
         yield
     finally:
-        LIFE.info("%s stops; it served %.0f s", who, time.monotonic() - began)
+        LIFE.info("%s is stopping; it served for %.0f s", who, time.monotonic() - began)

@@ -22,7 +22,7 @@ METRICS = MetricTable("event_loop", "The event loop of a daemon")
 
 LAG = METRICS.histogram(
     "lag_seconds",
-    "Delay with which the event loop woke up; everything in it waits that long.",
+    "How late the event loop woke up; everything on the loop is delayed by as much.",
     SECONDS,
 )
 

@@ -1,6 +1,6 @@
 """Judges a cluster's health, fact by fact, from data read from its metadata. Pure.
 
-Facts that need every ledger's record are unknown before the first count, and as old as that count.
+Facts that require every ledger's record are unknown before the first count, and afterwards as old as the latest count.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SEE_RETENTION = "start their consumers, or remove them from the retention: bookl
 NOT_COUNTED = "the ledgers are being counted"
 
 NAMES_MAX = 20
-"""Bookies that one reason names; further ones are only counted."""
+"""Maximum number of bookies that one reason lists by name; further ones are only counted."""
 
 NEARLY_FULL = 0.95
 """A bookie is reported once this share of its disk space is used."""
@@ -43,30 +43,30 @@ _TLS = "TLS: "
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """Data read from a cluster at one time, without its ledgers."""
+    """Data read from a cluster at one time, except for its ledgers."""
 
     view: ClusterView
     metadata: StoreHealth
     auditor: LeaseLock | None
     hold: Restored | None
     silent: Mapping[str, str] | None = None
-    """Why bookies do not answer, by name; None if none was called."""
+    """The reasons why bookies do not answer, by bookie name; None if none was called."""
     offloader: OffloaderState | None = None
 
 
 def of_survey(seen: Survey) -> list[Finding]:
-    """Returns the findings of a survey that has just ended, so that everything is known."""
+    """Returns the findings of a survey that has just ended, in which every fact is known."""
     snapshot = ClusterSnapshot(seen.view, seen.metadata, seen.auditor, seen.hold, None, seen.offloader)
     return findings(snapshot, seen, seen.counted_seconds_ago)
 
 
 def is_whole(seen: Survey) -> bool:
-    """Returns whether every copy is in place, and everything that keeps it so works."""
+    """Returns whether every copy is in place, and everything that keeps the copies in place is working."""
     return facts.whole(of_survey(seen)) is Verdict.WELL
 
 
 def why_not_whole(found: Iterable[Finding]) -> list[str]:
-    """Returns the problems, in a few words each, and the remedy if there is one."""
+    """Returns the problems, each in a few words, with the remedy if there is one."""
     return [one.why for one in found if one.keeps_from_whole]
 
 
@@ -85,7 +85,8 @@ def rows(found: Iterable[Finding]) -> list[dict[str, Any]]:
 
 
 def findings(now: ClusterSnapshot, counted: Survey | None, counted_seconds_ago: float = 0.0) -> list[Finding]:
-    """Returns the findings on all facts of a cluster, in their order; `counted` is the last survey of all ledgers."""
+    """Returns the findings on all facts of a cluster, in the order of the facts; `counted` is the last survey of all
+    ledgers."""
     view = now.view
     return [
         *_of_ledgers(view, counted, counted_seconds_ago),
@@ -145,7 +146,7 @@ def _absent(view: ClusterView) -> list[BookieRef]:
 
 
 def _not_registered(view: ClusterView) -> str:
-    """Describes the bookies that are neither alive nor given up."""
+    """Describes the bookies that are neither alive nor given up, and when their data is copied."""
     away = [ref for ref in _absent(view) if view.orders.get(ref.bookie_id) is not OrderKind.GIVEN_UP]
     if not away:
         return ""
@@ -163,7 +164,7 @@ def _not_registered(view: ClusterView) -> str:
 def _braked(view: ClusterView) -> str:
     if not view.is_braked:
         return ""
-    return f"{_listed(view.unexpectedly_absent)} are absent: nothing is copied while this many are; {SAY_SO}"
+    return f"{_listed(view.unexpectedly_absent)} are absent: nothing is copied while so many are absent; {SAY_SO}"
 
 
 def _referred_to(view: ClusterView, held: Collection[BookieRef]) -> str:
@@ -267,7 +268,7 @@ def _missing(offloader: OffloaderState | None) -> str:
     if offloader is None or not offloader.missing:
         return ""
     named = _listed(f"{ledger_id} ({why})" for ledger_id, why in sorted(offloader.missing.items()))
-    return f"objects of ledgers are missing: {named}; bring them back from the store's own versions or backup"
+    return f"objects of ledgers are missing: {named}; restore them from the object store's versions or from a backup"
 
 
 def _listed(names: Iterable[str]) -> str:

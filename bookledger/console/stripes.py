@@ -14,7 +14,7 @@ GLYPHS = {
     "lacking": "✕",
     "lost": "✕",
 }
-"""A glyph per condition, so that none is shown by its colour alone."""
+"""A glyph for each condition, so that conditions are not distinguished by colour alone."""
 
 MEANINGS = {
     "open": "being written",
@@ -32,7 +32,7 @@ MISSING = frozenset({"lacking", "lost"})
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A copy, or no copy (`condition` is empty)."""
+    """A copy, or an empty cell if there is none (`condition` is then empty)."""
 
     condition: str = ""
     glyph: str = ""
@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """`rows`: a bookie with a cell for each fragment. `used`: conditions for the legend."""
+    """The grid. `rows`: a bookie with a cell for each fragment. `used`: conditions for the legend."""
 
     fragments: tuple[dict[str, Any], ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]

@@ -193,7 +193,7 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (
         BRAKE,
         most_are_away,
-        "b2, b3, b4 are absent: nothing is copied while this many are; decommission those",
+        "b2, b3, b4 are absent: nothing is copied while so many are absent; decommission those",
     ),
     (FORGOTTEN, given_up_and_named, "given up, and ledgers still refer to it: b4"),
     (SPACE, all_are_full, "every live bookie is read-only"),

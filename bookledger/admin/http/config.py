@@ -20,14 +20,14 @@ class HttpConfig:
     )
     peer_share: float = tunable(
         0.75,
-        "Share of the connections that one address may have; set it to 1 behind a proxy. Above it, the address's oldest "
-        "idle connection is closed.",
+        "Share of the connections that one address may have; set it to 1 behind a proxy. Above it, the oldest idle "
+        "connection of the address is closed.",
         0.01,
         1,
     )
     loop_share: float = tunable(
         0.1,
-        "Share of the event loop's time that responses may take; further requests wait, so that appends do not have to.",
+        "Share of the event loop's time for responses; further requests wait, so that appends do not have to.",
         0.01,
         1,
     )

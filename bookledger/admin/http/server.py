@@ -140,7 +140,7 @@ LIMIT = METRICS.gauge("connections_limit", "Limit of concurrent connections of t
 REFUSED = METRICS.counter("connections_refused", "Connections refused because the port was full.")
 MADE_WAY = METRICS.counter(
     "connections_made_way",
-    "Connections closed in favour of others: they were idle, or of the address that had most.",
+    "Connections closed in favour of others: they were idle, or from the address with the most connections.",
 )
 
 
