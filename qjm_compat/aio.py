@@ -111,9 +111,9 @@ class QuorumJournalManager:
         self._loggers = LoggerSet(tuple(self._journals.values()), self.config)
 
     async def close(self) -> None:
-        """Closes the journal. The next writer ends an unfinalized segment. Safe to repeat.
+        """Closes the journal. If a segment is not finalized, the next writer finalizes it. Safe to repeat.
 
-        Does nothing in a forked process, because the journal belongs to its parent.
+        Does nothing in a forked process, because the journal belongs to the parent process.
         """
         if not self._home.is_here:
             return
@@ -169,7 +169,7 @@ class QuorumJournalManager:
         return await JournalSyncer(self._opened.on_ledgers, pace, on_bytes=on_bytes).until_done()
 
     async def is_formatted(self) -> bool:
-        """Returns whether any acceptor has the journal. Every acceptor must answer."""
+        """Returns whether any acceptor has the journal. Fails unless every acceptor answers."""
         return await self._set.run(self._proposer.is_formatted())
 
     async def do_pre_upgrade(self) -> None:

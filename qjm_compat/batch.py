@@ -26,7 +26,7 @@ _NO_TXID = -1
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """The header of an entry. `part` counts from 0."""
+    """The header of an entry. The numbering of `part` starts at 0."""
 
     first_txid: int
     num_txns: int
@@ -100,7 +100,7 @@ def header_of(payload: bytes) -> BatchHeader:
 
 
 class Assembler:
-    """Reassembles batches from the entries of a ledger, fed in ledger order."""
+    """Reassembles batches from the entries of a ledger, which must be passed in ledger order."""
 
     def __init__(self) -> None:
         self._header: BatchHeader | None = None

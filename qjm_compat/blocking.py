@@ -1,4 +1,4 @@
-"""The blocking journal manager: the asyncio one on an event loop in its own thread."""
+"""The blocking journal manager: runs the asyncio one on an event loop in a separate thread."""
 
 from __future__ import annotations
 

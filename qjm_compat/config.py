@@ -118,10 +118,10 @@ class JournalConfig:
 
     @classmethod
     def from_file(cls, path: str | Path) -> JournalConfig:
-        """Reads `[journal]` from a settings file (docs/settings.md); other settings keep their defaults.
+        """Reads `[journal]` from a settings file (docs/settings.md); all other settings keep their defaults.
 
-        Environment variables named BOOKLEDGER_JOURNAL_ plus the name of a setting override it. Raises BadSettings, a
-        ValueError that names the file, the line and the setting, or the variable.
+        Environment variables named BOOKLEDGER_JOURNAL_ plus the name of a setting override the file. Raises
+        BadSettings, a ValueError that states the file, the line and the setting, or the variable.
         """
         return settings_file.of_program(path, cls, "journal")
 

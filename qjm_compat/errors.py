@@ -109,7 +109,7 @@ class EditsNotCached(JournalError):
 
 
 class SegmentUnreadable(JournalError):
-    """No copy of the segment can be read; the message contains the answer of each source."""
+    """No copy of the segment can be read; the message contains the error from each source."""
 
 
 class SegmentUnavailable(Unavailable, SegmentUnreadable):

@@ -23,7 +23,7 @@ class Formatted:
 
 
 class Formatting:
-    """Formats one journal, through the channels of its manager."""
+    """Formats one journal, using the channels of its manager."""
 
     def __init__(
         self, journal_id: str, loggers: LoggerSet, proposer: Proposer, opened: OpenAcceptors

@@ -92,7 +92,7 @@ class OpenAcceptors:
         return BackgroundSync(seconds, all_of_them)
 
     async def close(self) -> None:
-        """Closes all acceptors and their clients."""
+        """Closes all acceptors and the clients that they use."""
         for journal in self.by_name.values():
             await journal.close()
         self.by_name.clear()

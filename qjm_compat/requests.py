@@ -15,7 +15,7 @@ from metadata.records.journal_record import JournalStorage
 R = TypeVar("R")
 
 INVALID_TXID = -12345
-"""Hadoop's "no transaction id"."""
+"""Hadoop's value for "no transaction id"."""
 
 
 class Request(Generic[R]):
@@ -26,7 +26,8 @@ class Request(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """The caller: the writer's epoch, the call's serial number within it, and the writer's committed txid."""
+    """Identifies the caller: the writer's epoch, the serial number of the call within that epoch, and the writer's
+    committed txid."""
 
     epoch: int
     serial: int
@@ -121,7 +122,7 @@ class JournalStateReply:
 
 @dataclass(frozen=True, slots=True)
 class GetJournalState(Request[JournalStateReply]):
-    """Asks for the highest epoch promised."""
+    """Asks for the highest epoch that the acceptor has promised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +184,7 @@ class SendEdits(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(WriterRequest[None]):
-    """Sends the committed txid to an out-of-sync acceptor."""
+    """Sends the committed txid to an out-of-sync acceptor, so that its readers learn of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +307,7 @@ class DoPreUpgrade(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class DoUpgrade(Request[None]):
-    """Second step: continues the journal with this storage info."""
+    """Second step of an upgrade: continues the journal with this storage info."""
 
     storage: JournalStorage
 

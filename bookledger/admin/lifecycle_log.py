@@ -1,4 +1,4 @@
-"""Logs the start and stop of daemons other than bookies."""
+"""Logs when daemons other than bookies start and stop."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ NEARLY_FULL = 0.95
 """A bookie is reported once this share of its disk space is used."""
 
 _TLS = "TLS: "
-"""Prefix of a TLS handshake's error in the reason of a failed call."""
+"""Prefix of the error of a TLS handshake, in the reason why a call failed."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Surveys a whole cluster: its bookies, its ledgers with every copy of every fragment, and the running repairs.
 
-Reads only the metadata and asks no bookie, so that it also works while half of the cluster is dead.
+Reads only the metadata and calls no bookies, so it also works while half of the cluster is dead.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ LEDGERS_LISTED_MAX = 100_000
 
 @dataclass(frozen=True, slots=True)
 class BookieSeen:
-    """A bookie that was ever formatted. `registration` is None if it is not alive; `last` is the current or former
-    registration, None if unknown."""
+    """A bookie that was formatted at some time. `registration` is None if it is not alive; `last` is the current or
+    former registration, or None if unknown."""
 
     bookie: BookieRef
     state: str

@@ -34,7 +34,7 @@ class Streams:
         self._ending = asyncio.Event()
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Streams events until the browser disconnects, or the daemon ends."""
+        """Streams events until the browser disconnects or the daemon stops."""
         if self._open >= STREAMS_MAX:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
         self._open += 1

@@ -56,7 +56,7 @@ class PollResult:
 
     @property
     def whole(self) -> Rates | None:
-        """The sum of all rates; None if there are none."""
+        """The sum of the rates of all bookies; None if there are none."""
         return together(self.rates.values()) if self.rates else None
 
 

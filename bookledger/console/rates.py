@@ -40,7 +40,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A line of values over a period in `seconds`, oldest first, scaled from 0 at the bottom to `top`."""
+    """Values over a period of `seconds`, oldest first, drawn as a line and scaled from 0 at the bottom to `top`."""
 
     values: tuple[float, ...] = ()
     seconds: float = 0.0

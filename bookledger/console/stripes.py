@@ -27,7 +27,7 @@ MEANINGS = {
 }
 
 MISSING = frozenset({"lacking", "lost"})
-"""Conditions drawn in red."""
+"""Conditions that are shown in red."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Stripes:
 
 
 def drawn(ledger: dict[str, Any]) -> Stripes:
-    """Returns the grid of a ledger as returned by the API."""
+    """Returns the grid of a ledger in the form in which the API returns it."""
     fragments = ledger["fragments"]
     names = sorted({copy["bookie_id"] for fragment in fragments for copy in fragment["copies"]})
     by_place = {

@@ -25,7 +25,7 @@ Content = str | Sequence[tuple[str, "Content"]]
 """The text of an element, or its child elements."""
 
 _MODE_BITS = 0o1777
-"""The mode bits that Hadoop uses. It ignores all others."""
+"""The mode bits that Hadoop uses; it ignores all other bits."""
 
 _CONSTANTS = {
     "LENGTH": "0",

@@ -14,11 +14,11 @@ from metadata.picklable_errors import PicklableError
 
 
 class EditLogError(PicklableError):
-    """The bytes are not a readable edit log. Reading them again does not help."""
+    """The bytes are not a readable edit log. Retrying does not help."""
 
 
 class BrokenHeader(EditLogError):
-    """No header, or the header of a layout whose ops have no length (before -56)."""
+    """There is no header, or it is of a layout whose ops have no length (older than -56)."""
 
 
 class BrokenFrame(EditLogError):

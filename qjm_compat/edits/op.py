@@ -56,7 +56,7 @@ Op = TypeVar("Op", bound=EditOp)
 V = TypeVar("V")
 
 OPS: dict[int, type[EditOp]] = {}
-"""Every op, by its code."""
+"""All ops, by op code."""
 
 OBSOLETE = {5: "OP_DATANODE_ADD", 6: "OP_DATANODE_REMOVE"}
 """Codes that Hadoop dropped long before ops had a length; they have no defined body."""
@@ -90,9 +90,9 @@ class OpLayout:
     cls: type[EditOp]
     fields: tuple[tuple[str, FieldType[Any]], ...]
     absent: tuple[tuple[str, object], ...]
-    """(name, default) of fields that this layout lacks."""
+    """Pairs of (name, default) of the fields that this layout lacks."""
     readers: tuple[tuple[str, Callable[[bytes, int], tuple[Any, int]]], ...]
-    """(name, decoder) of the fields."""
+    """Pairs of (name, decoder) of the fields."""
     write: Callable[[EditOp], bytes]
     """Encodes the body of an op."""
 

@@ -37,7 +37,7 @@ PREALLOCATION_BYTES = 1024 * 1024
 """A segment in progress is padded with terminators to a multiple of this."""
 
 INVALID_TXID = -12345
-"""Hadoop's "no transaction"."""
+"""Hadoop's value for "no transaction"."""
 
 OLDEST_LAYOUT = -56
 """The first layout whose ops have a length field."""

@@ -39,7 +39,7 @@ _NO_END = 1 << 64
 _PADDING = bytes([0, TERMINATOR])
 _PIECE_BYTES = 64 * 1024
 
-# An op code, then a plausible length of an op, judged by the length's first byte and its smallest value.
+# An op code followed by a plausible length; the length's first byte and its minimum value are checked.
 _MAYBE_AN_OP = re.compile(rb"[^\xff](?=[\x00-\x03])(?!\x00\x00\x00[\x00-\x0b])", re.DOTALL)
 assert OP_BYTES_MAX < 0x04000000
 assert OP_BYTES_MIN - 5 == 0x0C
@@ -47,7 +47,7 @@ assert OP_BYTES_MIN - 5 == 0x0C
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes offset … end - 1 of the file are neither op nor padding."""
+    """A range of damage: bytes offset … end - 1 of the file are neither an op nor padding."""
 
     offset: int
     end: int
@@ -74,7 +74,7 @@ class SegmentScan:
     """Whether each op's txid is one more than that of the op before it."""
     damage: tuple[Damage, ...] = ()
     damaged_places: int = 0
-    """The total number of damaged places; `damage` has the first DAMAGE_MAX."""
+    """The total number of damaged places; `damage` lists the first DAMAGE_MAX of them."""
 
     @property
     def is_empty(self) -> bool:

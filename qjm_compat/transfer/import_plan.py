@@ -44,7 +44,7 @@ class ImportStep:
 
 
 def check_gaps(sources: Sequence[ImportSource]) -> None:
-    """Raises TransferRefused for the first txid that is in none of the files."""
+    """Raises TransferRefused if txids are missing between the files; the message describes the first gap."""
     for before, after in zip(sources, sources[1:], strict=False):
         if after.first_txid != before.last_txid + 1:
             raise TransferRefused(

@@ -24,7 +24,7 @@ from .files.segment_file import PADDING
 OnBytes = Callable[[int], None]
 
 SEEN_TXID = "seen_txid"
-"""A NameNode refuses to start without edits up to the txid in this file."""
+"""The name of a file with a txid. A NameNode refuses to start without edits up to that txid."""
 
 COMPARED_BYTES = 1024 * 1024
 """The number of bytes read at a time to compare two files."""
@@ -69,7 +69,7 @@ async def export_directory(
         check_no_gap(wanted)
     for stream in wanted:
         _check_room(folder, stream)
-    _seen_txid(folder)  # reports damage before anything is written
+    _seen_txid(folder)  # reports a damaged file before anything is written
     done = Exported()
     for stream in wanted:
         await _export(stream, folder, on_bytes, done)

@@ -65,7 +65,7 @@ class Imported:
 
 
 def find_current(directory: Path) -> Path:
-    """Returns the directory that contains the segment files: the given one, or its `current`."""
+    """Returns the directory that contains the segment files: the given directory or its subdirectory `current`."""
     below = directory / "current"
     return below if below.is_dir() else directory
 

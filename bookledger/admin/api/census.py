@@ -14,8 +14,8 @@ from metadata.store import MetadataStore
 
 REST_SECONDS_MIN = 5.0
 REST_A_WALK = 10
-"""The pause between two walks is REST_SECONDS_MIN, or this many times the duration of the last walk if that is longer,
-so that walks take at most a tenth of a processor."""
+"""The pause between two walks is this many times the duration of the last walk, but at least REST_SECONDS_MIN, so that
+walks take at most a tenth of one CPU."""
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Census:
         return self.counted
 
     async def stop(self) -> None:
-        """Ends a running walk."""
+        """Stops the walk, if one is running."""
         if self._walking is not None:
             self._walking.cancel()
             await asyncio.wait([self._walking])

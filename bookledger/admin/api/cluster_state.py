@@ -105,7 +105,7 @@ def _writable(view: ClusterView) -> int:
 
 
 CONDITIONS = {Verdict.WELL: "whole", Verdict.AMISS: "wounded", Verdict.UNKNOWN: "counting"}
-"""Names of the verdicts on the whole cluster."""
+"""The names of the verdicts on the whole cluster."""
 
 
 def _counts(counted: Counted, view: ClusterView) -> Facts:

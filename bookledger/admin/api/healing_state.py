@@ -94,7 +94,8 @@ def _away(counted: Survey) -> list[Facts]:
 
 
 async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> list[Facts]:
-    """Returns the ledger's bad copies according to its current record; they may have been healed already."""
+    """Returns the ledger's bad copies according to its current record, from which they may be gone because they have
+    been healed."""
     try:
         record = await ledger(store, mark.ledger_id)
     except BadRecord as error:

@@ -40,7 +40,7 @@ KEYS_TRIED_MAX = 4
 """
 
 LOST_AFTER_SECONDS = 600.0
-"""Time after which an absent bookie counts as lost, if not configured otherwise."""
+"""The default time after which an absent bookie counts as lost."""
 
 
 class Away(Exception):
@@ -81,7 +81,7 @@ class MetadataView:
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[MetadataStore]:
-        """Yields the metadata store for the block, which may take at most ANSWER_SECONDS_MAX. Raises Away."""
+        """Yields the metadata store to the block, which may take at most ANSWER_SECONDS_MAX. Raises Away."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 async with self._opening:

@@ -47,7 +47,7 @@ def _handler(one: Path, sight: MetadataView) -> Handler:
 
 
 def _check_known(given: Mapping[str, str], one: Path) -> None:
-    """Raises ValueError for an unknown filter, because ignoring it would give a wrong answer."""
+    """Raises ValueError for an unknown filter, because ignoring it would lead to a wrong response."""
     known = [parameter.name for parameter in one.parameters]
     for name in given.keys() - set(known):
         raise ValueError(f"{name}: unknown parameter; the known ones are: {', '.join(known) or 'none'}")

@@ -28,7 +28,7 @@ new one."""
 
 
 def table_of(config: HttpConfig) -> ConnectionTable:
-    """Returns the table of connections. HTTP clients reconnect at no cost, so an idle connection may be closed at any
+    """Returns the table of connections. HTTP clients can reconnect at no cost, so idle connections may be closed at any
     time."""
     return ConnectionTable(
         Places.shared(

@@ -16,7 +16,7 @@ from metadata.audit import Act, record_audit
 from .problems import Problem
 
 _PEER: ContextVar[Peer | None] = ContextVar("peer", default=None)
-"""The certificate's owner for the current request."""
+"""The identity of the client certificate of the current request."""
 
 
 def guard_of(certificates: Certificates) -> Middleware:

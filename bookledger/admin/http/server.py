@@ -159,10 +159,10 @@ class HttpMetrics(Collector):
 
 
 REQUEST_BYTES_MAX = 1024
-"""Maximum size of a request's body; no request needs one."""
+"""Maximum size of a request's body; no request needs a body."""
 
 REQUEST_SECONDS_MAX = 10.0
-"""How long a connection may be idle or send part of a request; clients reconnect at no cost."""
+"""How long a connection may be idle or take to send a request; clients can reconnect at no cost."""
 
 STOP_SECONDS_MAX = 1.0
 

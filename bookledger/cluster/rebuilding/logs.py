@@ -172,7 +172,7 @@ def _runs(segments: Iterable[Segment]) -> list[tuple[Segment, ...]]:
 def _with_segments(
     known: LogRecord, segments: tuple[Segment, ...]
 ) -> tuple[LogRecord, list[tuple[Segment, ...]]]:
-    """Returns the record with the latest of these segments, and pages with the earlier ones."""
+    """Returns the record with the latest of these segments, and the pages with the earlier ones."""
     begin = segments[0].first_position if segments else known.first_position
     record = replace(known, segments=(), paged_through=max(begin, known.first_position))
     pages = []

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 
 class Writable(Protocol):
-    """The encoding of a kind of field: the first of the following properties that is set."""
+    """The encoding of a kind of field, given by the first of the following properties that is set."""
 
     @property
     def form(self) -> str:

@@ -52,7 +52,7 @@ class FieldType(Generic[T]):
     write: Callable[[T], bytes]
     to_json: Callable[[T], object] = _as_it_is
     size_min: int = 1
-    """The smallest encoded size. A count is checked against the remaining bytes before anything is read."""
+    """The minimum encoded size. A count is checked against the remaining bytes before any element is read."""
     form: str = ""
     """The `struct` format letter of a fixed-width number; adjacent fields of this kind are packed in one call."""
     length_form: str = ""

@@ -53,7 +53,7 @@ class AclScope(IntEnum):
 
 
 class AclType(IntEnum):
-    """The kind of principal an entry is for."""
+    """The kind of principal to which an entry applies."""
 
     USER = 0
     GROUP = 1
@@ -68,7 +68,7 @@ class AclEntry:
     scope: AclScope
     type: AclType
     permissions: int
-    """1 execute, 2 write, 4 read."""
+    """The sum of 1 (execute), 2 (write) and 4 (read)."""
     name: str | None = None
 
 
@@ -81,7 +81,7 @@ class AclChange:
 
 
 def permissions_text(permissions: int) -> str:
-    """Formats permissions in the notation of `ls`: r-x."""
+    """Formats permissions in the notation of `ls`, such as r-x."""
     return "".join([letter if permissions & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))])
 
 

@@ -88,7 +88,7 @@ class SetQuotaByStorageType(EditOp):
 
 @edit_op(45, "OP_SET_STORAGE_POLICY")
 class SetStoragePolicy(EditOp):
-    """Sets the placement of blocks."""
+    """Sets the storage policy, which determines where blocks are placed."""
 
     path: String
     policy_id: I8

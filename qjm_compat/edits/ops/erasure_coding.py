@@ -1,4 +1,4 @@
-"""Ops on erasure coding policies, from layout -64 on."""
+"""Ops on erasure coding policies, available from layout -64 on."""
 
 from __future__ import annotations
 

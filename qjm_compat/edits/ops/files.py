@@ -46,7 +46,7 @@ class Close(EditOp):
 
 @edit_op(47, "OP_APPEND")
 class Append(RetriedOp):
-    """Opens a file for appending, to its last block or to a new one."""
+    """Opens a file for appending, either to its last block or to a new block."""
 
     path: String
     client_name: String

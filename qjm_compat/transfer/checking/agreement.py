@@ -176,7 +176,7 @@ def _check_continuity(found: JournalFindings, spans: Sequence[tuple[int, int]]) 
 
 
 def txids(first: int, last: int) -> str:
-    """Formats transactions as the subject of a sentence."""
+    """Formats txids as the subject of a sentence, with its verb."""
     return f"txid {first} is" if first == last else f"txids {first} to {last} are"
 
 

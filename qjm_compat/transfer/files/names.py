@@ -22,7 +22,7 @@ _IN_PROGRESS = re.compile(r"edits_inprogress_(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SegmentName:
-    """The segment that a file's name describes. `last_txid` is None while it is in progress."""
+    """The segment that a file's name denotes. `last_txid` is None while the segment is in progress."""
 
     file: str
     first_txid: int

@@ -91,8 +91,8 @@ def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator
 
 
 def _content(path: Path, *, in_progress: bool) -> memoryview:
-    """Returns the file's bytes, mapped into memory unless the file is in progress: its writer truncates it at the end,
-    which a mapping would not survive."""
+    """Returns the file's bytes. Maps them into memory unless the file is in progress, because its writer truncates it
+    at the end, and accessing a truncated mapping would crash."""
     if in_progress:
         return memoryview(path.read_bytes())
     with path.open("rb") as file:

@@ -24,7 +24,7 @@ def read_version(folder: Path) -> NamespaceInfo | None:
     if path.exists() and not path.is_file():
         raise TransferRefused(f"{path} is not a regular file")
     try:
-        text = path.read_text(encoding="latin-1")  # as Java reads and writes properties
+        text = path.read_text(encoding="latin-1")  # the encoding that Java uses for properties
     except FileNotFoundError:
         return None
     fields = dict(_properties(text))

@@ -44,7 +44,8 @@ def cannot_be_read(seen: AcceptorSeen) -> JournalUnavailable:
 
 
 class JournalInspector:
-    """Looks at the acceptors of one journal; changes nothing. Use as `async with`. Raises JournalUnavailable."""
+    """Reads the state of one journal's acceptors, without changing anything. Use as `async with`. Raises
+    JournalUnavailable."""
 
     def __init__(
         self,
@@ -81,7 +82,7 @@ class JournalInspector:
 
     @property
     def password(self) -> bytes:
-        """The password of the ledgers."""
+        """The password of the journal's ledgers."""
         return self._config.password
 
     def ledgers(self, acceptor: str) -> AcceptorLedgers:
@@ -220,7 +221,7 @@ class JournalInspector:
 
 
 async def journals_in(uri: str) -> list[tuple[str, str]]:
-    """Returns (journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
+    """Returns the (journal id, acceptor) pairs of all journals in a metadata store. Raises JournalUnavailable."""
     with metadata_errors():
         async with opened_store(uri) as store:
             return [found async for found in list_journals(store)]
