@@ -201,9 +201,8 @@ class QuorumJournalManager:
         writer first. Raises BadJournalState if the txid lies inside a segment.
         """
         seconds_max = self.config.operations_seconds_max
-        request = GetEditLogManifest(
-            0, in_progress_ok=True
-        )  # from txid 0 on, because a superseding segment may begin much earlier
+        # From txid 0 on, because a superseding segment may begin much earlier.
+        request = GetEditLogManifest(0, in_progress_ok=True)
         # An acceptor with an unreadable segment is ignored: this call may be meant to discard it.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
         for segment in segments_seen(answers.replies, self._set.acceptors.majority, only_durable=False):

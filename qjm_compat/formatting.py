@@ -67,9 +67,8 @@ class Formatting:
                 f"with --acceptor for the name of each to add them"
             )
         seen = {name: await one.segments_held() for name, one in held.items()}
-        format_to_join(
-            self._journal_id, seen, joining, namespace
-        )  # raises an error before anything is changed
+        # Raises an error before anything is changed.
+        format_to_join(self._journal_id, seen, joining, namespace)
         above = epochs_above(seen)
         seen = {name: await one.make_room_for_another(above) for name, one in held.items()}
         request = format_to_join(self._journal_id, seen, joining, namespace)

@@ -69,10 +69,8 @@ def _are_ops(ops: bytearray, stops: Places, first_txid: int) -> bool:
 
 def _are_undamaged(ops: bytearray, stops: Places) -> bool:
     """Returns whether each checksum is right. Modifies `ops`."""
-    words, places = (
-        len(ops) - _CRC_BYTES + 1,
-        stops - _CRC_BYTES,
-    )  # the words overlap: one starts at each byte
+    # The words overlap: one starts at each byte.
+    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES
     checksums = np.ndarray(words, ">u4", ops, strides=(1,))[places]
     np.ndarray(words, "<u4", ops, strides=(1,))[places] = checksums ^ _TO_ONES
     return crc32(ops) == _CRC_OF_ONES

@@ -90,9 +90,8 @@ class _Budget:
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX), self._first:
                 wait = self.rate.spend(0.0)
-                while (
-                    wait > 0
-                ):  # responses that end in the meantime may have cost more than was charged in advance
+                # Responses that end in the meantime may have cost more than was charged in advance.
+                while wait > 0:
                     await asyncio.sleep(wait)
                     wait = self.rate.spend(0.0)
                 self.rate.spend(seconds)

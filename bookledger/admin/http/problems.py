@@ -105,9 +105,8 @@ class Protocol(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        super().handle_error(
-            request, status, exc, message
-        )  # logs the error; raises if part of a response was sent
+        # Logs the error; raises if part of a response was sent.
+        super().handle_error(request, status, exc, message)
         found = HTTPStatus(status)
         answer = document(found, WHY.get(found, found.phrase))
         answer.force_close()

@@ -70,9 +70,8 @@ def asked_by(own_names: Iterable[str]) -> Middleware:
             name = _without_port(host)
             if not (is_loopback(name) or name in own):
                 why = f"{name[:NAME_SHOWN_MAX]!r} is not a loopback name of this machine: use 127.0.0.1 or localhost"
-                return document(
-                    HTTPStatus.MISDIRECTED_REQUEST, why
-                )  # and no HTML page, because the request is for another host name
+                # Never an HTML page, because the request is for another host name.
+                return document(HTTPStatus.MISDIRECTED_REQUEST, why)
         return await handler(request)
 
     return guard

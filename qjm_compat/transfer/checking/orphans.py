@@ -52,9 +52,8 @@ async def find_orphans(
     is not an orphan.
     """
     labelled = await _labelled(inspector, uri, age_seconds)
-    acceptors = await inspector.look_at_others(
-        uri
-    )  # after the listing, because a ledger that is referenced by now is not an orphan
+    # Read after the listing, because a ledger that is referenced by now is not an orphan.
+    acceptors = await inspector.look_at_others(uri)
     orphans = [_orphan(uri, record) for record in labelled if not _is_needed(acceptors, record.ledger_id)]
     return [replace(one, why_kept=await _why_keep(inspector, one, found)) for one in orphans]
 
