@@ -71,7 +71,7 @@ class QuorumJournalManager:
         self._addresses: tuple[str, ...] = ()
         if metadata_uri.startswith(SCHEME):
             if journal_id is not None or acceptors is not None:
-                raise BadRequest("a qjournal:// URI already names the journal and its acceptors")
+                raise BadRequest("a qjournal:// URI already contains the journal and its acceptors")
             self._addresses, journal_id = parse(metadata_uri)
         try:
             self.journal_id = keys.check_name(journal_id or "")
@@ -369,7 +369,7 @@ class QuorumJournalManager:
         purges = [f"acceptor {name} to purge" for name in self._purges.values()]
         waited_for = "; ".join([*purges, *self._opened.what_closing_waits_for()])
         return (
-            f"closing journal {self.journal_id} waits for {waited_for or 'its clusters to be closed'}; "
+            f"closing journal {self.journal_id} is waiting for {waited_for or 'its clusters to be closed'}; "
             f"the next writer ends open segments"
         )
 

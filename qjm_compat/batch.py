@@ -88,7 +88,7 @@ def header_of(payload: bytes) -> BatchHeader:
         )
     _, flags, part, num_txns, first_txid, committed, epoch = _HEADER.unpack_from(payload)
     if num_txns < 1 or first_txid < 1:
-        raise SegmentUnreadable(f"a batch of {num_txns} transactions from txid {first_txid} on")
+        raise SegmentUnreadable(f"invalid batch header: {num_txns} transactions from txid {first_txid} on")
     return BatchHeader(
         first_txid,
         num_txns,
@@ -127,7 +127,7 @@ class Assembler:
         self._parts.append(payload[_HEADER.size :])
         self._bytes += len(payload)
         if self._bytes > 2 * BATCH_BYTES_MAX:
-            raise SegmentUnreadable(f"the batch of txid {header.first_txid} never ends")
+            raise SegmentUnreadable(f"the batch from txid {header.first_txid} on has no last part")
         if not header.is_last_part:
             return None
         records = b"".join(self._parts)

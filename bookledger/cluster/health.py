@@ -91,7 +91,7 @@ def findings(now: ClusterSnapshot, counted: Survey | None, counted_seconds_ago: 
     return [
         *_of_ledgers(view, counted, counted_seconds_ago),
         facts.of_store(now.metadata),
-        facts.AUDITOR.found("" if now.auditor else "there is no auditor: lost copies are not noticed"),
+        facts.AUDITOR.found("" if now.auditor else "there is no auditor, so lost copies are not detected"),
         facts.ACCEPTED.found(_not_accepted(now.hold)),
         facts.REGISTERED.found(_not_registered(view)),
         facts.BRAKE.found(_braked(view)),
@@ -172,7 +172,7 @@ def _referred_to(view: ClusterView, held: Collection[BookieRef]) -> str:
         ref.bookie_id for ref in _absent(view) if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP
     }
     left = [ref for ref in held if ref.bookie_id in given_up]
-    return f"given up, and ledgers still refer to it: {_names(left)}" if left else ""
+    return f"given up, but ledgers still refer to it: {_names(left)}" if left else ""
 
 
 def _all_read_only(view: ClusterView) -> str:
@@ -199,12 +199,12 @@ def _without_name(view: ClusterView, held: Collection[BookieRef]) -> str:
 
 def _given_up_and_alive(view: ClusterView) -> str:
     out = [ref for ref in view.living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]
-    return f"alive, but given up, so no entries are placed on it: {_names(out)}; {TAKE_BACK}" if out else ""
+    return f"alive, but given up, so no entries are stored on it: {_names(out)}; {TAKE_BACK}" if out else ""
 
 
 def _reachable(view: ClusterView, auditor: LeaseLock | None) -> Finding:
     if auditor is None:
-        return facts.REACHABLE.unknown("no auditor calls them")
+        return facts.REACHABLE.unknown("there is no auditor to call them")
     unreached = {
         ref: auditor.unreachable[ref.bookie_id]
         for ref, one in sorted(view.living.items())
@@ -243,7 +243,7 @@ def _without_room(view: ClusterView) -> str:
 def _silent(auditor: LeaseLock | None) -> str:
     if auditor is None or not auditor.silent_cursors:
         return ""
-    problem = "cursors that do not move are ignored, and records that they have not read are deleted"
+    problem = "cursors that do not move are ignored, so records that they have not read are deleted"
     return f"{problem}: {_listed(auditor.silent_cursors)}; {SEE_RETENTION}"
 
 

@@ -42,5 +42,5 @@ async def _refuse_beyond(
     if min_txid_to_keep > last + 1:
         raise TransferRefused(
             f"journal {journal.journal_id} ends with txid {last}: {min_txid_to_keep} cannot be the first txid "
-            f"to keep; give {last + 1} at most"
+            f"to keep; the maximum is {last + 1}"
         )

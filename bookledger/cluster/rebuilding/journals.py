@@ -123,7 +123,7 @@ def _ended(begun: Sequence[_SegmentLedger]) -> tuple[list[SegmentRecord], list[s
             if end != before_next:
                 doubts.append(f"no bookie noted the segments with txids {end + 1} to {before_next}")
             if not one.ledger.is_closed:
-                doubts.append(f"ledger {one.ledger.ledger_id} has to be recovered: it ends with txid {end}")
+                doubts.append(f"ledger {one.ledger.ledger_id} must be recovered: it ends with txid {end}")
             segment = replace(segment, end_txid=end, finalized=True)
         segments.append(segment)
     return segments, doubts

@@ -141,7 +141,7 @@ def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segmen
         end = one.end_position
         if following is not None and (end is None or end > following.said.first_position):
             end = following.said.first_position
-            doubts.append(f"ledger {one.ledger.ledger_id} has to be recovered: it ends before position {end}")
+            doubts.append(f"ledger {one.ledger.ledger_id} must be recovered: it ends before position {end}")
         if end is not None:
             segment = segment.ended(end, _ended_us(one, following), one.ledger.length_bytes or 0)
         segments.append(segment)

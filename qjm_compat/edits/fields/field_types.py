@@ -116,7 +116,7 @@ def _write_text(text: str) -> bytes:
 
 def _read_flag(data: bytes, at: int) -> tuple[bool, int]:
     if data[at] > 1:
-        raise BrokenOp(f"a boolean is written as {data[at]}")
+        raise BrokenOp(f"a boolean is encoded as {data[at]}")
     return data[at] == 1, at + 1
 
 
@@ -199,7 +199,7 @@ def flagged(cls: type[T], required: int) -> FieldType[T]:
             values.append(value)
         flags, at = bits.unpack_from(data, at)[0], at + bits.size
         if flags >> len(maybe):
-            raise BrokenOp(f"flags {flags:#x} of {cls.__name__} have unknown bits")
+            raise BrokenOp(f"flags {flags:#x} of {cls.__name__} contain unknown bits")
         for bit, (_, kind) in enumerate(maybe):
             value, at = kind.read(data, at) if flags >> bit & 1 else (None, at)
             values.append(value)

@@ -102,8 +102,8 @@ def _behind(seen: AcceptorSeen) -> Iterator[str]:
     """Reports an acceptor that joined while a segment was in progress and therefore does not vote on it."""
     if is_behind(seen.state, (record.start_txid for record in seen.finalized)):
         yield (
-            f"it joined while segment {seen.state.joined_behind} was in progress, and does not vote on it: replace no "
-            f"other acceptor before that segment is finalized and `bookledger journal sync` has copied it here"
+            f"it joined while segment {seen.state.joined_behind} was in progress, and does not vote on it: do not "
+            f"replace another acceptor until that segment is finalized and `bookledger journal sync` has copied it here"
         )
 
 

@@ -149,12 +149,12 @@ def test_an_enumerated_value_that_nobody_knows_is_refused() -> None:
 @pytest.mark.parametrize(
     ("cls", "body", "reason"),
     [
-        (Append, struct.pack(">HHHBHi", 0, 0, 0, 2, 0, -2), "a boolean is written as 2"),
-        (AddCachePool, struct.pack(">HIHi", 0, 0x40, 0, -2), "flags 0x40 of CachePool have unknown bits"),
+        (Append, struct.pack(">HHHBHi", 0, 0, 0, 2, 0, -2), "a boolean is encoded as 2"),
+        (AddCachePool, struct.pack(">HIHi", 0, 0x40, 0, -2), "flags 0x40 of CachePool contain unknown bits"),
         (
             ModifyCacheDirective,
             struct.pack(">qIHi", 1, 0x10, 0, -2),
-            "flags 0x10 of CacheDirective have unknown bits",
+            "flags 0x10 of CacheDirective contain unknown bits",
         ),
         (SetQuotaByStorageType, struct.pack(">Hiq", 0, 6, 1), "6 is not a valid StorageType"),
         (Rename, struct.pack(">HHqi", 0, 0, 0, 1) + b"\3", "3 is not a valid RenameOption"),
