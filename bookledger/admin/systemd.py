@@ -47,7 +47,7 @@ def notify(state: str) -> None:
 async def feed_watchdog(stuck_seconds: Callable[[], float] = lambda: 0.0) -> AsyncIterator[None]:
     """Feeds the watchdog from the event loop inside the block, if systemd requests that.
 
-    `stuck_seconds` returns for how long the log has made no progress; if that exceeds the watchdog's period, the
+    `stuck_seconds` returns how long the log has made no progress; if that exceeds the watchdog's period, the
     watchdog is not fed.
     """
     seconds = _period_seconds()

@@ -94,8 +94,7 @@ def _away(counted: Survey) -> list[Facts]:
 
 
 async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> list[Facts]:
-    """Returns the ledger's bad copies according to its current record, from which they may be gone because they have
-    been healed."""
+    """Returns the bad copies according to the ledger's current record; none if they have been healed already."""
     try:
         record = await ledger(store, mark.ledger_id)
     except BadRecord as error:

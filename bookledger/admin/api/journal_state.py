@@ -26,7 +26,7 @@ class Ahead(NamedTuple):
 
 
 async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """Returns for how long an acceptor that has everything through `last_txid` has lacked the next transaction; None if
+    """Returns how long an acceptor that has everything through `last_txid` has lacked the next transaction; None if
     no record contains that time.
 
     The time is measured by two clocks: that of the process that closed the segment's ledger, and the local one.

@@ -36,8 +36,7 @@ LEDGERS_MAX = 500
 """Maximum number of ledgers on one page."""
 
 KEYS_TRIED_MAX = 4
-"""Maximum number of pages of keys read for one page of ledgers; more than one is needed if deleted ledgers are skipped.
-"""
+"""Maximum number of pages of keys read for one page of ledgers; deleted ledgers among the keys are skipped."""
 
 LOST_AFTER_SECONDS = 600.0
 """The default time after which an absent bookie counts as lost."""

@@ -20,7 +20,7 @@ _PEER: ContextVar[Peer | None] = ContextVar("peer", default=None)
 
 
 def guard_of(certificates: Certificates) -> Middleware:
-    """Returns middleware that answers requests that the client's certificate does not allow with 403 and the reason."""
+    """Returns middleware that refuses requests not allowed by the client's certificate, with 403 and the reason."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
