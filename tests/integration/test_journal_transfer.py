@@ -156,7 +156,7 @@ async def test_files_before_a_txid_can_be_left_out(tmp_path: Path, place: Place)
     current = made_directory(tmp_path / "name")
     await place.bring(current, from_txid=15)
     assert await place.segments() == [(11, 20, False), (21, 30, False)]
-    assert "older than the journal's edits" in await place.refused(current)
+    assert "contains edits before the journal's end" in await place.refused(current)
 
 
 async def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: Path, place: Place) -> None:
@@ -292,8 +292,16 @@ async def test_an_export_goes_on_with_what_is_there_and_overwrites_nothing_else(
 async def _refusals(place: Place, out: Path) -> None:
     """Whatever else stands in the directory, the export neither overwrites nor contradicts it."""
     for name, content, said in (
-        (finalized_name(11, 20), segment_bytes(LAYOUT, [frames(11, 19)]), "other edits"),
-        (finalized_name(11, 20), segment_bytes(LAYOUT, [frames(11, 21)]), "other edits"),
+        (
+            finalized_name(11, 20),
+            segment_bytes(LAYOUT, [frames(11, 19)]),
+            "edits that differ from the journal's",
+        ),
+        (
+            finalized_name(11, 20),
+            segment_bytes(LAYOUT, [frames(11, 21)]),
+            "edits that differ from the journal's",
+        ),
         (in_progress_name(21), segment_bytes(LAYOUT, [frames(21, 31)]), "does not have"),
         (finalized_name(5, 15), b"", "has some of the txids 1 to 10"),
         (in_progress_name(25), b"", "has some of the txids 21 to 30"),

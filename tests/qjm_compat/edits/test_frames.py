@@ -78,7 +78,7 @@ def test_the_smallest_and_the_largest_op_can_be_written_and_no_larger_one() -> N
     assert len(encode_frame(3, 1, b"")) == OP_BYTES_MIN
     largest = encode_frame(3, 1, bytes(OP_BYTES_MAX - OP_BYTES_MIN))
     assert frame_at(largest, 0)[2] == len(largest) == OP_BYTES_MAX
-    with pytest.raises(ValueError, match="larger than an op may be"):
+    with pytest.raises(ValueError, match="exceeds the maximum size of an op"):
         encode_frame(3, 1, bytes(OP_BYTES_MAX - OP_BYTES_MIN + 1))
 
 

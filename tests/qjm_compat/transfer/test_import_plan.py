@@ -52,7 +52,7 @@ def test_what_is_there_between_other_ends_is_refused(held: list[Held]) -> None:
 
 
 def test_edits_older_than_all_that_is_there_are_refused() -> None:
-    with pytest.raises(TransferRefused, match="older than the journal's edits"):
+    with pytest.raises(TransferRefused, match="contains edits before the journal's end"):
         plan(FILES, [Held(11, 20), Held(21, 30)], allow_gaps=True)
 
 
