@@ -8,8 +8,9 @@
         for entry in client.open_ledger(writer.ledger_id).read():
             print(entry.entry_id, entry.payload)
 
-This module has the names that most programs need, each imported on first use; `bookledger.errors` has the errors, and
-`bookledger.aio` the clients for asyncio. The packages `ledgers`, `qjm_compat`, `spark` and `metadata` have more.
+This module provides the names that most programs need, each imported on first use; `bookledger.errors` provides the
+errors, and `bookledger.aio` the clients for asyncio. The packages `ledgers`, `qjm_compat`, `spark` and `metadata`
+provide more.
 """
 
 from importlib.util import find_spec

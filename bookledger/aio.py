@@ -1,4 +1,5 @@
-"""The clients for asyncio: `LedgerClient` and `QuorumJournalManager` with their handles, as in `bookledger`.
+"""The clients for asyncio: `LedgerClient` and `QuorumJournalManager` with their handles, under the same names as in
+`bookledger`.
 
 from bookledger.aio import LedgerClient
 

@@ -5,11 +5,11 @@
     except errors.AlreadyExists:  LedgerExists, DuplicateEntry, KeyExists, JournalNotEmpty
     except errors.AccessDenied:   Unauthorized, NotAllowed, BadEncryptionKey, StoreRefused
     except errors.TakenOver:      LedgerFenced, StaleEpoch: another writer has taken over, and this one must stop
-    except errors.Unavailable:    something did not answer, or too few did: a retry may succeed later
-    except errors.Unconfirmed:    what ended a writer: an append that failed with it may or may not be in the ledger
+    except errors.Unavailable:    a peer did not answer, or too few did: a retry may succeed later
+    except errors.Unconfirmed:    the error that ended a writer: the failed append may or may not be in the ledger
 
-By origin, they are LedgerErrors (`ledgers.errors` has the tree), JournalErrors (`qjm_compat.errors`) and
-MetadataErrors (`metadata.errors`); BadSettings and BadSelection are ValueErrors. Each is imported on first use.
+By origin, they are LedgerErrors (`ledgers.errors` has the tree), JournalErrors (`qjm_compat.errors`) and MetadataErrors
+(`metadata.errors`); BadSettings and BadSelection are ValueErrors. Each is imported on first use.
 """
 
 from typing import TYPE_CHECKING

@@ -40,22 +40,22 @@ if TYPE_CHECKING:
     from .hadoop.client.acceptor import RemoteAcceptor
 
 DEFAULT_ACCEPTOR = "main"
-"""The name of the only acceptor of a journal that names none: the ledgers replicate its segments."""
+"""The acceptor's name in a journal that names no acceptors; its ledgers replicate the journal's segments."""
 
 PURGE_SECONDS_MAX = 10.0
-"""How long closing waits for a running purge."""
+"""How long `close` waits for a running purge."""
 
 
 class QuorumJournalManager:
     """A journal. To write to it, become its writer with `recover_unfinalized_segments`; reading needs no preparation.
 
-    With one acceptor, the default, the ledgers replicate every edit and the metadata stores the promises. With
-    `acceptors`, each acceptor has its own ledgers, and a majority of them decides. Use as `async with`; belongs to the
-    event loop it is opened on. Every writer gets a higher epoch than the previous one, which from then on is refused
-    with StaleEpoch.
+    With one acceptor, the default, the ledgers replicate every edit and the metadata stores the promises. With several
+    `acceptors`, each acceptor has its own ledgers, and a majority of the acceptors decides. Use as `async with`;
+    belongs to the event loop on which it is opened. Every writer gets a higher epoch than the previous writer, whose
+    later calls are refused with StaleEpoch.
 
-    Instead of a metadata URI it accepts `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes, stock ones or ours.
-    Stock ones do not report whose edits they hold, so their writers pass `namespace`.
+    Instead of a metadata URI it accepts `qjournal://h1:8485;h2:8485;h3:8485/ns1`: JournalNodes, either Hadoop's own or
+    ours. Hadoop's own do not report the namespace of the edits they hold, so their writers pass `namespace`.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class QuorumJournalManager:
         self._addresses: tuple[str, ...] = ()
         if metadata_uri.startswith(SCHEME):
             if journal_id is not None or acceptors is not None:
-                raise BadRequest("a qjournal:// URI already names the journal and its acceptors")
+                raise BadRequest("a qjournal:// URI already contains the journal and its acceptors")
             self._addresses, journal_id = parse(metadata_uri)
         try:
             self.journal_id = keys.check_name(journal_id or "")
@@ -81,7 +81,7 @@ class QuorumJournalManager:
             for acceptor in acceptors or ():
                 keys.check_name(acceptor.name)
         except ValueError as error:
-            raise BadRequest(f"bad name of an acceptor: {error}") from error
+            raise BadRequest(f"bad acceptor name: {error}") from error
         self.config = config or JournalConfig()
         remote = [AcceptorConfig(address, metadata_uri) for address in self._addresses]
         self._acceptors = tuple(acceptors or remote or (AcceptorConfig(DEFAULT_ACCEPTOR, metadata_uri),))
@@ -100,7 +100,8 @@ class QuorumJournalManager:
     # --- opening and closing ------------------------------------------------------------------------------
 
     async def connect(self) -> None:
-        """Opens ledgers and metadata; `async with` calls it. Raises JournalUnavailable, LedgerError for a bad URI."""
+        """Opens ledgers and metadata; `async with` calls it. Raises JournalUnavailable, or LedgerError for an invalid
+        URI."""
         if self._loggers is not None:
             return
         if self._addresses:
@@ -110,9 +111,9 @@ class QuorumJournalManager:
         self._loggers = LoggerSet(tuple(self._journals.values()), self.config)
 
     async def close(self) -> None:
-        """Closes the journal. The next writer ends an unfinalized segment. Safe to repeat.
+        """Closes the journal. If a segment is not finalized, the next writer finalizes it. Safe to repeat.
 
-        Does nothing in a forked process, because the journal belongs to its parent.
+        Does nothing in a forked process, because the journal belongs to the parent process.
         """
         if not self._home.is_here:
             return
@@ -146,8 +147,9 @@ class QuorumJournalManager:
 
         If only some acceptors have it, for this namespace, the rest are formatted to join them, and the existing
         contents are kept. Raises BadJournalState, having changed nothing, if a majority could then lack acknowledged
-        edits; HalfFormatted names the acceptors that were formatted, and repeating the call formats the rest. `force`
-        discards the acceptors' contents, even if they cannot be fenced; stop the journal's writer first.
+        edits. Raises HalfFormatted, listing the acceptors that were formatted, if others failed; repeating the call
+        formats the rest. `force` discards the acceptors' contents, even if they cannot be fenced; stop the journal's
+        writer first.
         """
         work = Formatting(self.journal_id, self._set, self._proposer, self._opened)
         done = await work.run(namespace, force=force)
@@ -157,29 +159,30 @@ class QuorumJournalManager:
     async def sync(
         self, *, bytes_per_second: float | None = None, on_bytes: Callable[[int], None] = lambda _: None
     ) -> Synced:
-        """Copies finalized segments to acceptors on ledgers that lack them. Returns the work done and the work left.
+        """Copies finalized segments to acceptors on ledgers that lack them. Returns the work that was done and what
+        remains.
 
-        A writer, in any process, may continue in the meantime. JournalNodes sync on their own. `on_bytes` is called
+        A writer, in any process, may continue during the copying. JournalNodes sync on their own. `on_bytes` is called
         with the number of bytes of each part copied, on the client's event loop.
         """
         pace = RateLimit(bytes_per_second or self.config.sync_bytes_per_second).keep
         return await JournalSyncer(self._opened.on_ledgers, pace, on_bytes=on_bytes).until_done()
 
     async def is_formatted(self) -> bool:
-        """Returns whether any acceptor has the journal. Every acceptor must answer."""
+        """Returns whether any acceptor has the journal. Fails unless every acceptor answers."""
         return await self._set.run(self._proposer.is_formatted())
 
     async def do_pre_upgrade(self) -> None:
-        """Takes the first step of an upgrade: saves the state. The journal cannot be written until the second step."""
+        """Saves the state, as the first step of an upgrade. The journal cannot be written to until the second step."""
         await self._set.run(self._proposer.do_pre_upgrade())
 
     async def do_upgrade(self, namespace: NamespaceInfo) -> None:
-        """Takes the second step: continues the journal with this namespace's layout and creation time."""
+        """Continues the journal with this namespace's layout and creation time, as the second step of an upgrade."""
         await self._set.run(self._proposer.do_upgrade(namespace))
         self._namespace = namespace
 
     async def do_finalize(self) -> None:
-        """Ends an upgrade: it can no longer be rolled back."""
+        """Finalizes an upgrade: it can no longer be rolled back."""
         await self._set.run(self._proposer.do_finalize())
 
     async def can_roll_back(self, target_layout_version: int) -> bool:
@@ -191,14 +194,15 @@ class QuorumJournalManager:
         await self._set.run(self._proposer.do_rollback())
 
     async def discard_segments(self, start_txid: int) -> None:
-        """Drops every segment from a txid on. Afterwards, a new manager must become the writer.
+        """Drops every segment from a txid on. After this, a new manager must become the writer.
 
-        If a dropped ledger cannot be fenced because its bookies are unavailable, this continues: the ledger's writer
-        may get edits acknowledged until it calls an acceptor again, and these edits are lost. Stop the writer first.
-        Raises BadJournalState if the txid lies inside a segment.
+        If a dropped ledger cannot be fenced because its bookies are unavailable, this call continues anyway: the
+        ledger's writer may get edits acknowledged until it next calls an acceptor, and these edits are lost. Stop the
+        writer first. Raises BadJournalState if the txid lies inside a segment.
         """
         seconds_max = self.config.operations_seconds_max
-        request = GetEditLogManifest(0, in_progress_ok=True)  # a superseding segment may begin much earlier
+        # From txid 0 on, because a superseding segment may begin much earlier.
+        request = GetEditLogManifest(0, in_progress_ok=True)
         # An acceptor with an unreadable segment is ignored: this call may be meant to discard it.
         answers = await self._set.ask("getEditLogManifest", request, Need.ALL, seconds_max)
         for segment in segments_seen(answers.replies, self._set.acceptors.majority, only_durable=False):
@@ -214,8 +218,8 @@ class QuorumJournalManager:
         return await self._set.run(self._proposer.get_journal_c_time())
 
     async def namespace(self) -> NamespaceInfo:
-        """Returns the namespace of the journal's edits: the given one, or the one that a majority of the acceptors
-        reports."""
+        """Returns the namespace of the journal's edits: the one passed to the manager, or the one that a majority of
+        the acceptors reports."""
         if self._namespace is None:
             ask = self._set.acceptors.ask(
                 "getStorageInfo", GetStorageInfo(), Need.MAJORITY, self.config.takeover_seconds_max
@@ -230,11 +234,12 @@ class QuorumJournalManager:
 
     @property
     def epoch(self) -> int | None:
-        """This writer's epoch, once it has one."""
+        """This writer's epoch; None until it has one."""
         return self._proposer.epoch
 
     async def recover_unfinalized_segments(self) -> SegmentState | None:
-        """Becomes the writer and finalizes the segment that the last writer left open; returns it, if there was one.
+        """Becomes the writer and finalizes the segment that the last writer left open; returns the segment, if there
+        was one.
 
         Allowed only once: if a manager loses the journal, close it and create another one. Raises QuorumFailed.
         """
@@ -264,7 +269,7 @@ class QuorumJournalManager:
         return self._stream
 
     async def finalize_log_segment(self, first_txid: int, last_txid: int) -> None:
-        """Ends a segment permanently at a majority. Raises QuorumFailed."""
+        """Finalizes a segment at a majority; its end can no longer change. Raises QuorumFailed."""
         await self._set.run(self._proposer.finalize_log_segment(first_txid, last_txid))
 
     def purge_logs_older_than(self, min_txid_to_keep: int) -> None:
@@ -272,13 +277,13 @@ class QuorumJournalManager:
         self._purge(min_txid_to_keep)
 
     async def purge(self, min_txid_to_keep: int) -> None:
-        """Like `purge_logs_older_than`, but waits until a majority is done. Raises QuorumFailed."""
+        """Like `purge_logs_older_than`, but waits until a majority has finished. Raises QuorumFailed."""
         seconds_max = self.config.operations_seconds_max
         answers = await wait_for("purgeLogs", self._purge(min_txid_to_keep), Need.MAJORITY, seconds_max)
         self._set.acceptors.check("purgeLogs", answers, Need.MAJORITY, seconds_max)
 
     def _purge(self, min_txid_to_keep: int) -> list[asyncio.Future[None]]:
-        """Starts a purge. `close` waits for late acceptors."""
+        """Starts a purge, which `close` waits for at acceptors that are slower than the majority."""
         calls = self._set.calls(PurgeLogs(min_txid_to_keep=min_txid_to_keep))
         for call, logger in zip(calls, self._set.loggers, strict=True):
             self._purges[call] = logger.name
@@ -295,10 +300,10 @@ class QuorumJournalManager:
         only_durable: bool = True,
         gaps_ok: bool = False,
     ) -> list[EditLogInputStream]:
-        """Returns input streams of the segments that hold `from_txid` or later edits, in order, to be read one after
+        """Returns input streams of the segments that contain `from_txid` or later edits, in order, to be read one after
         the other.
 
-        With `in_progress_ok`, includes the segment being written, as far as a quorum has it on disk. Raises
+        With `in_progress_ok`, includes the segment being written, up to the last edit that a quorum has on disk. Raises
         QuorumFailed, or SegmentUnreadable if transactions are missing between the segments, unless `gaps_ok`.
         """
         seconds_max = self.config.select_input_streams_seconds_max
@@ -313,7 +318,7 @@ class QuorumJournalManager:
     async def journaled_edits(self, from_txid: int) -> Batch | None:
         """Returns the next edits that a quorum has on disk, at most TAIL_TXNS_MAX; None if there are none yet.
 
-        Raises QuorumFailed if too few acceptors have them cached; the input streams may still have them.
+        Raises QuorumFailed if too few acceptors have the edits cached; the input streams may still provide them.
         """
         edits = await self._follower.durable_edits(from_txid)
         return None if edits is None else edits[0]
@@ -331,10 +336,10 @@ class QuorumJournalManager:
             async for ops in batches:
                 yield ops
 
-    # --- what is going on -----------------------------------------------------------------------------------
+    # --- status ---------------------------------------------------------------------------------------------
 
     def metrics(self) -> dict[str, dict[str, int | float | str]]:
-        """Returns counters by Hadoop's names: `Journal-<id>` (`-<acceptor>` with several),
+        """Returns counters under Hadoop's names: `Journal-<id>` (with `-<acceptor>` appended if there are several),
         `IPCLoggerChannel-<acceptor>`."""
         found: dict[str, dict[str, int | float | str]] = {}
         for journal in self._journals.values():
@@ -347,7 +352,7 @@ class QuorumJournalManager:
         return found
 
     def report(self) -> str:
-        """Returns a status for operators: the segment being written, and each acceptor's progress."""
+        """Returns a status report for operators: the segment being written, and each acceptor's progress."""
         return self._stream.report() if self._stream is not None else self._set.report()
 
     @property
@@ -364,7 +369,7 @@ class QuorumJournalManager:
         purges = [f"acceptor {name} to purge" for name in self._purges.values()]
         waited_for = "; ".join([*purges, *self._opened.what_closing_waits_for()])
         return (
-            f"closing journal {self.journal_id} waits for {waited_for or 'its clusters to be closed'}; "
+            f"closing journal {self.journal_id} is waiting for {waited_for or 'its clusters to be closed'}; "
             f"the next writer ends open segments"
         )
 
@@ -382,7 +387,7 @@ class QuorumJournalManager:
     def _ended(self, stream: EditLogOutputStream) -> None:
         if self._stream is stream:
             self._stream = None
-        if stream.is_in_doubt:  # a retry could give their txids to other edits
+        if stream.is_in_doubt:  # a retry could assign the txids of the edits in doubt to other edits
             self._proposer.is_active_writer = False
         elif stream.committed_txid < stream.first_txid:
             self._proposer.nothing_was_written(stream.first_txid)

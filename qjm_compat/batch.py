@@ -1,8 +1,8 @@
-"""Encodes a batch of edits as entries of a ledger: one entry, or several if the batch is large.
+"""Encodes a batch of edits as ledger entries: one entry, or several if the batch is large.
 
-Each entry begins with a header: version, flags, number of this part, number of transactions in the batch, the batch's
-first txid, the committed txid known to its writer, the writer's epoch. All integers are big-endian. A batch counts only
-if its last part exists.
+Each entry begins with a header: the version, flags, the number of this part, the number of transactions in the batch,
+the batch's first txid, the highest committed txid known to its writer, and the writer's epoch. All integers are
+big-endian. A batch counts only if its last part exists.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from .errors import BadRequest, SegmentUnreadable
 
 PART_BYTES_MAX = 1024 * 1024
-"""The most bytes of edits in one entry; a larger batch is split."""
+"""Maximum number of bytes of edits in one entry; a larger batch is split."""
 
 BATCH_BYTES_MAX = 128 * 1024 * 1024
-"""The size of the largest batch, the most that Hadoop's own IPC carries."""
+"""Maximum size of a batch, which is also the maximum that Hadoop's own IPC carries."""
 
 _HEADER = struct.Struct(">BBHIqqq")
 _VERSION = 1
@@ -26,7 +26,7 @@ _NO_TXID = -1
 
 @dataclass(frozen=True, slots=True)
 class BatchHeader:
-    """The header of an entry. `part` counts from 0."""
+    """The header of an entry. The numbering of `part` starts at 0."""
 
     first_txid: int
     num_txns: int
@@ -42,7 +42,7 @@ class BatchHeader:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Edits written in one flush: op frames of `first_txid` … `last_txid`."""
+    """Edits written in one flush: the op frames of `first_txid` … `last_txid`."""
 
     first_txid: int
     num_txns: int
@@ -80,14 +80,15 @@ def _header(batch: Batch, part: int, *, is_last: bool) -> bytes:
 
 
 def header_of(payload: bytes) -> BatchHeader:
-    """Decodes an entry's header. Raises SegmentUnreadable if the entry has none."""
+    """Decodes an entry's header. Raises SegmentUnreadable if the entry does not have one."""
     if len(payload) < _HEADER.size or payload[0] != _VERSION:
         raise SegmentUnreadable(
-            f"an entry of {len(payload)} bytes that begins with {payload[:1].hex() or 'nothing'} is no batch of edits"
+            f"an entry of {len(payload)} bytes that begins with {payload[:1].hex() or 'nothing'} is not a batch of "
+            "edits"
         )
     _, flags, part, num_txns, first_txid, committed, epoch = _HEADER.unpack_from(payload)
     if num_txns < 1 or first_txid < 1:
-        raise SegmentUnreadable(f"a batch of {num_txns} transactions from txid {first_txid} on")
+        raise SegmentUnreadable(f"invalid batch header: {num_txns} transactions from txid {first_txid} on")
     return BatchHeader(
         first_txid,
         num_txns,
@@ -99,7 +100,7 @@ def header_of(payload: bytes) -> BatchHeader:
 
 
 class Assembler:
-    """Reassembles batches from the entries of a ledger, fed in ledger order."""
+    """Reassembles batches from the entries of a ledger, which must be passed in ledger order."""
 
     def __init__(self) -> None:
         self._header: BatchHeader | None = None
@@ -111,10 +112,11 @@ class Assembler:
         return self._header is None
 
     def feed(self, payload: bytes) -> Batch | None:
-        """Returns the batch that this entry completes. Raises SegmentUnreadable if a part is missing."""
+        """Returns the batch that this entry completes; None if it completes none. Raises SegmentUnreadable if a part is
+        missing."""
         header = header_of(payload)
         if header.part == 0:
-            self._begin()  # drops the parts of a batch abandoned by its writer
+            self._begin()  # drops the parts of a batch that its writer abandoned
             if header.is_last_part:
                 return _batch(header, payload[_HEADER.size :])
         elif not self._continues(header):
@@ -125,7 +127,7 @@ class Assembler:
         self._parts.append(payload[_HEADER.size :])
         self._bytes += len(payload)
         if self._bytes > 2 * BATCH_BYTES_MAX:
-            raise SegmentUnreadable(f"the batch of txid {header.first_txid} never ends")
+            raise SegmentUnreadable(f"the batch from txid {header.first_txid} on has no last part")
         if not header.is_last_part:
             return None
         records = b"".join(self._parts)

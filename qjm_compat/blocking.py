@@ -1,4 +1,4 @@
-"""The blocking journal manager: the asyncio one on an event loop in its own thread."""
+"""The blocking journal manager: runs the asyncio one on an event loop in a separate thread."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ from .requests import NamespaceInfo
 class QuorumJournalManager(BlockingClient[Manager]):
     """A journal. To write to it, become its writer with `recover_unfinalized_segments`; reading needs no preparation.
 
-    See `qjm_compat.aio.QuorumJournalManager` for the kinds of acceptors. Use as `with`. Several threads may use it.
+    See `qjm_compat.aio.QuorumJournalManager` for the kinds of acceptors. Use as `with`. Safe for use by several
+    threads.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class QuorumJournalManager(BlockingClient[Manager]):
 
     @property
     def epoch(self) -> int | None:
-        """This writer's epoch, once it has one."""
+        """This writer's epoch; None until it has one."""
         return self._twin.epoch
 
     @copy_docstring(Manager.close)

@@ -1,4 +1,4 @@
-"""A journal's settings, validated once, including every bound of the journal manager and its trade-off."""
+"""The settings of a journal, validated once: every limit of the journal manager, with its trade-off."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from metadata.settings.tunable import tunable
 MIB = 1024 * 1024
 
 PIPELINED_BATCHES_MAX = 64
-"""The most batches sent to one acceptor and not answered yet; `queued_edits_bytes_max` bounds their size."""
+"""Maximum number of batches sent to one acceptor but not answered yet; `queued_edits_bytes_max` limits their size."""
 
 HEARTBEAT_SECONDS = 1.0
-"""How often an out-of-sync acceptor is sent the committed txid, for which its readers wait."""
+"""How often the committed txid, for which readers wait, is sent to an out-of-sync acceptor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalConfig:
     """Settings of a journal's ledgers and of its manager; each has a description.
 
-    The first five are for each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
+    The first five apply to each segment's ledger, see `ledgers.NewLedger`; `*_seconds_max` are Hadoop's
     `dfs.qjournal.*.timeout.ms` and `dfs.qjm.operations.timeout`. A single batch is always accepted, even if it exceeds
-    `queued_edits_bytes_max`. `pipelined_batches_max` and `heartbeat_seconds` are not settings: the constants of these
-    names describe them.
+    `queued_edits_bytes_max`. `pipelined_batches_max` and `heartbeat_seconds` are not settings; see the constants of the
+    same names.
     """
 
-    ensemble_size: int = tunable(3, "Bookies of each segment's ledger.", 1, 32)
+    ensemble_size: int = tunable(3, "Number of bookies in each segment's ledger.", 1, 32)
     write_quorum: int | None = tunable(
         None,
-        "Bookies of a segment's ledger that get each batch; all of them by default.",
+        "Number of bookies of a segment's ledger that get each batch; all of them by default.",
         1,
         32,
         kind=int,
     )
     ack_quorum: int | None = tunable(
         None,
-        "Bookies that must have a batch on disk before it is confirmed; by default a majority of the write quorum.",
+        "Number of bookies that must have a batch on disk before it is confirmed; by default a majority of the write "
+        "quorum.",
         1,
         32,
         kind=int,
@@ -74,12 +75,13 @@ class JournalConfig:
     )
     queued_edits_bytes_max: int = tunable(
         10 * MIB,
-        "Bytes of edits queued for one acceptor. An acceptor with a longer queue gets no edits until the next segment.",
+        "Maximum bytes of edits queued for one acceptor. An acceptor with a longer queue gets no edits until the next "
+        "segment.",
         1024,
         2**36,
     )
     edits_cache_bytes_max: int = tunable(
-        16 * MIB, "Bytes of the latest edits that an acceptor caches for readers.", 1024, 2**36
+        16 * MIB, "Maximum bytes of recent edits that an acceptor caches for readers.", 1024, 2**36
     )
     tail_poll_seconds: float = tunable(0.2, "How often a follower polls for new edits.", 0.01, 3600)
     pipelined_batches_max: int = PIPELINED_BATCHES_MAX
@@ -95,13 +97,13 @@ class JournalConfig:
     )
     sync_bytes_per_second: int = tunable(
         8 * MIB,
-        "How fast to copy segments that an acceptor lacks; verifying them takes time from the writer's process.",
+        "How fast to copy segments that an acceptor lacks; verifying them uses processor time of the writer's process.",
         64 * 1024,
         2**36,
     )
 
     def __post_init__(self) -> None:
-        _ = self.new_ledger.shape  # raises if the quorums are invalid
+        _ = self.new_ledger.shape  # raises an error if the quorums are invalid
         if self.sync_interval_seconds < 0 or self.sync_bytes_per_second < 1:
             raise ValueError(
                 "sync_interval_seconds must not be negative, and sync_bytes_per_second must be positive"
@@ -116,10 +118,10 @@ class JournalConfig:
 
     @classmethod
     def from_file(cls, path: str | Path) -> JournalConfig:
-        """Reads `[journal]` from a settings file (docs/settings.md); other settings keep their defaults.
+        """Reads `[journal]` from a settings file (docs/settings.md); all other settings keep their defaults.
 
-        Environment variables named BOOKLEDGER_JOURNAL_ plus the name of a setting override it. Raises BadSettings, a
-        ValueError that names the file, the line and the setting, or the variable.
+        Environment variables named BOOKLEDGER_JOURNAL_ plus the name of a setting override the file. Raises
+        BadSettings, a ValueError that states the file, the line and the setting, or the variable.
         """
         return settings_file.of_program(path, cls, "journal")
 

@@ -11,11 +11,11 @@ from metadata.errors import MetadataError, OutcomeUnknown, StoreRefused, StoreUn
 from .errors import JournalUnavailable, MetadataAway
 
 METADATA_FAILED = "the metadata store under the journal failed"
-"""Prefix of the metadata's error message."""
+"""Prefix of the error message when the metadata fails."""
 
 
 def as_unavailable(error: LedgerError, doing: str) -> JournalUnavailable:
-    """Returns the journal's error for a LedgerError, which becomes its cause."""
+    """Converts a LedgerError to the journal's error, and sets the LedgerError as its cause."""
     kind = MetadataAway if isinstance(error, MetadataUnavailable) else JournalUnavailable
     caused = kind(f"{doing}: {error}")
     caused.__cause__ = error
@@ -24,7 +24,7 @@ def as_unavailable(error: LedgerError, doing: str) -> JournalUnavailable:
 
 @contextmanager
 def ledger_errors(doing: str) -> Iterator[None]:
-    """Raises the block's LedgerErrors as JournalUnavailable."""
+    """Raises LedgerErrors of the block as JournalUnavailable."""
     try:
         yield
     except LedgerError as error:
@@ -33,7 +33,7 @@ def ledger_errors(doing: str) -> Iterator[None]:
 
 @contextmanager
 def metadata_errors() -> Iterator[None]:
-    """Raises the block's MetadataErrors as JournalUnavailable; the only place that does."""
+    """Raises MetadataErrors of the block as JournalUnavailable; no other code does so."""
     try:
         yield
     except MetadataError as error:

@@ -1,27 +1,27 @@
 """Errors of journals, for operators and NameNodes to act on.
 
     JournalError
-    ├── JournalNotFormatted      format the journal first, or name the right one
-    ├── JournalNotEmpty          it holds edits: format it only with force
+    ├── JournalNotFormatted      format the journal first, or specify the right one
+    ├── JournalNotEmpty          it contains edits: format it only with force
     ├── StaleEpoch               another writer has taken over: this one must stop
-    ├── JournalOutOfSync         this acceptor missed something; it takes part again from the next segment on
+    ├── JournalOutOfSync         this acceptor missed a call; it takes part again from the next segment on
     │   └── LoggerTooFarBehind   … because its queue is full
     ├── BadRequest               a call that no correct writer makes
-    ├── BadJournalState          the call does not fit the journal's state
+    ├── BadJournalState          the journal's state does not allow this call
     ├── RuleViolated             the call would lose or change promised edits: nothing was changed
     ├── NewerTxid                the reader is ahead of this acceptor
     ├── EditsNotCached           read the segments instead
     ├── SegmentUnreadable        no copy of a segment could be read to its end
     │   ├── SegmentUnavailable   … because bookies or metadata did not answer: read it again later
     │   └── EditsMissing         … because no acceptor that answers has these edits
-    ├── QuorumFailed             too few acceptors succeeded; names the error of each one that failed
+    ├── QuorumFailed             too few acceptors succeeded; contains the error of each one that failed
     │   ├── QuorumTimeout        … because they did not answer in time
     │   └── HalfFormatted        … when formatting: repeating the call formats the rest
     ├── StreamClosed             the output stream accepts no further edits
-    └── JournalUnavailable       the ledgers or the metadata under the journal did not answer
-        └── MetadataAway         … the metadata did not answer: it may be back in a moment
+    └── JournalUnavailable       the ledgers or the metadata that the journal uses did not answer
+        └── MetadataAway         … the metadata did not answer: it may be back soon
 
-`java_class` is Hadoop's class of the error; messages contain the phrases that operators search logs for. The edits of a
+`java_class` is the equivalent Hadoop class; messages contain the phrases that operators search logs for. The edits of a
 failed flush may or may not be in the journal: the next recovery decides.
 """
 
@@ -87,19 +87,19 @@ class BadJournalState(JournalError):
 
 
 class RuleViolated(JournalError):
-    """The call would break a promise. Nothing was changed; find out why it was made."""
+    """The call would break a promise. Nothing was changed; investigate why the call was made."""
 
     java_class = "java.lang.AssertionError"
 
 
 class NewerTxid(JournalError):
-    """The acceptor has no edits this new. Ask the other acceptors, or retry later."""
+    """The acceptor does not have these edits yet. Ask the other acceptors, or retry later."""
 
     java_class = _SERVER + "NewerTxnIdException"
 
 
 class EditsNotCached(JournalError):
-    """These edits are no longer cached; the segments have them."""
+    """These edits are no longer cached; read them from the segments."""
 
     java_class = _SERVER + "JournaledEditsCache$CacheMissException"
 
@@ -109,20 +109,21 @@ class EditsNotCached(JournalError):
 
 
 class SegmentUnreadable(JournalError):
-    """No copy of the segment can be read; the message contains the answer of each source."""
+    """No copy of the segment can be read; the message contains the error from each source."""
 
 
 class SegmentUnavailable(Unavailable, SegmentUnreadable):
-    """No copy of the segment can be read now, because the bookies or the metadata under one of them did not answer."""
+    """No copy of the segment can be read now, because the bookies or the metadata of one copy did not answer."""
 
 
 class EditsMissing(SegmentUnreadable):
-    """No acceptor that answers has edits that were requested, or that lie between others. The message names the edits
-    and the remedy."""
+    """No acceptor that answers has edits that were requested, or that lie between others. The message states which
+    edits are missing, and the remedy."""
 
     @classmethod
     def before(cls, next_txid: int, txid: int, *, is_oldest: bool) -> Self:
-        """Returns the error for edits missing from `txid` on, before `next_txid`, which may be the oldest one."""
+        """Returns the error for edits that are missing from `txid` to `next_txid` - 1; `next_txid` may be the oldest
+        existing edit."""
         why = "the oldest edit" if is_oldest else "the next one"
         purged = (
             "; earlier ones were purged, or only acceptors that do not answer have them" if is_oldest else ""
@@ -171,7 +172,7 @@ class QuorumTimeout(Unavailable, QuorumFailed):
 
 
 class HalfFormatted(QuorumFailed):
-    """Some acceptors were formatted, and some were not. Repeating the call formats only the rest.
+    """Some acceptors were formatted, and others were not. Repeating the call formats only the rest.
 
     `with_force`: too few were formatted for the others to join them, or old contents must still be discarded.
     """
@@ -192,7 +193,7 @@ class HalfFormatted(QuorumFailed):
         )
         JournalError.__init__(
             self,
-            f"journal {journal_id} is formatted at acceptor {', '.join(done)} now, and nothing was done at the "
+            f"journal {journal_id} is now formatted at acceptor {', '.join(done)}, but nothing was done at the "
             f"others: {again}. {failed}",
         )
         self.errors = dict(errors)
@@ -204,8 +205,10 @@ class StreamClosed(JournalError):
 
 
 class JournalUnavailable(Unavailable, JournalError):
-    """The ledgers or the metadata under the journal failed. The call may have taken effect; recovery decides."""
+    """The ledgers or the metadata that the journal uses failed. The call may have taken effect; the next recovery
+    decides."""
 
 
 class MetadataAway(JournalUnavailable):
-    """The metadata under the journal did not answer. Acceptors wait a while for it before they report this."""
+    """The metadata that the journal uses did not answer. Acceptors wait for it for a while before they report this
+    error."""

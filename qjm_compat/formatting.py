@@ -1,4 +1,4 @@
-"""Formats a journal at all its acceptors: either all of them are new, or the new ones join the others."""
+"""Formats a journal at all its acceptors: either all of them are new, or the new ones join the existing ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .sync.joining import epochs_above, format_to_join, needed_of
 
 @dataclass(frozen=True, slots=True)
 class Formatted:
-    """The result of a format: `acceptors` were formatted, `were_formatted` had the journal before."""
+    """The result of a format. `acceptors` were formatted; `were_formatted` already had the journal."""
 
     namespace: NamespaceInfo
     acceptors: tuple[str, ...]
@@ -23,7 +23,7 @@ class Formatted:
 
 
 class Formatting:
-    """Formats one journal, through the channels of its manager."""
+    """Formats one journal, using the channels of its manager."""
 
     def __init__(
         self, journal_id: str, loggers: LoggerSet, proposer: Proposer, opened: OpenAcceptors
@@ -34,7 +34,7 @@ class Formatting:
         self._opened = opened
 
     async def run(self, namespace: NamespaceInfo, *, force: bool) -> Formatted:
-        """See `QuorumJournalManager.format`."""
+        """Formats the journal; see `QuorumJournalManager.format`."""
         names = self._loggers.acceptors.names
         holding = () if force else await self._loggers.run(self._proposer.formatted())
         joining = [name for name in names if name not in holding]
@@ -54,7 +54,7 @@ class Formatting:
     async def _join(
         self, holding: Sequence[str], joining: Sequence[str], namespace: NamespaceInfo
     ) -> Formatted:
-        """Formats the acceptors that hold nothing, such that no majority that includes them lacks anything; see
+        """Formats the acceptors that hold nothing, such that no majority that includes them lacks edits; see
         sync/joining.py.
 
         The other acceptors keep all their contents and their writer; the next writer gets a higher epoch.
@@ -63,11 +63,12 @@ class Formatting:
         if not held:
             raise BadJournalState(
                 f"nothing was done: JournalNodes {', '.join(holding)} hold journal {self._journal_id}, and "
-                f"{', '.join(joining)} do not. Where these are ours, `bookledger journal format` adds them, with "
-                f"--acceptor for the name of each"
+                f"{', '.join(joining)} do not. If these are bookledger's JournalNodes, use `bookledger journal format` "
+                f"with --acceptor for the name of each to add them"
             )
         seen = {name: await one.segments_held() for name, one in held.items()}
-        format_to_join(self._journal_id, seen, joining, namespace)  # raises before anything is changed
+        # Raises an error before anything is changed.
+        format_to_join(self._journal_id, seen, joining, namespace)
         above = epochs_above(seen)
         seen = {name: await one.make_room_for_another(above) for name, one in held.items()}
         request = format_to_join(self._journal_id, seen, joining, namespace)

@@ -44,7 +44,7 @@ class OpenAcceptors:
 
     @property
     def on_ledgers(self) -> list[Journal | AbsentAcceptor]:
-        """All acceptors if their segments are ledgers here; none if they are JournalNodes."""
+        """All acceptors if their segments are stored in ledgers; none if they are JournalNodes."""
         found = [one for one in self.by_name.values() if isinstance(one, Journal | AbsentAcceptor)]
         return found if len(found) == len(self.by_name) else []
 
@@ -75,7 +75,7 @@ class OpenAcceptors:
             raise last_error
 
     def background_sync(self) -> BackgroundSync | None:
-        """Returns the sync rounds that bring acceptors on ledgers up to date, which no daemon does for them.
+        """Returns the background sync that brings acceptors on ledgers up to date, because no daemon does so for them.
 
         Returns None if there is a single acceptor, if syncing is off, or for JournalNodes, which sync on their own.
         """
@@ -92,7 +92,7 @@ class OpenAcceptors:
         return BackgroundSync(seconds, all_of_them)
 
     async def close(self) -> None:
-        """Closes all acceptors and their clients."""
+        """Closes all acceptors and the clients that they use."""
         for journal in self.by_name.values():
             await journal.close()
         self.by_name.clear()

@@ -1,8 +1,8 @@
 """A journal's Prometheus metrics, under Hadoop's names and in Hadoop's units.
 
 Hadoop's own Prometheus sink translates the names of its beans in the same way: `Journal-<id>` and `CurrentLagTxns`
-become `journal_current_lag_txns`. So dashboards made for JournalNodes work; the prefix `hadoop_` marks names that
-follow Hadoop's rules.
+become `journal_current_lag_txns`. So dashboards made for JournalNodes work here, too. The prefix `hadoop_` marks names
+that follow Hadoop's rules.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ Metrics = Callable[[], Mapping[str, Mapping[str, int | float | str]]]
 PREFIX = "hadoop"
 
 BEANS = {"Journal": "journal", "IPCLoggerChannel": "ipc_logger_channel"}
-"""The metric name of each bean. The part of a bean's name after the first dash is the label `name`."""
+"""The metric name of each bean. The part of the bean's name after the first dash becomes the label `name`."""
 
 
 class JournalMetrics(Collector):
     """A collector for `registry.register` that reports the `metrics` of a blocking or asyncio journal manager.
 
-    With an asyncio manager, collect on its event loop.
+    With an asyncio manager, call it on the manager's event loop.
     """
 
     def __init__(self, metrics: Metrics) -> None:
@@ -48,7 +48,7 @@ class JournalMetrics(Collector):
 
 
 def snake_case(name: str) -> str:
-    """Converts a name as Hadoop does for Prometheus: `WritesRpc60sNumOps` becomes `writes_rpc60s_num_ops`."""
+    """Converts a name the way Hadoop does for Prometheus: `WritesRpc60sNumOps` becomes `writes_rpc60s_num_ops`."""
     apart = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name)
     return apart.lower()
 

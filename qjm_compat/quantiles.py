@@ -1,7 +1,7 @@
 """Latency percentiles over sliding windows in bounded memory, as in Hadoop's metrics.
 
-A window is split into time slices; each slice is a histogram with eight buckets per doubling, so a percentile is
-accurate to within a tenth. A window of an hour drops data in steps of six minutes.
+A window is divided into time slices. Each slice is a histogram with eight buckets per doubling, so a percentile is
+accurate to within 10%. A one-hour window drops data in steps of six minutes.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ PERCENTILES = (50, 75, 90, 95, 99)
 WINDOWS_SECONDS = (60, 300, 3600)
 
 NEW_MAX = 256
-"""The most latencies buffered before they are counted."""
+"""Maximum number of latencies that are buffered before they are counted."""
 
 COUNT_SECONDS = 1.0
-"""Latencies within this time are counted as if all had arrived with the last of them; this is the precision of a
-window."""
+"""Latencies that arrive within this period are counted as if all had arrived with the last of them, so this is the
+precision of a window."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,8 @@ class _Slice:
 
 
 class QuantileWindow:
-    """A histogram of latencies in whole microseconds over the last `window_seconds`. `now` is the caller's clock."""
+    """A histogram of latencies in whole microseconds over the last `window_seconds`. `now` is a reading of the caller's
+    clock."""
 
     def __init__(self, window_seconds: float) -> None:
         self._slice_seconds = window_seconds / SLICES
@@ -39,13 +40,13 @@ class QuantileWindow:
         self._slices: deque[_Slice] = deque(maxlen=SLICES + 1)
 
     def add(self, counted: Counter[int], now: float) -> None:
-        """Adds latencies by bucket, measured shortly before `now`."""
+        """Adds a count of latencies per bucket, all measured shortly before `now`."""
         if not self._slices or now - self._slices[-1].began >= self._slice_seconds:
             self._slices.append(_Slice(now))
         self._slices[-1].classes.update(counted)
 
     def count(self, now: float) -> int:
-        """Returns the number of latencies."""
+        """Returns the number of latencies in the window."""
         return sum(self._recent(now).values())
 
     def percentile_micros(self, percentile: int, now: float) -> int:
@@ -67,9 +68,10 @@ class QuantileWindow:
 
 
 class Latencies:
-    """Latencies of batches, over all windows. `now` is the caller's clock.
+    """Latencies of batches, over all windows. `now` is a reading of the caller's clock.
 
-    They are counted in bulk, because counting each one in every window costs as much as writing a batch to disk.
+    They are counted in bulk, because counting each one separately in every window costs as much as writing a batch to
+    disk.
     """
 
     def __init__(self) -> None:
@@ -115,7 +117,8 @@ def _upper_end(number: int) -> float:
 
 
 def percentiles(prefix: str, latencies: Latencies) -> dict[str, int]:
-    """Returns the current count and percentiles of each window, by Hadoop's names with this prefix, in microseconds."""
+    """Returns the current count and percentiles (in microseconds) of each window, under Hadoop's names with this
+    prefix."""
     now = time.monotonic()
     values = {}
     for seconds in WINDOWS_SECONDS:

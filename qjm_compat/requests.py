@@ -1,7 +1,7 @@
-"""Requests to an acceptor and their answers: one class per call.
+"""Requests to an acceptor and their replies: one class per call.
 
-Each request is a `Request[R]`, where R is its answer. Requests that change a journal carry a `RequestInfo`, which the
-channel to the acceptor fills in. The names are those of Hadoop's QJournalProtocol.
+Each request is a `Request[R]`, where R is the type of its reply. Requests that change a journal carry a `RequestInfo`,
+which the channel to the acceptor fills in. The names are those of Hadoop's QJournalProtocol.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from metadata.records.journal_record import JournalStorage
 R = TypeVar("R")
 
 INVALID_TXID = -12345
-"""Hadoop's "no transaction id"."""
+"""Hadoop's value for "no transaction id"."""
 
 
 class Request(Generic[R]):
-    """A call whose answer is an R."""
+    """A call whose reply is an R."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RequestInfo:
-    """The caller: the writer's epoch, the call's serial number within it, and the writer's committed txid."""
+    """Identifies the caller: the writer's epoch, the serial number of the call within that epoch, and the writer's
+    committed txid."""
 
     epoch: int
     serial: int
@@ -38,18 +39,18 @@ UNNUMBERED = RequestInfo(0, -1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriterRequest(Request[R]):
-    """A call that is refused for all writers except the latest."""
+    """A call that is refused for every writer except the latest."""
 
     info: RequestInfo = UNNUMBERED
 
     def numbered(self, info: RequestInfo) -> Self:
-        """Returns the same call with this number."""
+        """Returns a copy of the call with this info."""
         return replace(self, info=info)
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceInfo:
-    """The HDFS namespace that a NameNode writes for."""
+    """The HDFS namespace whose edits a NameNode writes."""
 
     namespace_id: int
     cluster_id: str
@@ -78,7 +79,7 @@ class NamespaceInfo:
 class SegmentState:
     """A segment in the form that recoveries exchange.
 
-    `writer_epoch` distinguishes the edits of two writers at the same txids, which Hadoop's state does not; 0 if
+    `writer_epoch` distinguishes edits that two writers wrote at the same txids, which Hadoop's state does not do; 0 if
     unknown.
     """
 
@@ -102,7 +103,7 @@ class GetStorageInfo(Request[JournalStorage]):
 class Format(Request[None]):
     """Formats the journal. `force` discards all its contents.
 
-    `promised_epoch` and `joined_behind` are for an acceptor that joins others: the latest epoch that the others
+    `promised_epoch` and `joined_behind` are set for an acceptor that joins others: the latest epoch that the others
     promised, and the first txid of the segment that they have in progress.
     """
 
@@ -121,7 +122,7 @@ class JournalStateReply:
 
 @dataclass(frozen=True, slots=True)
 class GetJournalState(Request[JournalStateReply]):
-    """Asks for the highest epoch promised."""
+    """Asks for the highest epoch that the acceptor has promised."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ class NewEpochReply:
 class NewEpoch(Request[NewEpochReply]):
     """Promises the journal to the writer of this epoch, and to no earlier one.
 
-    `owner` identifies the writer's process, if it has an id: unique, and the same for all its calls.
+    `owner` identifies the writer's process, if it has an id: unique, and the same in all of the process's calls.
     """
 
     namespace: NamespaceInfo
@@ -153,9 +154,10 @@ class StartLogSegment(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SendEdits(WriterRequest[None]):
-    """Hadoop's `journal`: appends a batch; `records` are `num_txns` op frames. An empty batch only reports a commit.
+    """Hadoop's `journal`: appends a batch; `records` contains `num_txns` op frames. An empty batch only reports a
+    commit.
 
-    `is_checked`: these exact bytes were validated in this process.
+    `is_checked`: these exact bytes have already been validated in this process.
     """
 
     segment_txid: int
@@ -182,12 +184,12 @@ class SendEdits(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat(WriterRequest[None]):
-    """Sends the committed txid to an out-of-sync acceptor."""
+    """Sends the committed txid to an out-of-sync acceptor, so that its readers learn of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FinalizeLogSegment(WriterRequest[None]):
-    """Ends a segment permanently."""
+    """Finalizes a segment; its end can no longer change."""
 
     start_txid: int
     end_txid: int
@@ -202,7 +204,7 @@ class PurgeLogs(WriterRequest[None]):
 
 @dataclass(frozen=True, slots=True)
 class PrepareReply:
-    """An acceptor's copy of a segment, and the state that the acceptor accepted for the segment before."""
+    """An acceptor's copy of a segment, with the epoch in which the acceptor accepted a recovery of it, if any."""
 
     segment: SegmentState | None = None
     accepted_in_epoch: int | None = None
@@ -219,7 +221,7 @@ class PrepareRecovery(WriterRequest[PrepareReply]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptRecovery(WriterRequest[None]):
-    """Phase 2: accepts this segment, and copies it from the acceptor named `source` if the content here differs."""
+    """Phase 2: accepts this segment, and copies it from the acceptor named `source` if the local copy differs."""
 
     state: SegmentState
     source: str
@@ -229,9 +231,9 @@ class AcceptRecovery(WriterRequest[None]):
 class RemoteEditLog:
     """A segment in a manifest. If it is in progress, `end_txid` is the last transaction written so far.
 
-    `writer_epoch` is its writer's epoch (0: unknown), and `committed_txid` the txid that this writer reported in the
-    segment to be on a quorum. `accepted_in_epoch` is the epoch of the recovery that chose this end, 0 if none did.
-    Hadoop's manifest has none of these.
+    `writer_epoch` is the epoch of the segment's writer (0: unknown), and `committed_txid` the highest txid that this
+    writer recorded in the segment as being on a quorum. `accepted_in_epoch` is the epoch of the recovery that chose
+    this end, or 0 if none did. Hadoop's manifest has none of these fields.
     """
 
     start_txid: int
@@ -257,7 +259,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class GetEditLogManifest(Request[Manifest]):
-    """Lists segments that hold `since_txid` or later edits. Open to any reader."""
+    """Lists segments that contain `since_txid` or later edits. Available to any reader."""
 
     since_txid: int
     in_progress_ok: bool = False
@@ -265,10 +267,10 @@ class GetEditLogManifest(Request[Manifest]):
 
 @dataclass(frozen=True, slots=True)
 class JournaledEdits:
-    """Edits from an acceptor: `records` are `txn_count` op frames of one layout, without a header.
+    """Edits from an acceptor: `records` contains `txn_count` op frames of one layout, without a header.
 
-    All are from the writer of `writer_epoch`. `is_final` means that they belong to a finalized segment.
-    `accepted_in_epoch` is the epoch of the recovery that accepted them here, 0 if none did.
+    All were written by the writer of `writer_epoch`. `is_final` means that they belong to a finalized segment.
+    `accepted_in_epoch` is the epoch of the recovery in which this acceptor accepted them, or 0 if there was none.
     """
 
     txn_count: int
@@ -283,8 +285,8 @@ class JournaledEdits:
 class GetJournaledEdits(Request[JournaledEdits]):
     """Asks for at most `max_txns` edits from `since_txid` on that are on the acceptor's disks.
 
-    `cached_only`: raises EditsNotCached for edits that are not in memory, like a JournalNode. Stock NameNodes rely on
-    that answer, and then read the segments.
+    With `cached_only`, raises EditsNotCached for edits that are not in memory, as a JournalNode does. Hadoop's own
+    NameNodes rely on that error, and then read the segments.
     """
 
     since_txid: int
@@ -297,7 +299,7 @@ class DoPreUpgrade(Request[None]):
     """First step of an upgrade: saves the state for a rollback.
 
     `owner`, here and below, is the id of the calling process. If the journal is promised to that process, the promise
-    remains; all other writers are fenced.
+    remains valid; all other writers are fenced.
     """
 
     owner: bytes = b""
@@ -305,14 +307,14 @@ class DoPreUpgrade(Request[None]):
 
 @dataclass(frozen=True, slots=True)
 class DoUpgrade(Request[None]):
-    """Second step: continues the journal with this storage info."""
+    """Second step of an upgrade: continues the journal with this storage info."""
 
     storage: JournalStorage
 
 
 @dataclass(frozen=True, slots=True)
 class DoFinalize(Request[None]):
-    """Ends an upgrade: it can no longer be rolled back. Without an upgrade it does nothing."""
+    """Finalizes an upgrade: it can no longer be rolled back. Does nothing if there is no upgrade."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,21 +348,21 @@ BatchDone = Callable[[Exception | None], None]
 
 
 class Acceptor(Protocol):
-    """The interface between a writer and an acceptor, wherever the acceptor runs."""
+    """The interface between a writer and an acceptor, regardless of where the acceptor runs."""
 
     @property
     def name(self) -> str:
-        """Unique among the acceptors of a journal."""
+        """The acceptor's name, unique within its journal."""
         ...
 
     async def call(self, request: Request[R]) -> R:
-        """Answers once the request's changes are durable. Raises JournalError."""
+        """Returns the reply once the request's changes are durable. Raises JournalError."""
         ...
 
     def begin(self, request: SendEdits, done: BatchDone) -> bool:
-        """Accepts a batch at once if that needs no waiting. Returns False if `call` must be used.
+        """Accepts a batch at once if that is possible without waiting. Returns False if `call` must be used instead.
 
-        `done` is called later, exactly once, with the error that `call` would have raised, or None.
+        `done` is called later, exactly once, with the error that `call` would have raised, or with None.
         """
         ...
 

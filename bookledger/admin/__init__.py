@@ -1,1 +1,1 @@
-"""The HTTP endpoints of daemons for operators: health, readiness, metrics, API; also logging, tracing, systemd."""
+"""HTTP endpoints of daemons for operators (health, readiness, metrics, API), and logging, tracing and systemd."""

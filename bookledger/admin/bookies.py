@@ -16,12 +16,12 @@ from metadata.counting.facts import Finding
 from .http_content import HttpContent
 from .process_metrics import process_registry
 
-STARTING = "the bookie is starting: it waits for the metadata, or reads its log"
+STARTING = "the bookie is starting: it is waiting for the metadata, or reading its log"
 
 
 class Bookies(Collector):
-    """The bookies of a process, `count` of them when all run. Metrics have their bookie's name as the label
-    `bookie`."""
+    """The bookies of a process; `count` is their number when all are running. The label `bookie` of a metric is the
+    name of its bookie."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -39,7 +39,7 @@ class Bookies(Collector):
         running.upkeep.auditor.retention.ask_lag = self.ask_lag
 
     def findings(self) -> list[Finding]:
-        """Returns the findings of the process, and of each running bookie."""
+        """Returns the findings about the process and about each running bookie."""
         starting = STARTING if len(self._running) < self._count else ""
         return [
             *([facts.STARTED.found(starting)] if self._count else []),

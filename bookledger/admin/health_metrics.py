@@ -14,16 +14,17 @@ METRICS = MetricTable("health", "Every daemon: its health, fact by fact")
 
 VERDICT = METRICS.gauge(
     "fact",
-    "1 with the verdict on this fact, 0 with the others; `unknown` is a verdict of its own.",
+    "1 for the current verdict on this fact, 0 for the other verdicts; `unknown` is also a verdict.",
     "fact",
     "verdict",
     bookkeeper="bookie_SERVER_STATUS",
 )
-AGE = METRICS.gauge("fact_age_seconds", "Age of the data on this fact, if known.", "fact")
+AGE = METRICS.gauge("fact_age_seconds", "Age of the data for this fact, if known.", "fact")
 
 
 class HealthMetrics(Collector):
-    """Metrics of a daemon's health. Those of a bookie have its name as the label `bookie`, as all its metrics do."""
+    """Metrics of a daemon's health. The metrics of a bookie have the bookie's name as the label `bookie`, like all its
+    metrics."""
 
     def __init__(self, findings: Callable[[], Sequence[Finding]]) -> None:
         self._findings = findings

@@ -1,4 +1,5 @@
-"""The content that a daemon serves over HTTP. Imports no HTTP code, because daemons import it even without HTTP."""
+"""The content that a daemon serves over HTTP. Imports no HTTP code, because daemons import this module even without
+HTTP."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class HttpContent:
-    """`findings`: of the daemon's own health. `pages`: further pages. `error_page`: renders errors for browsers."""
+    """The content of a daemon's HTTP port. `findings`: about the daemon's own health. `pages`: further pages.
+    `error_page`: renders errors for browsers."""
 
     registry: CollectorRegistry
     findings: Callable[[], Sequence[Finding]]

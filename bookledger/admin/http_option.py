@@ -1,4 +1,4 @@
-"""The option `--http HOST:PORT` of all commands that run a daemon. Imports no HTTP code unless given."""
+"""The option `--http HOST:PORT` of all commands that run a daemon. Imports HTTP code only if the option is given."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Daemon(Protocol):
-    """The daemon of a process, and its HTTP content."""
+    """The daemon that a process runs, and its HTTP content."""
 
     def http_content(self) -> HttpContent: ...
 
 
 class ConsolePages(Protocol):
-    """Further pages, those of the console."""
+    """Further pages to serve: those of the console."""
 
     def routes(self) -> list[web.RouteDef]:
-        """Returns the routes. Each has a rule in ROUTES."""
+        """Returns the routes. ROUTES contains a rule for each."""
         ...
 
     def error_page(self, status: HTTPStatus, title: str, why: str) -> web.Response:
@@ -75,10 +75,10 @@ async def with_http(
     pages: ConsolePages | None = None,
     config: HttpConfig | None = None,
 ) -> AsyncIterator[str | None]:
-    """Serves from the beginning of the block to its end; yields the URL, or None without an address.
+    """Serves from the beginning of the block to its end. Yields the URL, or None if no address is given.
 
-    With a directory of certificates it also requires client certificates. Raises UsageError if the address is not
-    allowed, ValueError if it cannot be bound; errors raised in the block are not changed.
+    With a directory of certificates, it also requires client certificates. Raises UsageError if the address is not
+    allowed, and ValueError if it cannot be bound; errors raised in the block are passed on unchanged.
     """
     if http is None:
         yield None
@@ -111,7 +111,8 @@ async def with_http(
 
 
 def bound_to(option: str, address: HttpAddress) -> socket.socket:
-    """Returns a socket that listens on the address of an option. Raises ValueError with the option and a remedy."""
+    """Returns a socket that listens on the address given by an option. Raises ValueError with the option's name and a
+    remedy."""
     from bookie.wire.data import sockets
 
     try:

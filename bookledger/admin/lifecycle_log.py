@@ -1,4 +1,4 @@
-"""Logs the start and stop of daemons other than bookies."""
+"""Logs when daemons other than bookies start and stop."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from bookie.program_version import program_version
 
 @contextmanager
 def log_lifecycle(who: str, where: str = "") -> Iterator[None]:
-    """Logs the start and stop around the block. `where`: appended to the version."""
+    """Logs the start and stop of the block. `where`: appended to the version."""
     began = time.monotonic()
     LIFE.info("%s serves: version %s%s", who, program_version(), where)
     try:
         yield
     finally:
-        LIFE.info("%s stops; it served %.0f s", who, time.monotonic() - began)
+        LIFE.info("%s is stopping; it served for %.0f s", who, time.monotonic() - began)

@@ -10,7 +10,7 @@ from enum import Enum
 from bookie.log_context import bookie_now
 
 _OF_EVERY_RECORD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-"""Fields that the library adds to every record; all other fields were passed with the record."""
+"""Fields that the logging library adds to every record; all other fields were passed with the record."""
 
 
 class LogFormat(Enum):
@@ -19,7 +19,7 @@ class LogFormat(Enum):
 
 
 class BookieIdFilter(logging.Filter):
-    """Adds the bookie's name to each log line of a bookie."""
+    """Adds the bookie's name to each of the bookie's log lines."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         bookie_id = bookie_now()
@@ -29,7 +29,7 @@ class BookieIdFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """Formats a line as one JSON object: `at` (UTC), `level`, `logger`, `message`, `trace` if there is one, and the
+    """Formats a record as one JSON object: `at` (UTC), `level`, `logger`, `message`, `trace` if there is one, and the
     fields passed with the record, such as `bookie`."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -1,6 +1,6 @@
-"""Measures event loop lag: how late a daemon's loop is, which delays everything it does.
+"""Measures event loop lag: how late a daemon's event loop runs, which delays everything that the daemon does.
 
-The command that runs the daemon measures it, because the daemon reads no clock but its own.
+The command that runs the daemon measures it, because the daemon itself reads only the clock that it is given.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry
 from metadata.counting.metric_declarations import MetricTable
 
 LOOK_SECONDS = 0.25
-"""Interval of measurements; their cost is negligible."""
+"""The interval between measurements; their cost is negligible."""
 
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
 
@@ -22,7 +22,7 @@ METRICS = MetricTable("event_loop", "The event loop of a daemon")
 
 LAG = METRICS.histogram(
     "lag_seconds",
-    "Delay with which the event loop woke up; everything in it waits that long.",
+    "How late the event loop woke up; everything on the loop is delayed by as much.",
     SECONDS,
 )
 

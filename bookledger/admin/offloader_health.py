@@ -20,18 +20,18 @@ from .process_metrics import process_registry
 OFFLOADER = MetricTable("offloader", "The offloader")
 
 STORED = OFFLOADER.gauge("stored_ledgers", "Ledgers that have a copy in an object store.")
-STORED_BYTES = OFFLOADER.gauge("stored_bytes", "Bytes of their objects.")
+STORED_BYTES = OFFLOADER.gauge("stored_bytes", "Bytes of objects that are copies of ledgers.")
 WAITING = OFFLOADER.gauge("waiting_ledgers", "Ledgers that are due to be copied.")
-WAITING_BYTES = OFFLOADER.gauge("waiting_bytes", "Payload of these ledgers.")
+WAITING_BYTES = OFFLOADER.gauge("waiting_bytes", "Payload bytes of ledgers that are due to be copied.")
 MISSING = OFFLOADER.gauge("missing_ledgers", "Ledgers with a missing object.")
 COPIED = OFFLOADER.counter("copied_ledgers", "Ledgers that this process has copied.")
-COPIED_BYTES = OFFLOADER.counter("copied_bytes", "Payload of these ledgers.")
+COPIED_BYTES = OFFLOADER.counter("copied_bytes", "Payload bytes of ledgers that this process has copied.")
 DROPPED = OFFLOADER.counter("dropped_ledgers", "Ledgers that this process has ordered bookies to drop.")
 FAILED = OFFLOADER.counter("failures", "Failed attempts to copy or drop a ledger.")
 
 
 class OffloaderHealth(Collector):
-    """The health of an offloader, which may not exist yet; `has_started` sets it."""
+    """The health of an offloader, which may not exist yet; calling `has_started` sets it."""
 
     def __init__(self) -> None:
         self._registry = process_registry()

@@ -1,10 +1,10 @@
 """Notifies systemd: ready, watchdog, stopping.
 
-The watchdog is fed while the event loop runs and, in a bookie, the log makes progress, because while the disk hangs, no
-client can append.
+The watchdog is fed while the event loop runs and, in a bookie, while the log makes progress, because no client can
+append while the disk hangs.
 
-systemd names a datagram socket in NOTIFY_SOCKET, and the watchdog's period in WATCHDOG_USEC (sd_notify(3)). Without
-these, nothing is sent.
+systemd passes the path of a datagram socket in NOTIFY_SOCKET, and the watchdog's period in WATCHDOG_USEC
+(sd_notify(3)). Without these, nothing is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SOCKET, WATCHDOG, WATCHDOG_PID = "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID
 READY, ALIVE, STOPPING = "READY=1", "WATCHDOG=1", "STOPPING=1"
 
 NOTIFICATIONS_PER_PERIOD = 3
-"""Notifications per watchdog period, so that a late one does no harm."""
+"""The number of notifications per watchdog period; there are several so that a late one does no harm."""
 
 log = logging.getLogger(__name__)
 
@@ -38,15 +38,17 @@ def notify(state: str) -> None:
             sock.setblocking(False)  # a missing listener must not stop the daemon
             sock.sendto(state.encode(), address)
     except OSError as error:
-        log.warning("cannot notify the service manager at %s of %s: %s", os.environ[SOCKET], state, error)
+        log.warning(
+            "cannot notify the service manager at %s of state %s: %s", os.environ[SOCKET], state, error
+        )
 
 
 @asynccontextmanager
 async def feed_watchdog(stuck_seconds: Callable[[], float] = lambda: 0.0) -> AsyncIterator[None]:
     """Feeds the watchdog from the event loop inside the block, if systemd requests that.
 
-    `stuck_seconds` returns how long the log has made no progress; if that exceeds the watchdog's period, the watchdog
-    is not fed.
+    `stuck_seconds` returns how long the log has made no progress; if that exceeds the watchdog's period, the
+    watchdog is not fed.
     """
     seconds = _period_seconds()
     beating = asyncio.create_task(_beat(seconds, stuck_seconds)) if seconds else None
@@ -75,7 +77,7 @@ async def _beat(seconds: float, stuck_seconds: Callable[[], float]) -> None:
 
 
 def _period_seconds() -> float:
-    """Returns the seconds between two notifications; 0 if this process needs none."""
+    """Returns the seconds between two notifications; 0 if this process need not send any."""
     wanted = os.environ.get(WATCHDOG, "")
     of_another = os.environ.get(WATCHDOG_PID, str(os.getpid())) != str(os.getpid())
     if not wanted.isdecimal() or of_another:

@@ -1,4 +1,5 @@
-"""Exports a daemon's spans to an OpenTelemetry collector, by OTLP over HTTP. Imports nothing without one."""
+"""Exports a daemon's spans to an OpenTelemetry collector, using OTLP over HTTP. Imports nothing unless a collector is
+set."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
 EXPORT_SECONDS_MAX = 2.0
-"""How long a collector may take for one message. The SDK limits the queue, and drops further spans."""
+"""How long a collector may take for one message. The SDK limits the queue, and drops spans that do not fit."""
 
 
 @contextmanager
 def tracing_to(url: str | None, service: str, instance: Callable[[], str]) -> Iterator[TracerProvider | None]:
-    """Yields a provider of spans for this collector; None without a URL. The last spans are sent when the block ends.
+    """Yields a provider of spans for this collector, or None without a URL. The last spans are sent when the block
+    ends.
 
-    OTEL_TRACES_SAMPLER and related variables set the share of traces that is kept, as everywhere.
+    As usual, OTEL_TRACES_SAMPLER and related variables set the share of traces that is kept.
     """
     if url is None:
         yield None
@@ -54,7 +56,7 @@ def _url(_: click.Context, option: click.Parameter, text: str | None) -> str | N
 
 
 def _is_installed() -> bool:
-    """Returns whether the exporter of spans is installed; it depends on the SDK."""
+    """Returns whether the span exporter is installed, and with it the SDK, which it requires."""
     try:
         return find_spec("opentelemetry.exporter.otlp.proto.http") is not None
     except ModuleNotFoundError:  # not even its parent package

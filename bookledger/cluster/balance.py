@@ -1,8 +1,8 @@
-"""Plans moves of copies that even out disk usage. Pure: placement in, moves out.
+"""Plans moves of copies that even out disk usage. Pure: takes a placement, returns moves.
 
-A bookie's use is the size of its copies according to the metadata, as a share of its disk. Moves go from the most used
-to the least used bookie, never to a worse placement among fault domains, and only if they reduce the difference between
-the two.
+A bookie's usage is the size of its copies according to the metadata, as a share of its disk. Moves go from the most
+used to the least used bookie, never to a worse placement among fault domains, and only if they reduce the difference
+between the two.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from metadata.healing.planned_moves import Move, Moves
 from metadata.records.ledger_record import BookieRef, Fragment, LedgerRecord
 
 MOVES_MAX = 100_000
-"""Copies in one plan; the next plan continues."""
+"""Maximum number of copies in one plan; the next plan continues."""
 
 TOLERANCE = 0.05
-"""Differences in use below this share of the mean are ignored."""
+"""Differences in usage that are smaller than this share of the mean are ignored."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """The moves. `before` and `after` are the bytes placed on each bookie that takes part."""
+    """The planned moves. `before` and `after` are the bytes placed on each bookie that takes part."""
 
     moves: list[Moves] = field(default_factory=list)
     copies: int = 0
@@ -34,7 +34,7 @@ class Plan:
 
 
 class Balance:
-    """Makes one plan, from the bytes `placed` on each bookie; only bookies that take copies count."""
+    """Makes one plan, from the bytes `placed` on each bookie; considers only bookies that accept copies."""
 
     def __init__(self, view: ClusterView, placed: dict[BookieRef, int]) -> None:
         self._view = view
@@ -46,12 +46,13 @@ class Balance:
         self.plan = Plan(before=dict(self._used), after=self._used)
 
     def is_even(self) -> bool:
-        """Returns whether no move would help."""
+        """Returns whether no further move would help."""
         shares = list(map(self._share, self._used))
         return not shares or max(shares) - min(shares) <= self._mean * TOLERANCE
 
     def consider(self, record: LedgerRecord, amiss: Iterable[int]) -> None:
-        """Plans moves of this ledger; `amiss`: first entries of fragments that need re-replication first."""
+        """Plans moves of this ledger. `amiss`: first entries of the fragments that must be re-replicated before they
+        can move."""
         part, skipped = record.closed_part(), set(amiss)
         found: list[Move] = []
         for fragment, size in () if part is None else part.copy_bytes():
@@ -61,7 +62,7 @@ class Balance:
             self.plan.moves.append(Moves(record.ledger_id, tuple(found)))
 
     def _moves_of(self, fragment: Fragment, size: int, write_quorum: int) -> Iterator[Move]:
-        """Moves at most one copy of a fragment."""
+        """Yields at most one move, of one copy of a fragment."""
         known = [bookie for bookie in fragment.ensemble if bookie in self._used]
         for old in sorted(known, key=self._share, reverse=True):
             position = fragment.ensemble.index(old)

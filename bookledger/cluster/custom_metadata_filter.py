@@ -10,7 +10,7 @@ from metadata.records.ledger_record import LedgerRecord
 
 @dataclass(frozen=True, slots=True)
 class CustomMetadataFilter:
-    """A key of custom metadata, with this value, with a value that contains this part, or with any value."""
+    """A condition on custom metadata: a key with this value, a value that contains this part, or any value."""
 
     key: str
     value: bytes | None = None
@@ -31,5 +31,6 @@ class CustomMetadataFilter:
         return self.value in found if self.is_part else self.value == found
 
     def may_be_in(self, encoded: bytes) -> bool:
-        """Returns False only if no record of these bytes matches; quick, so that most records need not be decoded."""
+        """Returns False only if no record with these bytes matches. It is fast, so that most records need not be
+        decoded."""
         return os.fsencode(self.key) in encoded and (self.value or b"") in encoded

@@ -1,6 +1,6 @@
 """Judges a cluster's health, fact by fact, from data read from its metadata. Pure.
 
-Facts that need every ledger's record are unknown before the first count, and as old as that count.
+Facts that require every ledger's record are unknown before the first count, and afterwards as old as the latest count.
 """
 
 from __future__ import annotations
@@ -32,41 +32,41 @@ SEE_RETENTION = "start their consumers, or remove them from the retention: bookl
 NOT_COUNTED = "the ledgers are being counted"
 
 NAMES_MAX = 20
-"""Bookies that one reason names; further ones are only counted."""
+"""Maximum number of bookies that one reason lists by name; further ones are only counted."""
 
 NEARLY_FULL = 0.95
 """A bookie is reported once this share of its disk space is used."""
 
 _TLS = "TLS: "
-"""Prefix of a TLS handshake's error in the reason of a failed call."""
+"""Prefix of the error of a TLS handshake, in the reason why a call failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """Data read from a cluster at one time, without its ledgers."""
+    """Data read from a cluster at one time, except for its ledgers."""
 
     view: ClusterView
     metadata: StoreHealth
     auditor: LeaseLock | None
     hold: Restored | None
     silent: Mapping[str, str] | None = None
-    """Why bookies do not answer, by name; None if none was called."""
+    """The reasons why bookies do not answer, by bookie name; None if none was called."""
     offloader: OffloaderState | None = None
 
 
 def of_survey(seen: Survey) -> list[Finding]:
-    """Returns the findings of a survey that has just ended, so that everything is known."""
+    """Returns the findings of a survey that has just ended, in which every fact is known."""
     snapshot = ClusterSnapshot(seen.view, seen.metadata, seen.auditor, seen.hold, None, seen.offloader)
     return findings(snapshot, seen, seen.counted_seconds_ago)
 
 
 def is_whole(seen: Survey) -> bool:
-    """Returns whether every copy is in place, and everything that keeps it so works."""
+    """Returns whether every copy is in place, and everything that keeps the copies in place is working."""
     return facts.whole(of_survey(seen)) is Verdict.WELL
 
 
 def why_not_whole(found: Iterable[Finding]) -> list[str]:
-    """Returns the problems, in a few words each, and the remedy if there is one."""
+    """Returns the problems, each in a few words, with the remedy if there is one."""
     return [one.why for one in found if one.keeps_from_whole]
 
 
@@ -85,12 +85,13 @@ def rows(found: Iterable[Finding]) -> list[dict[str, Any]]:
 
 
 def findings(now: ClusterSnapshot, counted: Survey | None, counted_seconds_ago: float = 0.0) -> list[Finding]:
-    """Returns the findings on all facts of a cluster, in their order; `counted` is the last survey of all ledgers."""
+    """Returns the findings on all facts of a cluster, in the order of the facts; `counted` is the last survey of all
+    ledgers."""
     view = now.view
     return [
         *_of_ledgers(view, counted, counted_seconds_ago),
         facts.of_store(now.metadata),
-        facts.AUDITOR.found("" if now.auditor else "there is no auditor: lost copies are not noticed"),
+        facts.AUDITOR.found("" if now.auditor else "there is no auditor, so lost copies are not detected"),
         facts.ACCEPTED.found(_not_accepted(now.hold)),
         facts.REGISTERED.found(_not_registered(view)),
         facts.BRAKE.found(_braked(view)),
@@ -145,7 +146,7 @@ def _absent(view: ClusterView) -> list[BookieRef]:
 
 
 def _not_registered(view: ClusterView) -> str:
-    """Describes the bookies that are neither alive nor given up."""
+    """Describes the bookies that are neither alive nor given up, and when their data is copied."""
     away = [ref for ref in _absent(view) if view.orders.get(ref.bookie_id) is not OrderKind.GIVEN_UP]
     if not away:
         return ""
@@ -163,7 +164,7 @@ def _not_registered(view: ClusterView) -> str:
 def _braked(view: ClusterView) -> str:
     if not view.is_braked:
         return ""
-    return f"{_listed(view.unexpectedly_absent)} are absent: nothing is copied while this many are; {SAY_SO}"
+    return f"{_listed(view.unexpectedly_absent)} are absent: nothing is copied while so many are absent; {SAY_SO}"
 
 
 def _referred_to(view: ClusterView, held: Collection[BookieRef]) -> str:
@@ -171,7 +172,7 @@ def _referred_to(view: ClusterView, held: Collection[BookieRef]) -> str:
         ref.bookie_id for ref in _absent(view) if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP
     }
     left = [ref for ref in held if ref.bookie_id in given_up]
-    return f"given up, and ledgers still refer to it: {_names(left)}" if left else ""
+    return f"given up, but ledgers still refer to it: {_names(left)}" if left else ""
 
 
 def _all_read_only(view: ClusterView) -> str:
@@ -198,12 +199,12 @@ def _without_name(view: ClusterView, held: Collection[BookieRef]) -> str:
 
 def _given_up_and_alive(view: ClusterView) -> str:
     out = [ref for ref in view.living if view.orders.get(ref.bookie_id) is OrderKind.GIVEN_UP]
-    return f"alive, but given up, so no entries are placed on it: {_names(out)}; {TAKE_BACK}" if out else ""
+    return f"alive, but given up, so no entries are stored on it: {_names(out)}; {TAKE_BACK}" if out else ""
 
 
 def _reachable(view: ClusterView, auditor: LeaseLock | None) -> Finding:
     if auditor is None:
-        return facts.REACHABLE.unknown("no auditor calls them")
+        return facts.REACHABLE.unknown("there is no auditor to call them")
     unreached = {
         ref: auditor.unreachable[ref.bookie_id]
         for ref, one in sorted(view.living.items())
@@ -242,7 +243,7 @@ def _without_room(view: ClusterView) -> str:
 def _silent(auditor: LeaseLock | None) -> str:
     if auditor is None or not auditor.silent_cursors:
         return ""
-    problem = "cursors that do not move are ignored, and records that they have not read are deleted"
+    problem = "cursors that do not move are ignored, so records that they have not read are deleted"
     return f"{problem}: {_listed(auditor.silent_cursors)}; {SEE_RETENTION}"
 
 
@@ -267,7 +268,7 @@ def _missing(offloader: OffloaderState | None) -> str:
     if offloader is None or not offloader.missing:
         return ""
     named = _listed(f"{ledger_id} ({why})" for ledger_id, why in sorted(offloader.missing.items()))
-    return f"objects of ledgers are missing: {named}; bring them back from the store's own versions or backup"
+    return f"objects of ledgers are missing: {named}; restore them from the object store's versions or from a backup"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -1,5 +1,5 @@
-"""Finds logs whose segments and ledgers do not match, after metadata was restored from a copy or a ledger was deleted
-by hand."""
+"""Finds logs whose segments and ledgers do not match, which happens after metadata was restored from a copy or a ledger
+was deleted manually."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from metadata.store import MetadataStore
 
 @dataclass(frozen=True, slots=True)
 class BrokenSegment:
-    """A segment that does not match its log, and why."""
+    """A segment that does not match its log, and the reason."""
 
     log: str
     segment: Segment
@@ -27,7 +27,7 @@ class BrokenSegment:
 async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
     """Returns all broken segments of all logs. Reads every log and every ledger's record. Raises MetadataError."""
     logs = LogStore(store)
-    # Read before the ledgers, so that a segment that is added in the meantime is not examined.
+    # The logs are read before the ledgers, so that segments added in the meantime are not examined.
     left = [
         (log.record, segment)
         async for log in logs.records()
@@ -49,7 +49,7 @@ async def broken_segments(store: MetadataStore) -> list[BrokenSegment]:
 
 
 def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerRecord]) -> str:
-    """Returns why the segment does not match its log; empty if it does."""
+    """Returns the reason why the segment does not match its log; empty if it does."""
     ledger = found.get(segment.ledger_id)
     if ledger is None:
         return "the ledger does not exist, or belongs to another log"
@@ -61,9 +61,9 @@ def _why_broken(log: LogRecord, segment: Segment, found: Mapping[int, LedgerReco
     if maker != log.identity and (
         ledger.last_entry is None or _end(segment, ledger.last_entry) > segment.end_position
     ):
-        return ""  # a fork shares a part of it
+        return ""  # a fork shares a part of the ledger
     if not ledger.is_closed or ledger.last_entry is None:
-        return f"the ledger is {ledger.state.value}, but the log has its end"
+        return f"the ledger is {ledger.state.value}, but the log records its end"
     end = _end(segment, ledger.last_entry)
     return "" if end == segment.end_position else f"the ledger ends before position {end}"
 

@@ -1,4 +1,4 @@
-"""The lag of readers of logs, as `Log.lag` defines it, for metrics, the API and the console."""
+"""The lag of log readers, as defined by `Log.lag`, for metrics, the API and the console."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ logger = logging.getLogger(__name__)
 
 
 async def lag_of(client: LedgerClient, record: LogRecord, position: int) -> tuple[int, float] | None:
-    """Returns the lag in records and in seconds; None if unknown: the log has a password, or no bookie answers."""
+    """Returns the lag in records and in seconds; None if it is unknown because the log has a password or no bookie
+    answers."""
     try:
         log = await client.log(record.name)
         lag = await log.lag(position)
     except LedgerError as error:
-        logger.debug("the lag of log %r is not known: %s", record.name, error)
+        logger.debug("the lag of log %r is unknown: %s", record.name, error)
         return None
     return (lag.records, lag.seconds) if log.record.identity == record.identity else None

@@ -1,6 +1,6 @@
 """Asks bookies about ledgers that are not closed: the last confirmed entry, the size, and the writer's address.
 
-This disturbs no writer, and costs one request to each bookie of a ledger's last ensemble.
+This does not disturb writers, and takes one request to each bookie of a ledger's last ensemble.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from ledgers.errors import LedgerError
 from metadata.records.ledger_record import LedgerRecord
 
 ASK_SECONDS_MAX = 2.0
-"""Time limit for asking the bookies of all ledgers in one list; they may be unavailable while a user waits."""
+"""Time limit for asking the bookies of all ledgers in one list. They may be unavailable, and a user is waiting."""
 
 ASKED_AT_ONCE_MAX = 64
-"""Ledgers of one list whose bookies are asked concurrently."""
+"""Maximum number of ledgers of one list whose bookies are asked concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
 class AtBookies:
-    """The last confirmed entry (-1 before the first), the bytes through it, and host and port of the writer; None for
-    unknown values. `why_unknown`: why all are unknown."""
+    """The last confirmed entry (-1 before the first), the bytes up to and including it, and host and port of the
+    writer; None for unknown values. `why_unknown`: the reason if all values are unknown."""
 
     last_add_confirmed: int | None = None
     confirmed_bytes: int | None = None
@@ -37,11 +37,11 @@ UNKNOWN = "unknown"
 NOT_ASKED = AtBookies(why_unknown="its bookies were not asked")
 
 Open = dict[int, AtBookies]
-"""By ledger, for those that are not closed."""
+"""The answers for ledgers that are not closed, by ledger id."""
 
 
 async def ask_bookies(client: LedgerClient, records: Iterable[LedgerRecord]) -> Open:
-    """Asks bookies about the ledgers in `records` that are not closed; returns the answers that arrive in
+    """Asks bookies about the ledgers in `records` that are not closed; returns the answers that arrive within
     ASK_SECONDS_MAX."""
     wanted = [record for record in records if not record.is_closed]
     slots = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
@@ -64,7 +64,7 @@ async def _ask(client: LedgerClient, record: LedgerRecord, slots: asyncio.Semaph
 
 
 def confirmed_fields(record: LedgerRecord, seen: Open) -> dict[str, Any]:
-    """Returns the values as JSON; for a closed ledger its end, and no writer."""
+    """Returns the values as JSON; for a closed ledger, its end and no writer."""
     found = _seen(record, seen)
     return {
         "last_add_confirmed": found.last_add_confirmed,

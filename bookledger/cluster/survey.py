@@ -1,6 +1,6 @@
 """Surveys a whole cluster: its bookies, its ledgers with every copy of every fragment, and the running repairs.
 
-Reads only the metadata and asks no bookie, so that it also works while half of the cluster is dead.
+Reads only the metadata and calls no bookies, so it also works while half of the cluster is dead.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from metadata.records.registration import Registration
 from metadata.store import MetadataStore, StoreHealth, list_all
 
 COUNTED_LEDGERS_MIN = 1000
-"""From this many ledgers on, the auditor's counts are used if they suffice; fewer ledgers are listed directly."""
+"""The number of ledgers from which the auditor's counts are used if they suffice; fewer ledgers are listed directly."""
 
 LEDGERS_LISTED_MAX = 100_000
-"""Under-replicated ledgers that a survey names; further ones are only counted."""
+"""Maximum number of under-replicated ledgers that a survey lists; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookieSeen:
-    """A bookie that was ever formatted. `registration` is None if it is not alive; `last` is the current or former
-    registration, None if unknown."""
+    """A bookie that was formatted at some time. `registration` is None if it is not alive; `last` is the current or
+    former registration, or None if unknown."""
 
     bookie: BookieRef
     state: str
@@ -58,10 +58,10 @@ class Survey(LedgerCounts):
     """The counts and lists. `bad_copies_by_ledger`: ledgers with bad copies, and those copies. `unclosed`: open ledgers
     without a writer.
 
-    `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor has counted them, and
-    `bad_copies_by_ledger`, `unclosed` and `open_on` name none. `moving`: ledgers with copies to be moved for balance.
-    `open_on`: ledgers still being written, by the bookies that are to leave. `hold`: the metadata came from a backup
-    that is not accepted, or went back without an operator's action.
+    `counted_seconds_ago`: 0 if the ledgers were listed; otherwise the auditor counted them, and `bad_copies_by_ledger`,
+    `unclosed` and `open_on` are empty. `moving`: ledgers with copies to be moved for balance. `open_on`: ledgers still
+    being written, by the bookie that is to leave. `hold`: the metadata came from a backup that has not been accepted,
+    or went back without an operator's action.
     """
 
     cluster_id: str
@@ -80,7 +80,7 @@ class Survey(LedgerCounts):
     counted_seconds_ago: float = 0.0
 
     def lost_of(self, ledger_id: int) -> list[str]:
-        """Returns those bookies with bad copies of the ledger that will not come back: there is no need to wait for
+        """Returns the bookies with bad copies of the ledger that will not come back, so there is no need to wait for
         them."""
         view = self.view
         refs = {copy.bookie for copy in self.bad_copies_by_ledger.get(ledger_id, ())} - view.living.keys()
@@ -101,8 +101,8 @@ async def survey(
     on_ledger: Callable[[int], object] = lambda _: None,
     may_be_counted: bool = False,
 ) -> Survey | None:
-    """Surveys the whole cluster; None if there is none at this URI. `on_ledger` is called with numbers of examined
-    ledgers.
+    """Surveys the whole cluster; returns None if there is no cluster at this URI. `on_ledger` is called with
+    the number of ledgers examined since its last call.
 
     With `may_be_counted`, a very large number of ledgers is not listed if the auditor has counted them. Raises
     MetadataError.
@@ -138,8 +138,8 @@ async def survey(
 
 
 def _is_counted(seen: Survey) -> bool:
-    """Uses the auditor's counts, and returns True, if it has counted very many ledgers and the bookies have not changed
-    since."""
+    """Uses the auditor's counts, and returns True, if the auditor has counted a very large number of ledgers and the
+    bookies have not changed since."""
     counted = published_counts.decode(seen.auditor.counts, seen.view) if seen.auditor else None
     if seen.auditor is None or counted is None:
         return False
@@ -152,7 +152,7 @@ def _is_counted(seen: Survey) -> bool:
 
 
 async def lasts_of(store: MetadataStore, view: ClusterView) -> dict[BookieRef, Registration]:
-    """Returns the former registrations of bookies, read only if one is absent. Raises MetadataError."""
+    """Returns the former registrations of bookies, which are read only if a bookie is absent. Raises MetadataError."""
     alive = {one.bookie_id for one in view.living}
     return await last_registrations(store) if view.formatted.keys() - alive else {}
 
@@ -173,8 +173,8 @@ def bookies_seen(view: ClusterView, lasts: Mapping[BookieRef, Registration]) -> 
 
 
 def seconds_since(ms: int) -> float:
-    """Returns the seconds since a time, by our clock and another's, so only for people to read: 0 if the other clock is
-    ahead."""
+    """Returns the seconds since a time, for people to read only, because the local clock and another one are compared:
+    0 if the other clock is ahead."""
     return max(0.0, time.time() - ms / 1000)
 
 
@@ -191,7 +191,7 @@ def healing_row(ledger_id: int, who: LeaseLock) -> dict[str, Any]:
 
 
 def _take(seen: Survey, record: LedgerRecord) -> None:
-    """Counts a ledger, and lists it if it needs attention."""
+    """Counts a ledger, and adds it to the lists if it needs attention."""
     is_left = is_left_behind(record, seen.view)
     bad = seen.add(record, replication_tasks(record, seen.view), is_left)
     if bad and len(seen.bad_copies_by_ledger) < LEDGERS_LISTED_MAX:
@@ -202,7 +202,7 @@ def _take(seen: Survey, record: LedgerRecord) -> None:
 
 
 def _note_open(seen: Survey, record: LedgerRecord) -> None:
-    """Records open ledgers that a drain has to wait for."""
+    """Records the open ledgers for which a drain has to wait."""
     for bookie in () if record.is_closed else record.fragments[-1].ensemble:
         if seen.view.orders.get(bookie.bookie_id) in (OrderKind.DRAIN, OrderKind.GIVEN_UP):
             found = seen.open_on.setdefault(bookie.bookie_id, [])

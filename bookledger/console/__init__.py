@@ -1,1 +1,1 @@
-"""The web console of a cluster: server-rendered pages for people, read-only."""
+"""The web console of a cluster: server-rendered, read-only pages for people."""

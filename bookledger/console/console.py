@@ -1,4 +1,4 @@
-"""The routes of the console and the API of one cluster. Everything closes when the block ends."""
+"""The routes of the console and of the API, for one cluster. Everything is closed when the block ends."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from .rendering import HEADERS, static
 from .sources import Sources
 
 STREAMS_MAX = 16
-"""Pages that are notified when to refresh, each over one connection. Further pages refresh on a slower timer."""
+"""Maximum number of open pages that are told when to refresh, each over one connection. Further pages refresh on a
+slower timer."""
 
 
 class Streams:
@@ -33,7 +34,7 @@ class Streams:
         self._ending = asyncio.Event()
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Streams events until the browser disconnects, or the daemon ends."""
+        """Streams events until the browser disconnects or the daemon stops."""
         if self._open >= STREAMS_MAX:
             raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, "too many pages are open")
         self._open += 1
@@ -81,7 +82,8 @@ PAGES = {
 
 
 class Console:
-    """Created before the HTTP server, and entered while it runs, so that open pages end before the server does."""
+    """The console of one cluster. It is created before the HTTP server, and entered while the server runs, so that open
+    pages end before the server does."""
 
     def __init__(
         self,
@@ -91,7 +93,8 @@ class Console:
         shows_entries: bool = False,
         config: ClientConfig | None = None,
     ) -> None:
-        """Connects on the first request. `config`: for the client of the bookies; by default from the environment."""
+        """Connects on the first request. `config`: for the client that calls the bookies; by default taken from the
+        environment."""
         self._sight = MetadataView(metadata_uri, lost_after_seconds=lost_after_seconds)
         self._live = Live(self._sight, metadata_uri, config)
         self._sight.ask_bookies = self._live.ask_bookies
@@ -108,12 +111,12 @@ class Console:
         *,
         lost_after_seconds: float = LOST_AFTER_SECONDS,
     ) -> Console:
-        """Returns the console of a daemon, which uses the daemon's certificates, or plain text if it has none."""
+        """Returns the console of a daemon. It uses the daemon's certificates, or plain text if the daemon has none."""
         own = ClientConfig(certificates=str(certificates) if certificates else PLAIN_TEXT)
         return cls(metadata_uri, lost_after_seconds=lost_after_seconds, config=own)
 
     def routes(self) -> list[web.RouteDef]:
-        """Returns all routes; each has a rule in ROUTES."""
+        """Returns all routes. ROUTES contains a rule for each."""
         return [
             *api_routes(self._sight),
             *(web.get(path, pages.handler(draw, self._sources)) for path, draw in PAGES.items()),
@@ -125,7 +128,7 @@ class Console:
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Answers requests inside the block."""
+        """Serves requests inside the block."""
         async with self._sight:
             try:
                 yield

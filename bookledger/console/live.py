@@ -1,4 +1,4 @@
-"""Polls the live bookies' counters every few seconds, while a page is open."""
+"""Polls the counters of the live bookies every few seconds while a page is open."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ LOOK_SECONDS = 2.0
 """Interval between polls of the bookies while a page is open, and between refreshes of that page."""
 
 IDLE_SECONDS = 30.0
-"""Polling stops this long after the last request for a page."""
+"""How long polling continues after the last request for a page."""
 
 BOOKIES_ASKED_MAX = 200
-"""Bookies that one poll asks, the first by name. Further bookies are shown without live values."""
+"""Maximum number of bookies per poll, the first ones by name. Further bookies are shown without live values."""
 
 BOOKIE_ANSWER_SECONDS_MAX = LOOK_SECONDS
 """A bookie that has not answered when the next poll is due is shown as silent."""
@@ -37,7 +37,7 @@ SILENT_SECONDS_MAX = 10.0
 """Maximum age of the poll that decides which bookies are silent."""
 
 MOMENTS_MAX = 90
-"""Polls kept: three minutes."""
+"""Maximum number of polls kept: those of three minutes."""
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +46,8 @@ log = logging.getLogger(__name__)
 class PollResult:
     """The result of one poll.
 
-    `rates`: of bookies that answered this poll and the one before. `silent`: why registered bookies did not answer.
-    `at`: monotonic seconds.
+    `rates`: the rates of bookies that answered both this poll and the previous one. `silent`: why registered bookies
+    did not answer. `at`: monotonic seconds.
     """
 
     rates: dict[str, Rates] = field(default_factory=dict)
@@ -56,12 +56,12 @@ class PollResult:
 
     @property
     def whole(self) -> Rates | None:
-        """The sum of all rates; None if there are none."""
+        """The sum of the rates of all bookies; None if there are none."""
         return together(self.rates.values()) if self.rates else None
 
 
 class Live:
-    """The poller, on one loop. `metadata_uri` and `config` are for its own client."""
+    """The poller, on one event loop. `metadata_uri` and `config` are for the poller's own client."""
 
     def __init__(self, sight: MetadataView, metadata_uri: str, config: ClientConfig | None) -> None:
         self._sight = sight
@@ -74,16 +74,16 @@ class Live:
         self.moments: deque[PollResult] = deque(maxlen=MOMENTS_MAX)
 
     def look_on(self) -> PollResult:
-        """Returns the newest result, and keeps polling for another IDLE_SECONDS."""
+        """Returns the latest result, and keeps polling for another IDLE_SECONDS."""
         self._wanted = time.monotonic()
         if self._asking is None or self._asking.done():
-            self.moments.clear()  # lines must not span a gap
+            self.moments.clear()  # lines in charts must not span a gap between polls
             self._before.clear()
             self._asking = asyncio.create_task(self._run())
         return self.moments[-1] if self.moments else PollResult()
 
     async def client(self) -> LedgerClient:
-        """Returns the connected client. Raises LedgerError."""
+        """Returns the client, connecting it first if necessary. Raises LedgerError."""
         if self._client is None:
             self._client = LedgerClient(self._uri, config=self._config)
         await self._client.connect()
@@ -100,7 +100,7 @@ class Live:
         return await ask_bookies(client, records)
 
     def silent(self) -> dict[str, str] | None:
-        """Returns why registered bookies did not answer; None if there was no recent poll."""
+        """Returns why registered bookies did not answer; None if there has been no recent poll."""
         newest = self.moments[-1] if self.moments else PollResult()
         return newest.silent if time.monotonic() - newest.at < SILENT_SECONDS_MAX else None
 
@@ -123,7 +123,7 @@ class Live:
         while time.monotonic() - self._wanted < IDLE_SECONDS:
             try:
                 await self._look()
-            except (Away, LedgerError) as error:  # a page reports it, too
+            except (Away, LedgerError) as error:  # a page reports the error, too
                 log.info("cannot read the counters of the bookies: %s", error)
             await asyncio.sleep(LOOK_SECONDS)
 

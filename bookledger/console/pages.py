@@ -1,4 +1,4 @@
-"""Request handlers of the console's pages: each renders the same facts as the API."""
+"""Request handlers of the console's pages. Each page shows the same facts as the API."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ READ_SECONDS_MAX = 10.0
 """Time limit for reading the entries of a page, because bookies may be unavailable."""
 
 BYTES_SHOWN_MAX = 512
-"""Bytes shown of a payload; the rest is only counted."""
+"""Maximum number of bytes shown of a payload; the rest are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An entry on the page. `text` has replacement characters for invalid UTF-8."""
+    """An entry on the page. In `text`, replacement characters stand for invalid UTF-8."""
 
     entry_id: int
     size_bytes: int
@@ -64,7 +64,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class EntriesPage:
-    """`problem`: why there are no entries, or empty. `last`: the last confirmed entry."""
+    """A page of entries. `problem`: why there are no entries, or empty. `last`: the last confirmed entry."""
 
     entries: tuple[Shown, ...] = ()
     last: int = -1
@@ -72,9 +72,9 @@ class EntriesPage:
 
 
 async def read_page(client: LedgerClient, has_password: bool, ledger_id: int, first: int) -> EntriesPage:
-    """Reads a page of entries without disturbing a writer. Errors become part of the page."""
+    """Reads a page of entries without disturbing a writer. Errors are shown on the page."""
     if has_password:
-        return EntriesPage(problem="the ledger has a password, which this console does not know")
+        return EntriesPage(problem="the ledger has a password, which this console does not have")
     try:
         async with asyncio.timeout(READ_SECONDS_MAX):
             reader = await client.open_ledger(ledger_id, recovery=False)
@@ -110,8 +110,8 @@ ENTRIES = "entries"
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Page = Callable[[web.Request, Sources], Awaitable[Drawn]]
 
-_FIRST = Parameter("first", "The first that is shown.", 0, LEDGER_ID_MAX, 0)
-_FROM = Parameter("from", "The first fragment that is shown.", 0, 1_000_000, 0)
+_FIRST = Parameter("first", "The id of the first item shown.", 0, LEDGER_ID_MAX, 0)
+_FROM = Parameter("from", "The number of the first fragment shown.", 0, 1_000_000, 0)
 _LEDGER = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
 
 
@@ -125,7 +125,7 @@ def handler(draw: Page, sources: Sources) -> Handler:
             return _out_of_sight(str(error), sources.last.of(request.path_qs))
         except ValueError as error:
             raise Problem(HTTPStatus.BAD_REQUEST, str(error), title="Invalid request") from None
-        if drawn.name != ENTRIES:  # users' data is never cached: each view of it is audited
+        if drawn.name != ENTRIES:  # users' data is never cached, because each view of it is audited
             sources.last.keep(request.path_qs, drawn)
         return page(drawn.name, **drawn.values)
 
@@ -133,7 +133,7 @@ def handler(draw: Page, sources: Sources) -> Handler:
 
 
 def _out_of_sight(why: str, last: Drawn | None) -> web.Response:
-    """Returns the last state of the page, marked as such. Raises Problem if there is none."""
+    """Returns the last state of the page, marked as outdated. Raises Problem if there is none."""
     if last is None:
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, why, title="Metadata unavailable")
     away = {"why": why, "at": time.time() * 1000, "last_ms": last.at_ms}
@@ -141,7 +141,7 @@ def _out_of_sight(why: str, last: Drawn | None) -> web.Response:
 
 
 def error_page(status: HTTPStatus, title: str, why: str) -> web.Response:
-    """Returns the page of an error. The page of a metadata outage refreshes itself."""
+    """Returns an error page. If the metadata is unavailable, the page refreshes itself."""
     if status is HTTPStatus.SERVICE_UNAVAILABLE:
         away = {"why": why, "at": time.time() * 1000, "last_ms": None}
         return page("away", status, title=title, away=away)
@@ -180,8 +180,8 @@ async def bookies(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def ledgers(request: web.Request, sources: Sources) -> Drawn:
-    """Shows the newest ledgers first, unless the request has a search or a first id."""
-    query = {name: text for name, text in request.query.items() if text}  # a form sends empty fields, too
+    """Shows the newest ledgers first, unless the request contains a search or a first id."""
+    query = {name: text for name, text in request.query.items() if text}  # a form also sends empty fields
     first, step = _FIRST.read(query), LEDGERS_A_PAGE
     given = {one.name: one.read(query) for one in (STATE, CUSTOM, BOOKIE)}
     wanted = {name: text for name, text in given.items() if text}
@@ -201,7 +201,7 @@ async def ledgers(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def one_bookie(request: web.Request, sources: Sources) -> Drawn:
-    """Shows a bookie, and the ledgers of which it stores entries."""
+    """Shows a bookie, and the ledgers whose entries it stores."""
     sources.live.look_on()
     bookie_id, first = request.match_info["bookie_id"], _FIRST.read(request.query)
     everybody = await cluster_state.bookies(sources.sight, bookie_id, 1)
@@ -275,7 +275,7 @@ async def logs(request: web.Request, sources: Sources) -> Drawn:
 
 
 async def one_log(request: web.Request, sources: Sources) -> Drawn:
-    """Shows a log from its oldest segment on, or from the segment that the request names."""
+    """Shows a log from its oldest segment on, or from the segment given in the request."""
     name, first = request.match_info["log"], FIRST_SEGMENT.read(request.query)
     found = await log_state.one_log(sources.sight, name, first)
     if found is None:
@@ -298,7 +298,7 @@ def _no_ledger(ledger_id: int) -> Problem:
 
 
 def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
-    """Returns the values for every page with a table of bookies."""
+    """Returns the live values for a page with a table of bookies."""
     moment = live.moments[-1] if live.moments else None
     living = {row["bookie_id"] for row in found["bookies"] if row["lives"]}
     return {
@@ -309,7 +309,7 @@ def _bookies_live(found: dict[str, Any], live: Live) -> dict[str, Any]:
 
 
 def _charts(live: Live) -> dict[str, Chart]:
-    """Returns charts of the kept polls that have rates. The latency of a poll without appends is drawn as 0."""
+    """Returns charts of the kept polls that have rates. For a poll without appends, the latency is drawn as 0."""
     measured = [(moment.at, moment.whole) for moment in live.moments if moment.whole is not None]
     wholes = [whole for _, whole in measured]
     seconds = measured[-1][0] - measured[0][0] if measured else 0.0

@@ -10,7 +10,8 @@ from bookie.wire import InfoReply
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Rates per second. `appends`: a histogram of frames by upper `bounds` of latency, then the slower ones."""
+    """Rates per second. `appends`: a histogram of frames by upper `bounds` of latency, followed by the number of slower
+    ones."""
 
     entries: float = 0.0
     bytes: float = 0.0
@@ -21,7 +22,8 @@ class Rates:
     appends: tuple[int, ...] = ()
 
     def quantile(self, share: float) -> float | None:
-        """Returns the latency in seconds at this quantile of appends; None without any, or if unknown.
+        """Returns the latency in seconds at this quantile of appends; None if there were no appends, or if it is
+        unknown.
 
         Latencies above the last bound count as that bound.
         """
@@ -38,7 +40,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A line of values over a period in `seconds`, oldest first, scaled from 0 at the bottom to `top`."""
+    """Values over a period of `seconds`, oldest first, drawn as a line and scaled from 0 at the bottom to `top`."""
 
     values: tuple[float, ...] = ()
     seconds: float = 0.0
@@ -49,7 +51,7 @@ class Chart:
 
     @property
     def is_drawn(self) -> bool:
-        """Whether there is a line to draw: a single value makes none."""
+        """Whether there are enough values to draw a line: a single value is not enough."""
         return len(self.values) > 1
 
     def points(self, width: int, height: int) -> str:
@@ -84,7 +86,7 @@ def between(before: InfoReply, after: InfoReply, seconds: float) -> Rates | None
 
 
 def together(rates: Iterable[Rates]) -> Rates:
-    """Sums the rates of several bookies. Histograms are summed if their bounds agree."""
+    """Returns the sum of the rates of several bookies. Histograms are summed if their bounds agree."""
     every = list(rates)
     bounds = next((one.bounds for one in every if one.bounds), ())
     alike = [one.appends for one in every if one.bounds == bounds and one.appends]

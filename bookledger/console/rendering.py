@@ -1,4 +1,4 @@
-"""Renders templates: filters for numbers and words, and the security headers of every page."""
+"""Renders templates, with filters for numbers and words, and sets the security headers of every page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-"""A page loads nothing from elsewhere, and runs no inline script: ids and metadata are untrusted."""
+"""A page loads nothing from other sites, and runs no inline script, because ids and metadata are untrusted."""
 
 STATIC = {
     "console.css": "text/css",
@@ -74,12 +74,12 @@ def count(number: float | None) -> str:
 
 
 def rate(number: float) -> str:
-    """Formats a rate per second, in few digits."""
+    """Formats a rate per second with few digits."""
     return f"{number:.1f}" if 0 < number < 10 else count(number)
 
 
 def size(number: float | None) -> str:
-    """Formats a number of bytes, in the unit that fits."""
+    """Formats a number of bytes in a suitable unit."""
     if number is None:
         return "–"
     unit = "B"
@@ -91,14 +91,14 @@ def size(number: float | None) -> str:
 
 
 def took(seconds: float | None) -> str:
-    """Formats a latency, in milliseconds."""
+    """Formats a latency in milliseconds."""
     if seconds is None:
         return "–"
     return f"{seconds * 1000:.1f} ms" if seconds < 0.1 else f"{seconds * 1000:.0f} ms"
 
 
 def duration(seconds: float | None) -> str:
-    """Formats a duration, in its two most significant units."""
+    """Formats a duration in its two largest units."""
     if seconds is None:
         return "–"
     whole = int(seconds)
@@ -112,7 +112,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(ms: int) -> str:
-    """Formats a UTC time; the number in a record may be out of range."""
+    """Formats a UTC time. The number comes from a record, so it may be out of range."""
     try:
         return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
     except (OverflowError, ValueError, OSError):

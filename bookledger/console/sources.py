@@ -11,11 +11,11 @@ from bookledger.admin.api.metadata_view import MetadataView
 from .live import Live
 
 PAGES_KEPT_MAX = 32
-"""Recently viewed pages whose last state is kept, to be shown while the metadata is unavailable."""
+"""Maximum number of recently viewed pages whose last state is kept, to be shown while the metadata is unavailable."""
 
 
 class Drawn(NamedTuple):
-    """The values that a page was rendered from, and when, in milliseconds since 1970."""
+    """The values from which a page was rendered, and the time of rendering, in milliseconds since 1970."""
 
     name: str
     values: dict[str, Any]
@@ -40,7 +40,8 @@ class LastDrawn:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """`shows_entries`: whether payloads may be shown. `last`: the last state of each page, for metadata outages."""
+    """The data sources of pages. `shows_entries`: whether payloads may be shown. `last`: the last state of each page,
+    for when the metadata is unavailable."""
 
     sight: MetadataView
     live: Live

@@ -14,7 +14,7 @@ GLYPHS = {
     "lacking": "✕",
     "lost": "✕",
 }
-"""A glyph per condition, so that none is shown by its colour alone."""
+"""A glyph for each condition, so that conditions are not distinguished by colour alone."""
 
 MEANINGS = {
     "open": "being written",
@@ -27,12 +27,12 @@ MEANINGS = {
 }
 
 MISSING = frozenset({"lacking", "lost"})
-"""Conditions drawn in red."""
+"""Conditions that are shown in red."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A copy, or no copy (`condition` is empty)."""
+    """A copy, or an empty cell if there is none (`condition` is then empty)."""
 
     condition: str = ""
     glyph: str = ""
@@ -41,7 +41,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Stripes:
-    """`rows`: a bookie with a cell for each fragment. `used`: conditions for the legend."""
+    """The grid. `rows`: a bookie with a cell for each fragment. `used`: conditions for the legend."""
 
     fragments: tuple[dict[str, Any], ...]
     rows: tuple[tuple[str, tuple[Cell, ...]], ...]
@@ -49,7 +49,7 @@ class Stripes:
 
 
 def drawn(ledger: dict[str, Any]) -> Stripes:
-    """Returns the grid of a ledger as returned by the API."""
+    """Returns the grid of a ledger in the form in which the API returns it."""
     fragments = ledger["fragments"]
     names = sorted({copy["bookie_id"] for fragment in fragments for copy in fragment["copies"]})
     by_place = {

@@ -1,13 +1,13 @@
-"""Codec of the HDFS edit log: its segments, frames and ops, byte for byte. Pure: no input or output.
+"""Codec of the HDFS edit log: its segments, frames and ops, byte for byte. Pure: performs no I/O.
 
-op_frames                    where ops begin and end, and whether they are whole
-batches, scan                the formats of writers and of files; no op is decoded
-crc_batch                    the checksums of a whole batch in one pass
+op_frames                    where ops begin and end, and whether they are complete
+batches, scan                the formats of batches and of files; no op is decoded
+crc_batch                    verifies the checksums of a whole batch in one pass
 java, protobuf               the encodings of strings, numbers and messages
 field_types, encoders        the encodings of fields, and of sequences of fields
-blocks, permissions, xattrs  values that several ops have
+blocks, permissions, xattrs  values that occur in several ops
 op, ops                      every op as a dataclass, its fields in the order of their bytes
-codec, as_xml                ops from bytes and back; as JSON, and in the XML of Hadoop's own tool
+codec, as_xml                converts ops from and to bytes, and to JSON and the XML of Hadoop's own tool
 """
 
 from __future__ import annotations

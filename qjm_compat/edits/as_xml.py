@@ -1,7 +1,7 @@
-"""Formats ops like `hdfs oev -p xml`, so that the outputs of both can be compared element by element.
+"""Formats ops like `hdfs oev -p xml`, so that the two outputs can be compared element by element.
 
-Omits fields that oev omits: the storage policy and the extended attributes of a new file, the atime of a directory. The
-LENGTH that oev prints has been 0 since the ops' format last changed.
+Omits the fields that oev omits: the storage policy and the extended attributes of a new file, and the atime of a
+directory. The LENGTH that oev prints has been 0 since the ops' format last changed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Content = str | Sequence[tuple[str, "Content"]]
 """The text of an element, or its child elements."""
 
 _MODE_BITS = 0o1777
-"""The mode bits that Hadoop uses. It ignores all others."""
+"""The mode bits that Hadoop uses; it ignores all other bits."""
 
 _CONSTANTS = {
     "LENGTH": "0",
@@ -47,7 +47,7 @@ _USERS = "OWNER=owner RENEWER=renewer REALUSER=real_user"
 _DATES = "ISSUE_DATE=issued_ms MAX_DATE=renewable_until_ms"
 
 # The elements that oev prints for each op, in its order: ELEMENT=field; ELEMENT without a field is a constant;
-# a field without ELEMENT has its own elements; after a question mark an empty text is omitted. None is always omitted.
+# a field without ELEMENT has its own elements. After a question mark, empty text is omitted; None is always omitted.
 _ELEMENTS = {
     "OP_ADD": f"{_FILE} {_CLIENT} OVERWRITE=overwrite blocks permission acl "
     f"ERASURE_CODING_POLICY_ID=erasure_coding_policy_id {_RPC}",
@@ -105,7 +105,7 @@ _ELEMENTS = {
     "OP_REMOVE_ERASURE_CODING_POLICY": _POLICY,
 }
 
-# The same for values that have their own elements, and the element that encloses these, if there is one.
+# For values that have their own elements: the element that encloses them, if any, and the elements as above.
 _PARTS: dict[type, tuple[str, str]] = {
     AclChange: ("", "SRC=path entries"),
     AclEntry: ("ENTRY", "SCOPE=scope TYPE=type NAME=name PERM=permissions"),
@@ -129,7 +129,7 @@ _PARTS: dict[type, tuple[str, str]] = {
 
 
 def op_to_xml(op: EditOp, layout_version: int) -> Element:
-    """Returns the RECORD element of an op, without fields that this layout lacks."""
+    """Returns the RECORD element of an op, omitting fields that do not exist in this layout."""
     absent = {name for name, _ in layout_of(op.opcode, layout_version).absent}
     record = Element("RECORD")
     SubElement(record, "OPCODE").text = op.name

@@ -1,4 +1,4 @@
-"""Decodes and encodes ops. Decoding and encoding at the same layout gives the same bytes."""
+"""Decodes and encodes ops. Decoding an op and encoding it again with the same layout yields the same bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CRC_BYTES = OP_BYTES_MIN - _BODY_AT
 
 
 def decode_op(frame: Buffer, layout_version: int) -> EditOp:
-    """Decodes the op of one whole frame.
+    """Decodes the op in one complete frame.
 
     Raises BrokenFrame, UnknownLayout, UnknownOp, or BrokenOp for an invalid body; all are EditLogErrors.
     """
@@ -26,7 +26,7 @@ def decode_op(frame: Buffer, layout_version: int) -> EditOp:
 
 
 def iter_ops(records: Buffer, layout_version: int) -> Iterator[EditOp]:
-    """Decodes whole frames without a header, up to the first invalid one. Raises the errors of `decode_op`."""
+    """Decodes complete frames without a header, up to the first invalid one. Raises the same errors as `decode_op`."""
     view = memoryview(records)
     offset = 0
     while offset < len(view):
@@ -36,10 +36,10 @@ def iter_ops(records: Buffer, layout_version: int) -> Iterator[EditOp]:
 
 
 def iter_segment(data: Buffer) -> Iterator[EditOp]:
-    """Decodes the ops of a whole segment file, up to its padding.
+    """Decodes the ops of a complete segment file, up to its padding.
 
-    Raises BrokenHeader, the errors of `decode_op`, and BrokenFrame for a damaged file, after the ops before it; offsets
-    are those of the file.
+    Raises BrokenHeader and the errors of `decode_op`. If the file is damaged, raises BrokenFrame after yielding the ops
+    before the damage. Offsets in errors are relative to the start of the file.
     """
     view = memoryview(data)
     layout_version = decode_header(view)
@@ -51,9 +51,9 @@ def iter_segment(data: Buffer) -> Iterator[EditOp]:
 
 
 def encode_op(op: EditOp, layout_version: int) -> bytes:
-    """Encodes the op as a whole frame.
+    """Encodes the op as a complete frame.
 
-    Raises UnknownLayout, or BrokenOp if a value cannot be encoded at this layout.
+    Raises UnknownLayout, or BrokenOp if a value cannot be encoded in this layout.
     """
     layout = layout_of(op.opcode, layout_version)
     if layout.absent:
@@ -65,9 +65,10 @@ def encode_op(op: EditOp, layout_version: int) -> bytes:
 
 
 def op_to_json(op: EditOp) -> dict[str, object]:
-    """Converts the op to JSON: txid, op (its name), and its fields. Bytes are hex, modes octal, times milliseconds.
+    """Converts the op to JSON: its txid, op (its name), and fields. Bytes are in hex, modes in octal, times in
+    milliseconds.
 
-    Includes all fields, even those that the op's layout lacks.
+    Includes all fields, even those that do not exist in the op's layout.
     """
     layout = layout_of(op.opcode, NEWEST_LAYOUT)
     shown = {name: kind.to_json(getattr(op, name)) for name, kind in layout.fields}
@@ -90,5 +91,5 @@ def _decode(opcode: int, txid: int, body: bytes, layout_version: int) -> EditOp:
             f"{layout.cls.name} {txid}: the body of {len(body)} bytes ends in its {name}"
         ) from error
     if at != len(body):
-        raise BrokenOp(f"{layout.cls.name} {txid}: {len(body) - at} bytes are left of its body")
+        raise BrokenOp(f"{layout.cls.name} {txid}: {len(body) - at} bytes of its body are left over")
     return layout.cls(**values)  # type: ignore[arg-type]

@@ -1,11 +1,12 @@
-"""Verifies a batch of ops in one pass: the work is per batch, except for reading the length of each op. Pure.
+"""Verifies a batch of ops in one pass. Apart from reading the length of each op, the work is done per batch. Pure.
 
 A CRC is a register that is advanced over bytes. After the body of an op, it equals the op's checksum; at the start of
 the next op it is all ones. In a copy of the batch, each checksum is replaced by the four bytes that advance the
 register from the first value to the second, if the checksum is right. So one pass over the copy ends with all ones.
 
-One wrong op always changes the result, because advancing the register loses no information. Several could cancel out
-once in 2**32, about as often as one damaged op has the right CRC.
+A single wrong op always changes the result, because advancing the register loses no information. Several wrong ops
+could cancel each other out with a probability of 1 in 2**32, about the same as for one damaged op to have the right
+CRC.
 """
 
 from __future__ import annotations
@@ -23,22 +24,22 @@ Places = npt.NDArray[np.intp]
 
 _LENGTH = struct.Struct(">xI")
 _NOT_IN_LENGTH = 5
-"""Bytes of an op that its length does not count: the opcode and the length itself."""
+"""The number of bytes of an op that its length field does not count: the opcode and the length itself."""
 
 _TXID_AT, _TXID_BYTES = 5, 8
 _CRC_BYTES = 4
 
 _TO_ONES = 0x6DD90A9D
-"""XORed with a checksum, gives the four bytes, little-endian, that bring the checksum's register to all ones."""
+"""XORed with a checksum, yields the four bytes, little-endian, that bring the checksum's register to all ones."""
 
 _CRC_OF_ONES = 0
-"""The result of `crc32` for a register of all ones: its complement."""
+"""The value that `crc32` returns for a register of all ones: the register's complement."""
 
 
 def end_of_good(records: memoryview, offset: int, first_txid: int, count: int) -> int | None:
-    """Returns the end of the ops of `count` transactions, at least one, the first of which begins at `offset`.
+    """Returns the end offset of the ops of `count` transactions (at least one), of which the first begins at `offset`.
 
-    Returns None unless each op is whole, undamaged, and of the next transaction.
+    Returns None unless every op is complete, undamaged and next in sequence.
     """
     ends: list[int] = []
     end, length_at = offset, _LENGTH.unpack_from
@@ -68,7 +69,8 @@ def _are_ops(ops: bytearray, stops: Places, first_txid: int) -> bool:
 
 def _are_undamaged(ops: bytearray, stops: Places) -> bool:
     """Returns whether each checksum is right. Modifies `ops`."""
-    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES  # a word starting at each byte
+    # The words overlap: one starts at each byte.
+    words, places = len(ops) - _CRC_BYTES + 1, stops - _CRC_BYTES
     checksums = np.ndarray(words, ">u4", ops, strides=(1,))[places]
     np.ndarray(words, "<u4", ops, strides=(1,))[places] = checksums ^ _TO_ONES
     return crc32(ops) == _CRC_OF_ONES

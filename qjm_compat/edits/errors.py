@@ -2,10 +2,10 @@
 
 EditLogError
     BrokenHeader    the file does not begin with a readable header
-    BrokenFrame     no whole op begins at this offset; the bytes before it are good
-    BrokenOp        the frame is whole, and its body does not match its op code and layout
-    UnknownOp       no such op code at this layout
-    UnknownLayout   a layout whose fields are not known here
+    BrokenFrame     no complete op begins at this offset; the bytes before it are good
+    BrokenOp        the frame is complete, but its body does not match its op code and layout
+    UnknownOp       this layout has no such op code
+    UnknownLayout   the fields of this layout are not known to this module
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from metadata.picklable_errors import PicklableError
 
 
 class EditLogError(PicklableError):
-    """The bytes are not a readable edit log. Reading them again does not help."""
+    """The bytes are not a readable edit log. Retrying does not help."""
 
 
 class BrokenHeader(EditLogError):
-    """No header, or the header of a layout whose ops have no length (before -56)."""
+    """There is no header, or it is of a layout whose ops have no length (older than -56)."""
 
 
 class BrokenFrame(EditLogError):
-    """The op expected at `offset` is not there; `reason` describes the mismatch."""
+    """The op expected at `offset` is missing; `reason` describes the mismatch."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(f"at offset {offset}: {reason}")
@@ -31,7 +31,7 @@ class BrokenFrame(EditLogError):
 
 
 class BrokenOp(EditLogError):
-    """The fields of an op do not match its bytes, or cannot be encoded at this layout."""
+    """The fields of an op do not match its bytes, or cannot be encoded in this layout."""
 
 
 class UnknownOp(EditLogError):

@@ -7,7 +7,8 @@
         …
         attributes: XAttrs = since(-57, default=())
 
-A field with `since` is written at that layout and at newer ones (they are smaller). At older ones it has its default.
+A field with `since` is written in that layout and in newer ones (whose numbers are smaller). In older layouts, the
+field has its default.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class EditOp:
 
     opcode: ClassVar[int]
     name: ClassVar[str]
-    """Hadoop's name: OP_MKDIR."""
+    """Hadoop's name of the op, such as OP_MKDIR."""
 
     txid: int
 
@@ -55,14 +56,15 @@ Op = TypeVar("Op", bound=EditOp)
 V = TypeVar("V")
 
 OPS: dict[int, type[EditOp]] = {}
-"""Every op, by its code."""
+"""All ops, by op code."""
 
 OBSOLETE = {5: "OP_DATANODE_ADD", 6: "OP_DATANODE_REMOVE"}
-"""Codes that Hadoop dropped long before ops had a length: they have no defined body."""
+"""Codes that Hadoop dropped long before ops had a length; they have no defined body."""
 
 
 def since(layout_version: int, *, default: V) -> V:
-    """Declares a field that older layouts lack. (It returns the field's own type, as dataclasses' `field` does.)"""
+    """Declares a field that older layouts lack. (The declared return type is that of the field, as with dataclasses'
+    `field`.)"""
     found: V = field(default=default, metadata={_SINCE: layout_version})
     return found
 
@@ -83,27 +85,29 @@ def edit_op(opcode: int, name: str) -> Callable[[type[Op]], type[Op]]:
 
 @dataclass(frozen=True, slots=True)
 class OpLayout:
-    """The fields of an op at one layout."""
+    """The fields of an op in one layout."""
 
     cls: type[EditOp]
     fields: tuple[tuple[str, FieldType[Any]], ...]
     absent: tuple[tuple[str, object], ...]
-    """(name, default) of fields that this layout lacks."""
+    """Pairs of (name, default) of the fields that this layout lacks."""
     readers: tuple[tuple[str, Callable[[bytes, int], tuple[Any, int]]], ...]
-    """(name, decoder) of the fields."""
+    """Pairs of (name, decoder) of the fields."""
     write: Callable[[EditOp], bytes]
     """Encodes the body of an op."""
 
 
 @cache
 def layout_of(opcode: int, layout_version: int) -> OpLayout:
-    """Returns the fields of an op at a layout. Raises UnknownLayout, or UnknownOp for an unknown code."""
+    """Returns the fields of an op in a layout. Raises UnknownLayout, or UnknownOp for an unknown code."""
     if not NEWEST_LAYOUT <= layout_version <= OLDEST_LAYOUT:
-        raise UnknownLayout(f"layout {layout_version} is not from {OLDEST_LAYOUT} to {NEWEST_LAYOUT}")
+        raise UnknownLayout(
+            f"layout {layout_version} is not supported, only {OLDEST_LAYOUT} to {NEWEST_LAYOUT}"
+        )
     if opcode in OBSOLETE:
         raise UnknownOp(f"op code {opcode} ({OBSOLETE[opcode]}) was dropped before layout {OLDEST_LAYOUT}")
     if opcode not in OPS:
-        raise UnknownOp(f"op code {opcode} is not known")
+        raise UnknownOp(f"unknown op code {opcode}")
     cls = OPS[opcode]
     first = {one.name: one.metadata.get(_SINCE, OLDEST_LAYOUT) for one in dataclasses.fields(cls)}
     by_call = {one.name for one in dataclasses.fields(RetriedOp)}

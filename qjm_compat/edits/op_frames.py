@@ -30,17 +30,17 @@ Buffer = bytes | bytearray | memoryview
 HEADER_BYTES = 8
 OP_BYTES_MIN = 17
 OP_BYTES_MAX = 50 * 1024 * 1024
-"""The size of the largest op including its frame; anything larger is damage."""
+"""The maximum size of an op, including its frame; anything larger is considered damaged."""
 
 TERMINATOR = 0xFF
 PREALLOCATION_BYTES = 1024 * 1024
 """A segment in progress is padded with terminators to a multiple of this."""
 
 INVALID_TXID = -12345
-"""Hadoop's "no transaction"."""
+"""Hadoop's value for "no transaction"."""
 
 OLDEST_LAYOUT = -56
-"""The first layout whose ops carry a length."""
+"""The first layout whose ops have a length field."""
 
 _HEADER = struct.Struct(">ii")
 _CRC = struct.Struct(">I")
@@ -56,21 +56,23 @@ def encode_header(layout_version: int) -> bytes:
 
 
 def decode_header(data: Buffer) -> int:
-    """Decodes the layout version. Raises BrokenHeader. Accepts layouts newer than any known one."""
+    """Decodes the layout version. Raises BrokenHeader. Accepts layouts newer than the newest known one."""
     if len(data) < HEADER_BYTES:
         raise BrokenHeader(f"the header is cut short: {len(data)} bytes of {HEADER_BYTES}")
     layout, flags = _HEADER.unpack_from(data)
     if layout >= -1:
         raise BrokenHeader(f"{layout} is not a layout version: the header was never written, or is damaged")
     if layout > OLDEST_LAYOUT:
-        raise BrokenHeader(f"layout {layout} is too old: ops have a length from layout {OLDEST_LAYOUT} on")
+        raise BrokenHeader(
+            f"layout {layout} is too old: ops have a length only from layout {OLDEST_LAYOUT} on"
+        )
     if flags:
         raise BrokenHeader(f"the header claims {flags} bytes of layout flags; no layout has any")
     return int(layout)
 
 
 def segment_bytes(layout_version: int, frames: Iterable[Buffer], *, padding: bool = False) -> bytes:
-    """Encodes a whole segment file; with `padding`, like one that is still being written."""
+    """Encodes a complete segment file; with `padding`, pads it like one that is still being written."""
     data = b"".join([encode_header(layout_version), *frames])
     if not padding:
         return data
@@ -81,16 +83,16 @@ def encode_frame(opcode: int, txid: int, body: Buffer) -> bytes:
     """Encodes one op. Raises ValueError if no reader would accept the body."""
     length = _LENGTH_MIN + len(body)
     if length > _LENGTH_MAX:
-        raise ValueError(f"a body of {len(body)} bytes is larger than an op may be")
+        raise ValueError(f"a body of {len(body)} bytes exceeds the maximum size of an op")
     frame = _pack_start(opcode, length, txid) + body
     return frame + _pack_crc(crc32(frame))
 
 
 def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
-    """Returns (opcode, txid, end) of the op at `offset`. Raises BrokenFrame unless it is whole and undamaged."""
+    """Returns (opcode, txid, end) of the op at `offset`. Raises BrokenFrame unless it is complete and undamaged."""
     left = len(data) - offset
     if left > 0 and data[offset] == TERMINATOR:
-        raise BrokenFrame(offset, "an op was expected here, but the terminator is here")
+        raise BrokenFrame(offset, "an op was expected here, but the terminator was found")
     if left < OP_BYTES_MIN:
         raise BrokenFrame(offset, f"the op is cut short: {left} bytes, but an op has at least {OP_BYTES_MIN}")
     opcode, length, txid = _START.unpack_from(data, offset)
@@ -105,10 +107,10 @@ def frame_at(data: Buffer, offset: int) -> tuple[int, int, int]:
 
 
 def follow(data: Buffer, offset: int, txid: int, txid_end: int) -> tuple[int, int]:
-    """Skips whole, undamaged ops of the transactions txid, txid + 1, … before `txid_end`.
+    """Skips complete, undamaged ops of the transactions txid, txid + 1, … before `txid_end`.
 
-    Returns the offset and the transaction at which it stopped. The op at that offset is not the next one, or is
-    damaged, or is the last one of `data`: `frame_at` shows which.
+    Returns the offset and the transaction at which it stopped. The op at that offset is not the next in sequence, or is
+    damaged, or is the last one of `data`: `frame_at` determines which.
     """
     # One unpack per op: the checksum of one and the start of the next are adjacent.
     unpack, checksum = _CRC_AND_START.unpack_from, crc32

@@ -1,9 +1,10 @@
-"""Scans a segment file by its frames only, and continues past damage in the middle.
+"""Scans a segment file by its frames only, and continues after damage in the middle.
 
-As in Hadoop, the ops end at the end of the file, or at a terminator followed only by padding. If no op can be read,
-every following byte is tried until one can. So damage in the middle does not hide the ops after it. (Hadoop intends
-this, but misses the first op that it finds again, and all of them if a length is damaged: for such a file it may report
-a lower last transaction.) Unlike Hadoop, this bounds the effort, and reports damage and gaps between transactions.
+As in Hadoop, the ops end at the end of the file, or at a terminator followed only by padding. If no op can be read at
+an offset, every later offset is tried until one can be read, so damage in the middle does not hide the ops after it.
+(Hadoop intends to do this, but misses the first op after the damage, and all later ops if a length is damaged: for such
+a file it may report a last transaction that is too low.) Unlike Hadoop, this scan bounds the effort, and reports damage
+and gaps between transactions.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ from .op_frames import (
 )
 
 DAMAGE_MAX = 1024
-"""The most damaged places listed; all are counted."""
+"""Maximum number of damaged places that are listed; all are counted."""
 
 RESYNC_EFFORT_BYTES = 64 * 1024 * 1024
 RESYNC_EFFORT_FACTOR = 16
 """The search for the next op reads at most RESYNC_EFFORT_BYTES of candidates, plus this many times the file's size.
 
-Damage seldom looks like an op; only a file crafted to be slow takes this long.
+Damaged bytes seldom look like an op; only a file crafted to be slow reaches this limit.
 """
 
 _NO_END = 1 << 64
 _PADDING = bytes([0, TERMINATOR])
 _PIECE_BYTES = 64 * 1024
 
-# An op code, then a plausible length of an op, judged by the length's first byte and its smallest value.
+# An op code followed by a plausible length; the length's first byte and its minimum value are checked.
 _MAYBE_AN_OP = re.compile(rb"[^\xff](?=[\x00-\x03])(?!\x00\x00\x00[\x00-\x0b])", re.DOTALL)
 assert OP_BYTES_MAX < 0x04000000
 assert OP_BYTES_MIN - 5 == 0x0C
@@ -46,7 +47,7 @@ assert OP_BYTES_MIN - 5 == 0x0C
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """Bytes offset … end - 1 of the file are neither op nor padding."""
+    """A range of damage: bytes offset … end - 1 of the file are neither an op nor padding."""
 
     offset: int
     end: int
@@ -55,12 +56,12 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentScan:
-    """The whole, undamaged ops of a segment file.
+    """The complete, undamaged ops of a segment file.
 
     If there are none, `first_txid` and `last_txid` are INVALID_TXID. `last_txid` is the highest txid found.
-    `valid_bytes` is the end of the last op, so an undamaged file has its header and ops before that offset, and padding
-    from there on; damage that begins there is a torn tail. A file with a corrupt header (missing, or never written) is
-    not read.
+    `valid_bytes` is the end of the last op: in an undamaged file, the header and ops are before that offset, and only
+    padding is after it. Damage that begins there is a torn tail. A file with a corrupt header (missing, or never
+    written) is not read.
     """
 
     layout_version: int | None
@@ -73,7 +74,7 @@ class SegmentScan:
     """Whether each op's txid is one more than that of the op before it."""
     damage: tuple[Damage, ...] = ()
     damaged_places: int = 0
-    """The total number of damaged places; `damage` has the first DAMAGE_MAX."""
+    """The total number of damaged places; `damage` lists the first DAMAGE_MAX of them."""
 
     @property
     def is_empty(self) -> bool:
@@ -81,10 +82,10 @@ class SegmentScan:
 
 
 def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
-    """Scans a whole segment file; with `txid_max`, only up to that op, or to the first one beyond it.
+    """Scans a complete segment file; with `txid_max`, only up to that op, or to the first op with a higher txid.
 
-    Bytes after that are not read, because a writer may be appending there. Damage is not an error here but part of the
-    result. Raises BrokenHeader for a layout from before ops had a length.
+    Bytes after that op are not read, because a writer may be appending there. Damage is not an error here but part of
+    the result. Raises BrokenHeader for a layout in which ops had no length yet.
     """
     view = memoryview(data)
     try:
@@ -98,7 +99,7 @@ def scan_segment(data: Buffer, *, txid_max: int | None = None) -> SegmentScan:
 
 
 def _is_of_old_layout(view: memoryview) -> bool:
-    """Returns whether the file is a log with an unsupported old layout, rather than no log at all."""
+    """Returns whether the file is an edit log in an unsupported old layout, as opposed to no edit log at all."""
     return len(view) >= HEADER_BYTES and -56 < int.from_bytes(view[:4], "big", signed=True) < -1
 
 
@@ -136,8 +137,8 @@ class _Scanner:
         return not self.ops or self.last_txid + 1 < self.txid_end
 
     def _step(self) -> bool:
-        """Processes the op at the current offset and the consecutive ones after it, or the damage. Returns False at the
-        end."""
+        """Processes the op at the current offset and the consecutive ops after it, or the damage at that offset.
+        Returns False at the end."""
         try:
             _, txid, end = frame_at(self.view, self.offset)
         except BrokenFrame as error:
@@ -166,7 +167,7 @@ class _Scanner:
         self.offset = end
 
     def _next_op(self) -> int:
-        """Returns the offset of the next op, or else of the padding, or else the file's end."""
+        """Returns the offset of the next op or, failing that, of the padding or the end of the file."""
         for found in _MAYBE_AN_OP.finditer(self.view, self.offset + 1):
             offset = found.start()
             size = 5 + int.from_bytes(self.view[offset + 1 : offset + 5], "big")
@@ -190,7 +191,8 @@ class _Scanner:
         return self.view[self.offset] == TERMINATOR and self.offset >= self._padding()
 
     def _padding(self) -> int:
-        """Returns the offset of the first terminator followed only by padding; the file's end if there is none."""
+        """Returns the offset of the first terminator that is followed only by padding, or the end of the file if there
+        is none."""
         if self._padding_from is None:
             self._padding_from = _padding_of(self.view)
         return self._padding_from

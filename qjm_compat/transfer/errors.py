@@ -1,4 +1,4 @@
-"""The error of a refused import, export or check."""
+"""The error raised when an import, export or check is refused."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from ..errors import JournalError
 
 
 class TransferRefused(JournalError):
-    """Continuing would skip, change or overwrite edits. The work already done is complete; the message names the edits
-    and their place."""
+    """Continuing would skip, change or overwrite edits. The work already done is complete; the message identifies the
+    edits and their location."""

@@ -1,4 +1,4 @@
-"""Plans an import: selects the edits of a directory to write to a journal, before anything is written. Pure."""
+"""Plans an import before anything is written: selects the edits of a directory to write to a journal. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class ImportSource:
-    """A segment file that holds edits, and their txids."""
+    """A segment file that contains edits, and their txids."""
 
     name: SegmentName
     last_txid: int
@@ -35,8 +35,8 @@ class ImportSource:
 
 @dataclass(frozen=True, slots=True)
 class ImportStep:
-    """One file. The journal has the edits before `from_txid`, and the rest is to be written; None if the journal has
-    all."""
+    """One file to import. The journal has the edits before `from_txid`, and the rest are to be written; None if the
+    journal has all of them."""
 
     source: ImportSource
     held: tuple[Held, ...]
@@ -44,7 +44,7 @@ class ImportStep:
 
 
 def check_gaps(sources: Sequence[ImportSource]) -> None:
-    """Raises TransferRefused for the first txid that is in none of the files."""
+    """Raises TransferRefused if txids are missing between the files; the message describes the first gap."""
     for before, after in zip(sources, sources[1:], strict=False):
         if after.first_txid != before.last_txid + 1:
             raise TransferRefused(
@@ -54,9 +54,10 @@ def check_gaps(sources: Sequence[ImportSource]) -> None:
 
 
 def plan(sources: Iterable[ImportSource], held: Sequence[Held], *, allow_gaps: bool) -> list[ImportStep]:
-    """Plans the files that exist in the journal or follow it. Raises TransferRefused for a file that does neither.
+    """Plans the import of files that the journal already contains or that follow its end. Raises TransferRefused for
+    any other file.
 
-    A file may also exist in part, if an import was interrupted: then the rest is written.
+    The journal may contain part of a file, if an import was interrupted: then the rest is written.
     """
     steps: list[ImportStep] = []
     end = held[-1].last_txid if held else None
@@ -86,7 +87,7 @@ def _check_tiles(source: ImportSource, there: Sequence[Held]) -> None:
 def _check_follows(source: ImportSource, end: int | None, *, allow_gaps: bool) -> None:
     if end is not None and source.first_txid <= end:
         raise TransferRefused(
-            f"{source.name.file} is older than the journal's edits, which end at txid {end}, and is not among them"
+            f"{source.name.file} contains edits before the journal's end, txid {end}, that the journal does not have"
         )
     if not allow_gaps and end is not None and source.first_txid != end + 1:
         raise TransferRefused(
@@ -96,4 +97,6 @@ def _check_follows(source: ImportSource, end: int | None, *, allow_gaps: bool) -
 
 def _does_not_fit(source: ImportSource, there: Sequence[Held]) -> TransferRefused:
     segments = ", ".join(map(str, there))
-    return TransferRefused(f"{source.name.file} does not end where the journal's segments do: {segments}")
+    return TransferRefused(
+        f"{source.name.file} does not end at the same txid as a segment of the journal: {segments}"
+    )

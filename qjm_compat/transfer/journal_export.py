@@ -1,7 +1,7 @@
 """Exports a journal as a directory of segment files, in a NameNode's format.
 
 Each file is written under a temporary name, synced, and renamed; then the directory is synced. So a crash leaves
-complete files and at most one with the suffix .tmp, which the next export rewrites.
+complete files and at most one file with the suffix .tmp, which the next export rewrites.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .files.segment_file import PADDING
 OnBytes = Callable[[int], None]
 
 SEEN_TXID = "seen_txid"
-"""A NameNode refuses to start without edits up to the txid in this file."""
+"""The name of a file with a txid. A NameNode refuses to start without edits up to that txid."""
 
 COMPARED_BYTES = 1024 * 1024
 """The number of bytes read at a time to compare two files."""
@@ -34,8 +34,8 @@ TEMPORARY = ".tmp"
 
 @dataclass(slots=True)
 class Exported:
-    """The result of an export, and the number of segments that already existed. `last_txid` is the last one in the
-    directory."""
+    """The result of an export, including the number of segments that already existed. `last_txid` is the last txid in
+    the directory."""
 
     segments: int = 0
     ops: int = 0
@@ -53,11 +53,12 @@ async def export_directory(
     allow_gaps: bool = False,
     on_bytes: OnBytes = lambda _: None,
 ) -> Exported:
-    """Writes every segment that holds `from_txid` or later edits as a file, and raises the directory's seen_txid.
+    """Writes each segment that contains `from_txid` or later edits as a file, and raises the directory's seen_txid.
 
     Writes a segment in progress only on request, up to its last durable edit; a later export continues it. Raises
-    TransferRefused rather than overwrite or contradict existing files, and if `from_txid` was purged or lies beyond the
-    next transaction; JournalError, also if transactions are missing in between, unless `allow_gaps`; OSError.
+    TransferRefused rather than overwrite or contradict existing files, and also if `from_txid` was purged or is higher
+    than the next transaction; JournalError, also if transactions in between are missing, unless `allow_gaps`; and
+    OSError.
     """
     folder.mkdir(exist_ok=True)
     streams = await journal.select_input_streams(0, in_progress_ok=in_progress, gaps_ok=True)
@@ -68,7 +69,7 @@ async def export_directory(
         check_no_gap(wanted)
     for stream in wanted:
         _check_room(folder, stream)
-    _seen_txid(folder)  # reports damage before anything is written
+    _seen_txid(folder)  # reports a damaged file before anything is written
     done = Exported()
     for stream in wanted:
         await _export(stream, folder, on_bytes, done)
@@ -78,17 +79,17 @@ async def export_directory(
 
 
 def _check_start(streams: Sequence[EditLogInputStream], from_txid: int) -> None:
-    """Raises TransferRefused if `from_txid` is missing, so that the caller does not mistake missing edits for
-    nonexistent ones."""
+    """Raises TransferRefused if `from_txid` is missing, so that the caller does not mistake missing edits for edits
+    that do not exist yet."""
     if not streams:
-        raise TransferRefused(f"the journal has no edits to export, and txid {from_txid} was asked for")
+        raise TransferRefused(f"txid {from_txid} was requested, but the journal has no edits to export")
     oldest, last = streams[0].first_txid, streams[-1].last_txid
     if from_txid < oldest:
         raise TransferRefused(
             f"txids {from_txid} to {oldest - 1} are not there: the oldest is {oldest}, earlier ones were purged"
         )
     if from_txid > last + 1:
-        raise TransferRefused(f"the edits to export end at txid {last}, and {from_txid} was asked for")
+        raise TransferRefused(f"the edits to export end at txid {last}, but {from_txid} was requested")
 
 
 async def _export(stream: EditLogInputStream, folder: Path, on_bytes: OnBytes, done: Exported) -> None:
@@ -113,7 +114,7 @@ async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> N
     with _new_file(path) as file:
         async with aclosing(stream.batches()) as batches:
             async for batch in batches:
-                if file.tell() == 0:  # the layout is known with the first batch
+                if file.tell() == 0:  # the layout is known once the first batch has been read
                     file.write(encode_header(stream.layout_version))
                 file.write(batch.records)
                 on_bytes(len(batch.records))
@@ -122,25 +123,25 @@ async def _write(stream: EditLogInputStream, path: Path, on_bytes: OnBytes) -> N
 
 
 def _put(temporary: Path, path: Path, *, is_final: bool) -> bool:
-    """Gives the temporary file its final name. Returns False if an equal finalized file already has it. Raises
-    TransferRefused if a file with other edits has it."""
+    """Renames the temporary file to its final name. Returns False if a finalized file with that name and the same edits
+    exists. Raises TransferRefused if the existing file has other edits."""
     _refuse_link(path)
     if not path.exists():
         temporary.rename(path)
         return True
     if is_final:
         if not (_begins_with(path, temporary) and _begins_with(temporary, path)):
-            raise TransferRefused(f"{path} is there with other edits than the journal's")
+            raise TransferRefused(f"{path} exists with edits that differ from the journal's")
         return False
     if not _begins_with(temporary, path):
-        raise TransferRefused(f"{path} is there with edits that the journal does not have")
+        raise TransferRefused(f"{path} exists with edits that the journal does not have")
     temporary.rename(path)
     return True
 
 
 def _check_room(folder: Path, stream: EditLogInputStream) -> None:
-    """Checks that no other file claims these txids, because a NameNode would accept either. Our own earlier export of
-    the segment in progress may claim them."""
+    """Checks that no other file claims these txids, because a NameNode would accept either. An earlier export of the
+    same segment in progress may claim them."""
     for path in folder.iterdir():
         other = parsed(path.name) if path.name.startswith(PREFIX) else None
         if other is not None and not path.is_file():
@@ -157,18 +158,19 @@ def _overlaps(other: SegmentName, stream: EditLogInputStream) -> bool:
 
 
 def _drop_replaced(folder: Path, stream: EditLogInputStream) -> None:
-    """Deletes the file of a segment that was exported in progress and is finalized now, so that the segment has only
-    one file."""
+    """Deletes the file of a segment that was exported while in progress and has been finalized since, so that the
+    segment has only one file."""
     earlier = folder / in_progress_name(stream.first_txid)
     if stream.is_in_progress or not earlier.exists():
         return
     if not _begins_with(folder / _name(stream), earlier):
-        raise TransferRefused(f"{earlier} is there with edits that the journal does not have")
+        raise TransferRefused(f"{earlier} exists with edits that the journal does not have")
     earlier.unlink()
 
 
 def _begins_with(longer: Path, shorter: Path) -> bool:
-    """Returns whether one file is a prefix of the other. Padding at the end of the shorter one does not count."""
+    """Returns whether the shorter file is a prefix of the longer one. Padding at the end of the shorter file is
+    ignored."""
     with longer.open("rb") as one, shorter.open("rb") as other:
         while piece := other.read(COMPARED_BYTES):
             there = one.read(len(piece))
@@ -192,7 +194,7 @@ def _name(stream: EditLogInputStream) -> str:
 
 
 def _raise_seen_txid(folder: Path, txid: int) -> None:
-    """Writes a segment's first txid, as a NameNode does when it begins one. The number never goes back."""
+    """Writes a segment's first txid, as a NameNode does when it begins the segment. The number never decreases."""
     if _seen_txid(folder) >= txid:
         return
     temporary = folder / (SEEN_TXID + TEMPORARY)
@@ -205,7 +207,8 @@ def _raise_seen_txid(folder: Path, txid: int) -> None:
 
 
 def _seen_txid(folder: Path) -> int:
-    """Returns the txid that a NameNode wrote there, or 0. Raises TransferRefused for anything but a txid."""
+    """Returns the txid that a NameNode wrote to this file, or 0. Raises TransferRefused if the file contains anything
+    else."""
     path = folder / SEEN_TXID
     _refuse_link(path)
     if not path.exists():
@@ -216,23 +219,23 @@ def _seen_txid(folder: Path) -> int:
         return int(path.read_text())
     except ValueError as error:
         raise TransferRefused(
-            f"{path} holds no txid: {error}; remove it, and the export writes it anew"
+            f"{path} does not contain a txid: {error}; remove it, and the export rewrites it"
         ) from error
 
 
 def _new_file(path: Path) -> BinaryIO:
-    """Creates a new file with this name, replacing whatever a crash or a user has left there."""
+    """Creates a new file with this name, replacing anything that a crash or a user has left there."""
     path.unlink(missing_ok=True)
     return open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb")
 
 
 def _refuse_link(path: Path) -> None:
     if path.is_symlink():
-        raise TransferRefused(f"{path} is a symbolic link, and an export follows none: remove it")
+        raise TransferRefused(f"{path} is a symbolic link, which an export does not follow: remove it")
 
 
 def sync_directory(folder: Path) -> None:
-    """Makes the names in a directory durable."""
+    """Makes the file names in a directory durable."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

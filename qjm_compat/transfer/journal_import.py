@@ -1,7 +1,7 @@
 """Imports a directory of segment files into a journal.
 
-Writes only verified edits. Compares edits that the journal already has. After an interrupted import, the same import
-can resume: the segment that it was writing ends where it stopped, and another segment follows.
+Writes only verified edits, and compares edits that the journal already has. An interrupted import can be resumed by
+running it again: the segment that was being written ends at the point of interruption, and another segment follows.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from .import_plan import Held, ImportSource, ImportStep, check_gaps, plan
 from .inspection.inspector import JournalInspector
 
 BATCH_BYTES = 512 * 1024
-"""Bytes of edits in one batch, as in a NameNode's buffer. A larger op is a batch of its own."""
+"""The size of a batch of edits, as in a NameNode's buffer. A larger op is a batch of its own."""
 
 UNDER_WAY_BYTES_MAX = 4 * 1024 * 1024
-"""The most bytes of batches sent but not confirmed; well below the bound beyond which an acceptor is left out."""
+"""Maximum total size of batches sent but not confirmed; well below the limit above which an acceptor is left out."""
 
 OnBytes = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportOptions:
-    """`finalize`: also end the last segment, if its file is in progress. `allow_gaps`: txids may be missing.
+    """Options. `finalize`: also end the last segment if its file is in progress. `allow_gaps`: txids may be missing.
 
-    `take_over`: a segment is in progress, and its writer is to be fenced. `from_txid`: skip files that end before it.
+    `take_over`: if a segment is in progress, fence its writer. `from_txid`: skip files that end before this txid.
     """
 
     finalize: bool = True
@@ -49,7 +49,8 @@ class ImportOptions:
 
 @dataclass(slots=True)
 class Imported:
-    """The result of an import. `segments`, `ops` and `bytes` were written; the rest existed, or is not part of it."""
+    """The result of an import. `segments`, `ops` and `bytes` count the edits written; the other fields count the edits
+    that already existed or that are not part of the journal."""
 
     formatted: bool = False
     segments: int = 0
@@ -64,13 +65,13 @@ class Imported:
 
 
 def find_current(directory: Path) -> Path:
-    """Returns the directory that contains the segment files: the given one, or its `current`."""
+    """Returns the directory that contains the segment files: the given directory or its subdirectory `current`."""
     below = directory / "current"
     return below if below.is_dir() else directory
 
 
 def bytes_in(directory: Path) -> int:
-    """Returns the total size of the segment files in the directory, the least that an import has to read."""
+    """Returns the total size of the segment files in the directory, which is the minimum that an import has to read."""
     folder = find_current(directory)
     return sum((folder / s.file).stat().st_size for s in _listed(folder)[0])
 
@@ -82,10 +83,9 @@ async def import_directory(
     options: ImportOptions,
     on_bytes: OnBytes = lambda _: None,
 ) -> Imported:
-    """Writes the edits of the directory to the journal. `journal` becomes the writer only if there is something to
-    write.
+    """Writes the edits of the directory to the journal. `journal` becomes the writer only if there are edits to write.
 
-    Raises TransferRefused, naming the file and its problem, JournalError, OSError. The same call may be repeated.
+    Raises TransferRefused, stating the file and its problem, JournalError, and OSError. It is safe to repeat the call.
     """
     work = _Import(journal, inspector, find_current(directory), options, on_bytes)
     await work.run()
@@ -114,13 +114,14 @@ class _Import:
         steps = await self._plan(sources)
         if self._has_work(steps):
             await self._become_writer()
-            steps = await self._plan(sources)  # the segment in progress has an end now
+            steps = await self._plan(sources)  # the segment that was in progress has an end now
         for step in steps:
             await self._take(step, is_last=step is steps[-1])
         await self._note_laggards()
 
     def _sources(self) -> list[ImportSource]:
-        """Returns the files that hold edits, with contiguous txids. To find the txids, reads only files in progress."""
+        """Returns the files that contain edits, checked to have contiguous txids. Reads only files in progress, to find
+        their txids."""
         names, self.done.left_out = _listed(self.folder)
         sources: list[ImportSource] = []
         for name in names:
@@ -140,11 +141,11 @@ class _Import:
         return None if checked is None else checked.last_txid
 
     async def _agree_on_namespace(self) -> None:
-        """Formats a journal that does not exist. An existing one must have the same namespace."""
+        """Formats the journal if it does not exist. If it exists, it must have the same namespace."""
         theirs = read_version(self.folder)
         if not await self.journal.is_formatted():
             if theirs is None:
-                raise TransferRefused(f"{self.folder} has no {VERSION}: format the journal first, by hand")
+                raise TransferRefused(f"{self.folder} has no {VERSION}: format the journal manually first")
             await self.journal.format(theirs)
             self.done.formatted = True
         elif theirs is not None:
@@ -163,7 +164,7 @@ class _Import:
         return False
 
     def _is_ended(self, step: ImportStep, is_last: bool) -> bool:
-        """Returns whether the journal's segment is to be finalized. It must be if other segments follow."""
+        """Returns whether the journal's segment is to be finalized, which is required if other segments follow."""
         return step.source.name.last_txid is not None or self.options.finalize or not is_last
 
     async def _become_writer(self) -> None:
@@ -181,7 +182,7 @@ class _Import:
         name = step.source.name
         checked = checked_segment(self.folder, name)
         if checked is None or checked.last_txid < step.source.last_txid:
-            raise TransferRefused(f"{name.file} was cut while it was imported")
+            raise TransferRefused(f"{name.file} was truncated during the import")
         if checked.last_txid > step.source.last_txid:
             checked = checked.up_to(step.source.last_txid)
         await self._check_layout(checked, name)
@@ -196,7 +197,8 @@ class _Import:
             self.done.notes.append(f"{name.file} ends with txid {checked.last_txid}: {checked.torn}")
 
     async def _check_layout(self, checked: CheckedSegment, name: SegmentName) -> None:
-        """Refuses a layout newer than any known one as damage, because no checksum covers a segment's header."""
+        """Raises TransferRefused for a layout newer than any known one: it must be damage, because no checksum covers a
+        segment's header."""
         namespace = await self.journal.namespace()
         if checked.layout_version < min(NEWEST_LAYOUT, namespace.layout_version):
             raise TransferRefused(
@@ -213,7 +215,7 @@ class _Import:
                 following = offset + len(batch.records)
                 if checked.records[offset:following] != batch.records:
                     raise TransferRefused(
-                        f"{step.source.name.file}: the journal has other edits in txids {batch.first_txid} "
+                        f"{step.source.name.file}: the journal has different edits at txids {batch.first_txid}  "
                         f"to {batch.last_txid}"
                     )
                 offset = following
@@ -251,8 +253,8 @@ class _Import:
         self.done.bytes += len(records)
 
     async def _note_laggards(self) -> None:
-        """Notes acceptors that lack segments. A majority is enough to continue, but nothing updates the other acceptors
-        after the import has ended."""
+        """Notes the acceptors that lack segments. A majority is enough to continue, but nothing updates the other
+        acceptors after the import has ended."""
         if self.done.segments == 0 or self.done.left_in_progress is not None:
             return
         streams = await self.journal.select_input_streams(0, gaps_ok=True)
@@ -280,7 +282,7 @@ class _Import:
 
 def _listed(folder: Path) -> tuple[list[SegmentName], list[LeftOut]]:
     """Returns the segments of a directory. Raises TransferRefused if one is not a regular file: reading a pipe would
-    wait forever."""
+    block forever."""
     found = listing(path.name for path in folder.iterdir())
     for segment in found.segments:
         if not (folder / segment.file).is_file():
@@ -292,6 +294,6 @@ def _check_same(theirs: NamespaceInfo, ours: NamespaceInfo, folder: Path) -> Non
     for name in ("namespace_id", "cluster_id", "layout_version"):
         if getattr(theirs, name) != getattr(ours, name):
             raise TransferRefused(
-                f"{folder / VERSION} is of {name.replace('_', ' ')} {getattr(theirs, name)}, "
-                f"and the journal of {getattr(ours, name)}"
+                f"{folder / VERSION} has {name.replace('_', ' ')} {getattr(theirs, name)}, "
+                f"but the journal has {getattr(ours, name)}"
             )

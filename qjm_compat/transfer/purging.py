@@ -1,4 +1,4 @@
-"""Purges old segments on command: becomes the writer, then deletes them at a majority."""
+"""Purges old segments on command: becomes the writer, then deletes the segments at a majority."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ async def purge_journal(
 ) -> None:
     """Briefly becomes the writer and deletes segments that end before a txid, at a majority.
 
-    Raises TransferRefused if a segment is in progress and is not to be taken over, and if the txid lies beyond the end
-    of the journal; QuorumFailed.
+    Raises TransferRefused if a segment is in progress and `take_over` is false, or if the txid is after the end of the
+    journal; raises QuorumFailed.
     """
     in_progress = await inspector.in_progress()
     if in_progress is not None and not take_over:
         raise TransferRefused(
             f"{in_progress}, is in progress: its writer may be alive, and purging by hand would fence it; "
-            f"it also purges on its own; take over if it is dead"
+            f"the writer also purges on its own; take over if it is dead"
         )
     if in_progress is None:
         await _refuse_beyond(journal, inspector, min_txid_to_keep)
     await journal.recover_unfinalized_segments()
-    if in_progress is not None:  # its end is known only now
+    if in_progress is not None:  # the end of that segment is known only now
         await _refuse_beyond(journal, inspector, min_txid_to_keep)
     await journal.purge(min_txid_to_keep)
 
@@ -32,7 +32,7 @@ async def purge_journal(
 async def _refuse_beyond(
     journal: QuorumJournalManager, inspector: JournalInspector, min_txid_to_keep: int
 ) -> None:
-    """Refuses to purge edits that do not exist yet."""
+    """Raises TransferRefused if edits that do not exist yet would be purged."""
     ends = [one.state.purged_below - 1 for one in (await inspector.look_at_all()).values()]
     ends += [
         stream.last_txid
@@ -42,5 +42,5 @@ async def _refuse_beyond(
     if min_txid_to_keep > last + 1:
         raise TransferRefused(
             f"journal {journal.journal_id} ends with txid {last}: {min_txid_to_keep} cannot be the first txid "
-            f"to keep; give {last + 1} at most"
+            f"to keep; the maximum is {last + 1}"
         )

@@ -324,15 +324,15 @@ async def test_a_ledgers_fragments_are_told_page_by_page(monkeypatch: pytest.Mon
     ("given", "why"),
     [
         ("/bookies?limit=1001", "limit must be a whole number from 1 to 1000"),
-        (f"/bookies?first={'b' * 129}", "first has at most 128 characters"),
-        ("/bookies?after=b1", "after: there is no such parameter; there are: first, limit"),
+        (f"/bookies?first={'b' * 129}", "first must not exceed 128 characters"),
+        ("/bookies?after=b1", "after: unknown parameter; the known ones are: first, limit"),
         ("/ledgers?limit=0", "limit must be a whole number from 1 to 500"),
         ("/ledgers?limit=501", "limit must be a whole number from 1 to 500"),
         ("/ledgers?first=-1", "first must be a whole number from 0"),
         ("/ledgers?first=x", "first must be a whole number from 0"),
         (f"/ledgers?first={2**63}", "first must be a whole number from 0"),
         ("/ledgers?state=opened", "state must be one of open, in_recovery, closed"),
-        (f"/ledgers?custom={'x' * 1001}", "custom has at most 1000 characters"),
+        (f"/ledgers?custom={'x' * 1001}", "custom must not exceed 1000 characters"),
     ],
 )
 async def test_a_parameter_that_is_none_is_told_so(given: str, why: str) -> None:

@@ -85,14 +85,14 @@ async def check_is_problem(answer: aiohttp.ClientResponse, status: HTTPStatus, w
 @pytest.mark.parametrize(
     ("path", "status", "why"),
     [
-        ("/no/such/path", HTTPStatus.NOT_FOUND, "no such path"),
-        ("/api/v1/nothing", HTTPStatus.NOT_FOUND, "no such path"),
+        ("/no/such/path", HTTPStatus.NOT_FOUND, "this path does not exist"),
+        ("/api/v1/nothing", HTTPStatus.NOT_FOUND, "this path does not exist"),
         ("/api/v1/ledgers/99", HTTPStatus.NOT_FOUND, "not found"),
         ("/api/v1/ledgers/x", HTTPStatus.BAD_REQUEST, "must be a whole number"),
         ("/ledgers/99", HTTPStatus.NOT_FOUND, "There is no ledger 99"),
         ("/ledgers/1/entries", HTTPStatus.NOT_FOUND, "bookledger console --entries"),
         ("/ledgers?first=x", HTTPStatus.BAD_REQUEST, "first must be a whole number"),
-        ("/static/nothing", HTTPStatus.NOT_FOUND, "no such path"),
+        ("/static/nothing", HTTPStatus.NOT_FOUND, "this path does not exist"),
         ("/readyz", HTTPStatus.SERVICE_UNAVAILABLE, WHY_NOT),
         ("/slow", HTTPStatus.GATEWAY_TIMEOUT, "Timeout"),
     ],
@@ -232,4 +232,4 @@ async def test_what_is_for_machines_is_a_problem_for_browsers_too(path: str) -> 
 async def test_a_port_without_pages_draws_none() -> None:
     async with answering(with_pages=False) as address:
         answer = await asked(address, "/nothing", headers={"Accept": BROWSER})
-        await check_is_problem(answer, HTTPStatus.NOT_FOUND, "no such path")
+        await check_is_problem(answer, HTTPStatus.NOT_FOUND, "this path does not exist")

@@ -79,7 +79,7 @@ def test_a_bookie_that_is_given_up_is_not_waited_for_and_counts_until_nothing_re
     seen = survey((True, True), {**FORMATTED, "b3": "i3"}, {"b3": OrderKind.GIVEN_UP})
     assert why_not_whole(seen) == []
     seen.holdings[BK3] = BookieHolding(1, 1, 1)
-    assert why_not_whole(seen) == ["given up, and ledgers still refer to it: b3"]
+    assert why_not_whole(seen) == ["given up, but ledgers still refer to it: b3"]
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ async def test_a_cluster_whose_bookies_live_and_take_nothing_is_not_whole(tmp_pa
             assert cookie is not None
             await store.delete(cookie.key, cookie.version)
         seen = status(meta)
-        assert [why for why in seen["why_not_whole"] if f"placed on it: {given_up}; `bookledger" in why]
+        assert [why for why in seen["why_not_whole"] if f"stored on it: {given_up}; `bookledger" in why]
         assert [why for why in seen["why_not_whole"] if f"a restart would fail: {lost}" in why]
         done = bookledger("cluster", "status", meta)
         assert done.returncode == 1 and b"decommission NAME --cancel" in done.stdout

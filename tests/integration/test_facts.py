@@ -193,14 +193,14 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (
         BRAKE,
         most_are_away,
-        "b2, b3, b4 are absent: nothing is copied while this many are; decommission those",
+        "b2, b3, b4 are absent: nothing is copied while so many are absent; decommission those",
     ),
-    (FORGOTTEN, given_up_and_named, "given up, and ledgers still refer to it: b4"),
+    (FORGOTTEN, given_up_and_named, "given up, but ledgers still refer to it: b4"),
     (SPACE, all_are_full, "every live bookie is read-only"),
     (ROOM, nearly_full, "read-only, or nearly full: b4 (99% of its disk in use)"),
     (COOKIES, living_without_cookie, "so a restart would fail: b4"),
     (NAMED, absent_without_cookie, "absent bookies that have no cookie in the metadata: b4"),
-    (BELONGING, living_and_given_up, "alive, but given up, so no entries are placed on it: b4"),
+    (BELONGING, living_and_given_up, "alive, but given up, so no entries are stored on it: b4"),
     (REACHABLE, out_of_reach, "unreachable for the auditor: b4 (127.0.0.1:1: no answer within 10 s)"),
     (CERTIFICATE, expired, "b4: cert.pem ran out on 2026-01-01 00:00 UTC"),
     (CERTIFICATE_TWO_DAYS, almost_expired, "b4: cert.pem ends in 9 hours"),
@@ -209,7 +209,7 @@ SITUATIONS: list[tuple[Fact, Situation, str]] = [
     (
         CURSORS,
         silent,
-        "cursors that do not move are ignored, and records that they have not read are deleted: orders/billing",
+        "cursors that do not move are ignored, so records that they have not read are deleted: orders/billing",
     ),
     (
         OBJECTS,

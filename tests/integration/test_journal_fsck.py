@@ -82,7 +82,7 @@ async def test_a_ledger_that_is_still_open_or_was_made_for_another_segment_is_fo
     left_open = await journal.ledger("b", batch_of(frames(1, 10)), closed=False)
     await journal.replace_ledger("b", left_open)
     assert (await journal.problems())[0] == (
-        f"acceptor b, segment 1: it ends at txid 10, and its ledger {left_open} is not closed"
+        f"acceptor b, segment 1: it ends at txid 10, but its ledger {left_open} is not closed"
     )
     other = await journal.ledger("c", batch_of(frames(1, 10)), first_txid=2)
     await journal.replace_ledger("b", other)
@@ -95,7 +95,7 @@ async def test_a_ledger_that_is_still_open_or_was_made_for_another_segment_is_fo
 async def test_what_a_record_cannot_say_is_found(journal: Journal) -> None:
     await journal.put("b", replace(await journal.record("b"), writer_epoch=99))
     assert await journal.problems() == [
-        "acceptor b: segment 1 is of epoch 99, and no more than 1 was promised"
+        "acceptor b: segment 1 is of epoch 99, but the highest promised epoch is 1"
     ]
 
 
@@ -125,7 +125,7 @@ async def test_a_record_that_cannot_be_decoded_is_told_and_all_else_is_checked(j
     assert told.startswith("acceptor b: the record under metadata key 'journals/ns1/b/segments/")
     copies = [(copy.acceptor, copy.first_txid) for copy in found.copies]
     assert copies == [("a", 1), ("a", 11), ("b", 11), ("c", 1), ("c", 11)]
-    assert str(found.problems[1]).startswith("journal: unreferenced ledgers could not be searched")
+    assert str(found.problems[1]).startswith("journal: could not search for unreferenced ledgers")
     assert (len(found.problems), found.orphans) == (2, [])
 
 
@@ -142,7 +142,7 @@ async def test_a_state_that_cannot_be_decoded_is_told_and_the_other_acceptors_ar
 async def test_a_record_with_another_layout_is_found(journal: Journal) -> None:
     await journal.put("b", replace(await journal.record("b"), layout_version=-60))
     assert await journal.problems() == [
-        "segment 1-10: the copies are of different layouts: a has -63, b has -60, c has -63"
+        "segment 1-10: the copies have different layouts: a has -63, b has -60, c has -63"
     ]
 
 
@@ -153,7 +153,7 @@ async def test_a_latest_segment_that_is_lost_everywhere_is_found(journal: Journa
         assert found is not None
         assert await journal.store(name).swap_state(replace(found.state, segments=()), found.version)
     assert await journal.problems() == [
-        f"acceptor {name}: segment 11 was finalized last, and is missing" for name in NAMES
+        f"acceptor {name}: segment 11 is the last finalized one, but is missing" for name in NAMES
     ]
 
 

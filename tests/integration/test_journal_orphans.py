@@ -52,7 +52,7 @@ async def test_ledgers_that_nothing_refers_to_are_found_when_they_are_old_enough
     assert await journal.problems() == []
     found = await journal.check(orphan_age_seconds=0)
     assert [str(problem) for problem in found.problems] == [
-        f"journal: ledger {orphan} was made for segment 31 of acceptor b, and nothing refers to it"
+        f"journal: ledger {orphan} was created for segment 31 of acceptor b, and nothing refers to it"
     ]
     async with journal.inspector() as inspector:
         assert (await delete_orphans(inspector, found, 0)).count == 1
@@ -126,7 +126,7 @@ async def test_ledgers_of_an_acceptor_whose_state_is_lost_are_kept(journal: Jour
     del journal.acceptors[1]
     found = await journal.check(orphan_age_seconds=0)
     assert found.problems_beside_orphans == 0
-    assert set(await kept(journal)) == {"acceptor b was not looked at"}
+    assert set(await kept(journal)) == {"acceptor b was not examined"}
 
 
 async def test_an_orphan_with_txids_of_its_own_is_kept_and_told(journal: Journal) -> None:

@@ -23,7 +23,7 @@ async def test_what_lies_behind_the_last_txid_cannot_be_purged_and_nobody_is_fen
     current = made_directory(tmp_path / "name")
     await place.bring(current)
     epoch = await place.promised()
-    with pytest.raises(TransferRefused, match=r"ends with txid 30: 32 cannot be .* give 31 at most"):
+    with pytest.raises(TransferRefused, match=r"ends with txid 30: 32 cannot be .* the maximum is 31"):
         await purge(place, 32)
     assert await place.promised() == epoch
     await purge(place, 31)

@@ -79,7 +79,7 @@ async def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path, plac
     await place.bring(current)
     other = b"".join(encode_frame(24, txid, b"") for txid in range(11, 21))
     (current / finalized_name(11, 20)).write_bytes(segment_bytes(LAYOUT, [other]))
-    assert "the journal has other edits in txids 11" in await place.refused(current)
+    assert "the journal has different edits at txids 11" in await place.refused(current)
     finalized(current, 11, 20)
     (current / finalized_name(11, 20)).rename(current / "kept")
     (current / "kept").rename(current / finalized_name(11, 20))
@@ -89,16 +89,16 @@ async def test_other_edits_under_the_same_txids_are_refused(tmp_path: Path, plac
     finalized(current, 11, 25)
     in_progress(current, 26, 30)
     (current / in_progress_name(21)).unlink()
-    assert "does not end where the journal's segments do" in await place.refused(current)
+    assert "does not end at the same txid as a segment of the journal" in await place.refused(current)
 
 
 async def test_a_directory_of_another_namespace_is_refused(tmp_path: Path, place: Place) -> None:
     current = made_directory(tmp_path / "name")
     await place.bring(current)
     version(current, namespace_id=999)
-    assert "namespace id 999, and the journal of 12345" in await place.refused(current)
+    assert "namespace id 999, but the journal has 12345" in await place.refused(current)
     version(current, layout_version=-64)
-    assert "layout version -64, and the journal of -63" in await place.refused(current)
+    assert "layout version -64, but the journal has -63" in await place.refused(current)
     (current / "VERSION").unlink()
     assert (await place.bring(current)).segments_there == 3
 
@@ -156,7 +156,7 @@ async def test_files_before_a_txid_can_be_left_out(tmp_path: Path, place: Place)
     current = made_directory(tmp_path / "name")
     await place.bring(current, from_txid=15)
     assert await place.segments() == [(11, 20, False), (21, 30, False)]
-    assert "older than the journal's edits" in await place.refused(current)
+    assert "contains edits before the journal's end" in await place.refused(current)
 
 
 async def test_a_segment_in_progress_may_be_left_so_and_goes_on_later(tmp_path: Path, place: Place) -> None:
@@ -292,8 +292,16 @@ async def test_an_export_goes_on_with_what_is_there_and_overwrites_nothing_else(
 async def _refusals(place: Place, out: Path) -> None:
     """Whatever else stands in the directory, the export neither overwrites nor contradicts it."""
     for name, content, said in (
-        (finalized_name(11, 20), segment_bytes(LAYOUT, [frames(11, 19)]), "other edits"),
-        (finalized_name(11, 20), segment_bytes(LAYOUT, [frames(11, 21)]), "other edits"),
+        (
+            finalized_name(11, 20),
+            segment_bytes(LAYOUT, [frames(11, 19)]),
+            "edits that differ from the journal's",
+        ),
+        (
+            finalized_name(11, 20),
+            segment_bytes(LAYOUT, [frames(11, 21)]),
+            "edits that differ from the journal's",
+        ),
         (in_progress_name(21), segment_bytes(LAYOUT, [frames(21, 31)]), "does not have"),
         (finalized_name(5, 15), b"", "has some of the txids 1 to 10"),
         (in_progress_name(25), b"", "has some of the txids 21 to 30"),
@@ -363,7 +371,7 @@ async def test_a_seen_txid_that_is_none_is_told_before_anything_is_written(tmp_p
     async with on_a_journal(tmp_path) as place:
         await place.bring(current)
         with pytest.raises(
-            TransferRefused, match=r"out/seen_txid holds no txid: .*; remove it, and the export"
+            TransferRefused, match=r"out/seen_txid does not contain a txid: .*; remove it, and the export"
         ):
             await place.fetch(out)
         assert contents(out) == {}

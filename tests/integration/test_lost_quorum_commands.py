@@ -240,7 +240,7 @@ def test_what_cannot_be_recovered_says_whom_to_bring_back_and_what_to_do_without
         assert f"then `bookledger ledger delete --force {ledger_id}` deletes it as it is" in line
         assert state_of(uri, ledger_id) is LedgerState.IN_RECOVERY
 
-        until(lambda: f"given up, and ledgers still refer to it: {second}, {third}" in why_not_whole(uri))
+        until(lambda: f"given up, but ledgers still refer to it: {second}, {third}" in why_not_whole(uri))
         assert "not registered" not in why_not_whole(uri)
         done = bookledger("ledger", "delete", f"--metadata={uri}", "--yes", "--force", str(ledger_id))
         assert done.returncode == 0, done

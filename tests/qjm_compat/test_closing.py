@@ -48,7 +48,7 @@ async def test_the_acceptor_that_does_not_answer_is_named_with_its_segment(
         line for line in caplog.messages if line.startswith("closing ")
     ]  # and none about the ledger itself
     assert re.fullmatch(
-        r"closing journal ns1 waits for acceptor c to close segment 1 in ledger \d+; "
+        r"closing journal ns1 is waiting for acceptor c to close segment 1 in ledger \d+; "
         r"the next writer ends open segments",
         line,
     )

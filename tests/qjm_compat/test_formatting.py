@@ -173,7 +173,7 @@ async def test_a_format_that_fails_half_way_says_where_it_was_done_and_the_same_
             with pytest.raises(HalfFormatted) as raised:
                 await manager.format(NAMESPACE)
             assert str(raised.value) == (
-                "journal ns1 is formatted at acceptor a, b, d now, and nothing was done at the others: the same call "
+                "journal ns1 is now formatted at acceptor a, b, d, but nothing was done at the others: the same call "
                 "formats these. c: the disk is full"
             )
             assert raised.value.done == ("a", "b", "d")

@@ -1,1 +1,1 @@
-"""The REST API `/api/v1`: the cluster as JSON, for operators' programs."""
+"""The REST API `/api/v1`: the cluster's state as JSON, for operators' programs."""

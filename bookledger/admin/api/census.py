@@ -1,4 +1,4 @@
-"""Counts all ledgers and their state in the background, by reading every record or from the auditor's counts."""
+"""Counts all ledgers and their states in the background, by reading every record or from the auditor's counts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from metadata.store import MetadataStore
 
 REST_SECONDS_MIN = 5.0
 REST_A_WALK = 10
-"""The pause between two walks is REST_SECONDS_MIN, or this many times the duration of the last walk if that is longer,
-so that walks take at most a tenth of a processor."""
+"""The pause between two walks is this many times the duration of the last walk, but at least REST_SECONDS_MIN, so that
+walks take at most a tenth of one CPU."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The newest complete walk, when it ended, and how long it took."""
+    """The latest complete walk, when it ended, and how long it took."""
 
     survey: Survey
     at: float
@@ -33,19 +33,19 @@ class Counted:
         return round(max(0.0, time.monotonic() - self.at), 1)
 
     def is_of(self, view: ClusterView) -> bool:
-        """Returns whether the live bookies are the same as when the ledgers were counted."""
+        """Returns whether the live bookies are still the same as when the ledgers were counted."""
         return self.survey.view.living.keys() == view.living.keys()
 
     def copies_left(self, view: ClusterView) -> dict[str, int] | None:
-        """Returns the number of fragments by the smallest number of copies that one of their entries has on live
-        bookies; None if the live bookies have changed."""
+        """Returns the number of fragments per count of copies, where a fragment's count is that of its entry with the
+        fewest copies on live bookies; None if the live bookies have changed."""
         if not self.is_of(view):
             return None
         return {str(copies): count for copies, count in sorted(self.survey.copies_left.items())}
 
 
 class Census:
-    """Counts on request if the last count is old. Belongs to one loop."""
+    """Counts the ledgers on request if the last count is old. Belongs to one event loop."""
 
     def __init__(self, wait_ms: int) -> None:
         self._wait_ms = wait_ms
@@ -54,8 +54,8 @@ class Census:
         self.counted: Counted | None = None
 
     async def now(self, store: MetadataStore, wait_seconds: float) -> Counted | None:
-        """Returns the newest count. If there is none yet, waits up to this many seconds for one, and returns None if it
-        is not ready."""
+        """Returns the latest count. If there is none yet, waits for one for up to this many seconds, and returns None
+        if it is still not available."""
         if self._walking is None and self._is_due():
             self._walking = asyncio.create_task(self._walk(store))
         if self.counted is None and self._walking is not None:
@@ -63,7 +63,7 @@ class Census:
         return self.counted
 
     async def stop(self) -> None:
-        """Ends a running walk."""
+        """Stops the walk, if one is running."""
         if self._walking is not None:
             self._walking.cancel()
             await asyncio.wait([self._walking])
@@ -79,7 +79,7 @@ class Census:
             if found is not None:
                 ended = time.monotonic()
                 self.counted = Counted(found, ended - found.counted_seconds_ago, ended - began)
-        except MetadataError as error:  # the other reads of the page report it, too
+        except MetadataError as error:  # the other reads for the page report the error, too
             log.info("cannot count the ledgers: %s", error)
         finally:
             self._tried, self._walking = time.monotonic(), None

@@ -1,4 +1,5 @@
-"""The cluster's state as plain values, for the API as JSON and for the console as pages. Every function raises Away."""
+"""The cluster's state as plain values, which the API returns as JSON and the console as pages. Every function raises
+Away."""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ from .census import Counted
 from .metadata_view import MetadataView
 
 BOOKIES_MAX = 1000
-"""Bookies on one page, and absent bookies in one answer."""
+"""Maximum number of bookies on one page, and of absent bookies in one response."""
 
 COUNT_SECONDS_MAX = 2.0
-"""How long an answer waits for the first count of all ledgers; after that it is sent without one."""
+"""How long a response waits for the first count of all ledgers; after that, it is sent without the count."""
 
 Facts = dict[str, Any]
 
@@ -82,10 +83,10 @@ async def cluster(sight: MetadataView) -> Facts:
 
 
 async def bookies(sight: MetadataView, first: str = "", limit: int = BOOKIES_MAX) -> Facts:
-    """Returns a page, by name, of all bookies that were ever formatted, including dead ones. `next` is the start of the
-    next page.
+    """Returns one page, by name, of all bookies that were ever formatted, including dead ones. `next` is the start of
+    the next page.
 
-    A bookie that was reformatted while its predecessor still serves has two rows, on the same page.
+    A bookie that was reformatted while its predecessor is still serving has two rows, on the same page.
     """
     async with sight.looking() as store:
         await sight.name(store)
@@ -104,7 +105,7 @@ def _writable(view: ClusterView) -> int:
 
 
 CONDITIONS = {Verdict.WELL: "whole", Verdict.AMISS: "wounded", Verdict.UNKNOWN: "counting"}
-"""Names of the verdicts on the whole cluster."""
+"""The names of the verdicts on the whole cluster."""
 
 
 def _counts(counted: Counted, view: ClusterView) -> Facts:

@@ -1,4 +1,4 @@
-"""Elections as plain values: the leader, term and candidates of each, all from the metadata."""
+"""Elections as plain values: the leader, term and candidates of each, all read from the metadata."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from metadata.store import MetadataStore, Versioned, list_some
 from .metadata_view import MetadataView, key_before
 
 ELECTIONS_MAX = 100
-"""Elections on one page."""
+"""Maximum number of elections on one page."""
 
 WAITING_MAX = 20
-"""Candidates of one election that are named; further ones are only counted."""
+"""Maximum number of candidates of one election that are listed; further ones are only counted."""
 
 Facts = dict[str, Any]
 

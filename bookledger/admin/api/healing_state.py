@@ -22,13 +22,13 @@ from .metadata_view import MetadataView, ledger
 Facts = dict[str, Any]
 
 MARKS_MAX = 100
-"""Under-replicated ledgers in one answer; limited because the record of each is read."""
+"""Maximum number of under-replicated ledgers in one response; limited because the record of each one is read."""
 
 AWAY_MAX = 100
-"""Ledgers with copies on absent bookies, in one answer."""
+"""Maximum number of ledgers with copies on absent bookies in one response."""
 
 HEALING_MAX = 200
-"""Ledgers that are being healed, in one answer."""
+"""Maximum number of ledgers being healed in one response."""
 
 
 async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
@@ -50,7 +50,7 @@ async def fragments(sight: MetadataView, first: int, limit: int) -> Facts:
 
 
 async def healing(sight: MetadataView) -> Facts:
-    """Returns the running repairs, the bytes left, and the time left at this rate."""
+    """Returns the running repairs, the bytes left to copy, and the estimated time left at the current rate."""
     async with sight.looking() as store:
         await sight.name(store)
         view = await sight.view(store)
@@ -84,7 +84,7 @@ async def healing(sight: MetadataView) -> Facts:
 
 
 def _away(counted: Survey) -> list[Facts]:
-    """Returns the first ledgers whose copies wait for absent bookies, with these bookies."""
+    """Returns the first ledgers with copies on absent bookies, together with those bookies."""
     by_ledger = (
         (ledger_id, sorted({copy.bookie.bookie_id for copy in bad if copy.condition is Condition.AWAY}))
         for ledger_id, bad in counted.bad_copies_by_ledger.items()
@@ -94,7 +94,7 @@ def _away(counted: Survey) -> list[Facts]:
 
 
 async def _bad_copies(store: MetadataStore, mark: Mark, view: ClusterView) -> list[Facts]:
-    """Returns the ledger's bad copies according to its current record; they may have been healed already."""
+    """Returns the bad copies according to the ledger's current record; none if they have been healed already."""
     try:
         record = await ledger(store, mark.ledger_id)
     except BadRecord as error:

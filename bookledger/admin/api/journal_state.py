@@ -1,4 +1,4 @@
-"""State of every journal's acceptors from the metadata: epochs, segments, and lag."""
+"""The state of every journal's acceptors, read from the metadata: epochs, segments, and lag."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Ahead(NamedTuple):
 
 
 async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """Returns how long an acceptor that has everything through `last_txid` has lacked the next transaction; None if no
-    record has the time.
+    """Returns how long an acceptor that has everything through `last_txid` has lacked the next transaction; None if
+    no record contains that time.
 
-    The time is measured by two clocks: that of the process that closed the segment's ledger, and ours.
+    The time is measured by two clocks: that of the process that closed the segment's ledger, and the local one.
     """
     ledger_id = await _ledger_after(store, ahead, last_txid)
     if ledger_id is None:
@@ -45,7 +45,7 @@ async def lag_millis(store: MetadataStore, ahead: Ahead, last_txid: int) -> int 
 
 
 async def _ledger_after(store: MetadataStore, ahead: Ahead, last_txid: int) -> int | None:
-    """Returns the ledger of the first finalized segment after this transaction."""
+    """Returns the ledger id of the first finalized segment after this transaction."""
     state = ahead.state
     ledgers = {
         one.start_txid: one.ledger_id
@@ -62,13 +62,14 @@ async def _ledger_after(store: MetadataStore, ahead: Ahead, last_txid: int) -> i
 
 
 ACCEPTORS_MAX = 200
-"""Acceptors of all journals in one answer."""
+"""Maximum number of acceptors of all journals in one response."""
 
 SEGMENTS_MAX = 20
-"""Open segments of an acceptor in one answer."""
+"""Maximum number of open segments of an acceptor in one response."""
 
 AFTER_SEGMENTS = "segments/~"
-"""A key that sorts after all segments of an acceptor and before its state, to skip a long journal in one step."""
+"""A key that sorts after all segments of an acceptor and before its state; lets a listing skip a long journal in one
+step."""
 
 Facts = dict[str, Any]
 
@@ -78,7 +79,7 @@ _Seen = tuple[Facts, JournalState | None]
 
 async def journals(sight: MetadataView) -> Facts:
     """Returns all journals by name. `lag_txids`: transactions that are finalized at other acceptors but not at this
-    one; those in progress count once they are finalized.
+    one; transactions in progress count only once they are finalized.
 
     `lag_millis`: how long the acceptor has lagged; null if the ledger does not record when it was closed.
     """
@@ -140,7 +141,7 @@ async def _acceptor(store: MetadataStore, journal_id: str, acceptor: str) -> _Se
         skip(error)
         return _row(acceptor, None, None, str(error)), None
     if found is None:
-        return _row(acceptor, None, None, "it has just been removed"), None
+        return _row(acceptor, None, None, "the acceptor has just been removed"), None
     last = await _last(store, journal_id, acceptor, found.state)
     return _row(acceptor, found.state, last, ""), found.state
 

@@ -1,4 +1,4 @@
-"""Ledgers as plain values, for the API as JSON and for the console as pages. Every function raises Away."""
+"""Ledgers as plain values, which the API returns as JSON and the console as pages. Every function raises Away."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from .search import Wanted, search
 Facts = dict[str, Any]
 
 FRAGMENTS_MAX = 200
-"""Fragments of a ledger in one answer."""
+"""Maximum number of fragments of a ledger in one response."""
 
 CUSTOM_KEYS_MAX = 100
 CUSTOM_CHARACTERS_MAX = 1000
-"""Characters of a ledger's custom metadata in one answer."""
+"""Maximum number of characters of a ledger's custom metadata in one response."""
 
 CUSTOM_KEYS_LISTED_MAX = 5
 CUSTOM_CHARACTERS_LISTED_MAX = 60
-"""Characters of a ledger's custom metadata in a list of ledgers."""
+"""Maximum number of characters of each ledger's custom metadata in a list of ledgers."""
 
 NEWEST = "newest"
 
@@ -46,11 +46,11 @@ async def ledgers(
     bookie: str = "",
     order: str = "",
 ) -> Facts:
-    """Returns a page, by id, of all ledgers or of those that match the search. `next` is the start of the next page;
+    """Returns one page, by id, of all ledgers or of those that match the search. `next` is the start of the next page;
     null at the end.
 
-    With order NEWEST the highest ids come first, from `first` downwards, or from the end for 0; only for lists
-    without a search.
+    With order NEWEST, the highest ids come first, downwards from `first`, or from the highest id if `first` is 0. Only
+    for lists without a search.
     """
     wanted = Wanted.of(state, custom, bookie)
     if order == NEWEST and not wanted.is_anything:
@@ -163,7 +163,7 @@ def _object_store(record: LedgerRecord) -> Facts | None:
 
 
 def _writer(record: LedgerRecord) -> str:
-    """Returns who may append to the ledger, as far as its record shows."""
+    """Describes who may append to the ledger, as far as its record shows."""
     if record.state is LedgerState.CLOSED:
         return "none: the ledger is closed"
     if record.state is LedgerState.IN_RECOVERY:

@@ -1,6 +1,6 @@
 """Logs as plain values: segments over time, cursors and their lags, and retention.
 
-Everything is from the metadata, except for the lags of cursors, which bookies report.
+All values are read from the metadata, except for the lags of cursors, which bookies report.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from metadata.store import MetadataStore, Versioned
 from .metadata_view import MetadataView, key_before
 
 LOGS_MAX = 100
-"""Logs on one page."""
+"""Maximum number of logs on one page."""
 
 SEGMENTS_MAX = 100
-"""Segments of one log in one answer."""
+"""Maximum number of segments of one log in one response."""
 
 CURSORS_MAX = 200
-"""Cursors of one log in one answer."""
+"""Maximum number of cursors of one log in one response."""
 
 Facts = dict[str, Any]
 
 
 async def logs(sight: MetadataView, first: str = "", limit: int = LOGS_MAX) -> Facts:
-    """Returns a page of all logs, by name. `next` is the start of the next page."""
+    """Returns one page of all logs, by name. `next` is the start of the next page."""
     rows: list[Facts] = []
     async with sight.looking() as store:
         await sight.name(store)
@@ -60,7 +60,7 @@ async def _named(store: MetadataStore, item: Versioned) -> list[Facts]:
 
 
 async def one_log(sight: MetadataView, name: str, first_segment: int = 0) -> Facts | None:
-    """Returns one log, with its segments from a position on; None if it does not exist."""
+    """Returns one log, with its segments from this position on; None if the log does not exist."""
     if not keys.is_name(name):
         return None
     async with sight.looking() as store:
@@ -112,7 +112,7 @@ def _settings(record: LogRecord) -> Facts:
 
 
 async def _leader(store: MetadataStore, record: LogRecord) -> Facts | None:
-    """Returns the election under which the log was last written, and its leader if that term is still current."""
+    """Returns the election under which the log was last written to, and its leader if that term is still current."""
     if not record.election:
         return None
     term = await current_term(store, record.election)
@@ -126,7 +126,7 @@ async def _leader(store: MetadataStore, record: LogRecord) -> Facts | None:
 
 
 async def _segments(logs: LogStore, record: LogRecord, first: int) -> list[Segment]:
-    """Returns the segments from `first` on: a few more than are shown, if there are that many."""
+    """Returns the segments from `first` on: if possible, a few more than are shown."""
     found: list[Segment] = []
     position = max(first, record.first_position)
     while position < record.paged_through and len(found) <= SEGMENTS_MAX:
@@ -168,8 +168,8 @@ async def _cursors(view: MetadataView, store: MetadataStore, record: LogRecord) 
 
 
 async def _retention(logs: LogStore, record: LogRecord, now_us: int) -> Facts:
-    """Returns what the auditor's next round deletes, the next segment to be deleted, and the cursors that it waits
-    for."""
+    """Returns the position before which the auditor's next round deletes segments, the next segment to be deleted, and
+    the cursors that the deletion waits for."""
     if not record.retention.is_set:
         return {"goes_before": None, "next": None, "counted_cursors": []}
     found = await look(logs, record)

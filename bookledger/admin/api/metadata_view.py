@@ -1,6 +1,6 @@
-"""A read-only view of the cluster for daemons: read from the metadata, in bounded time and pages.
+"""A read-only view of the cluster for daemons: read from the metadata, in bounded time and in pages.
 
-Facts that need every ledger's record are counted in the background (`Census`), and no response waits long for them.
+Facts that require every ledger's record are counted in the background (`Census`), and no response waits long for them.
 Everything else is read on request.
 """
 
@@ -27,23 +27,23 @@ from metadata.store import MetadataStore, Versioned, list_some
 from .census import Census
 
 ANSWER_SECONDS_MAX = 5.0
-"""Time limit for all reads of one answer; when it is exceeded, the metadata counts as unavailable."""
+"""Time limit for all reads for one response; when it is exceeded, the metadata counts as unavailable."""
 
 VIEW_SECONDS = 1.0
-"""How long one view of the live bookies is used for several answers."""
+"""How long one view of the live bookies is reused for further responses."""
 
 LEDGERS_MAX = 500
-"""Ledgers on one page."""
+"""Maximum number of ledgers on one page."""
 
 KEYS_TRIED_MAX = 4
-"""Maximum number of pages of keys read for one page of ledgers, because deleted ledgers between them are left out."""
+"""Maximum number of pages of keys read for one page of ledgers; deleted ledgers among the keys are skipped."""
 
 LOST_AFTER_SECONDS = 600.0
-"""Time after which an absent bookie counts as lost, if not configured otherwise."""
+"""The default time after which an absent bookie counts as lost."""
 
 
 class Away(Exception):
-    """The metadata is unavailable; the message says why."""
+    """The metadata is unavailable; the message states the reason."""
 
 
 AskBookies = Callable[[Sequence[LedgerRecord]], Awaitable[Open]]
@@ -54,7 +54,7 @@ async def _ask_nobody(_: Sequence[LedgerRecord]) -> Open:
 
 
 class MetadataView:
-    """A view of the cluster at one URI. Belongs to one loop; use as `async with`. All methods raise Away."""
+    """A view of the cluster at one URI. Belongs to one event loop; use as `async with`. All methods raise Away."""
 
     def __init__(self, metadata_uri: str, *, lost_after_seconds: float = LOST_AFTER_SECONDS) -> None:
         self._uri = metadata_uri
@@ -80,7 +80,7 @@ class MetadataView:
 
     @asynccontextmanager
     async def looking(self) -> AsyncIterator[MetadataStore]:
-        """Yields the metadata store for the block, which may take at most ANSWER_SECONDS_MAX. Raises Away."""
+        """Yields the metadata store to the block, which may take at most ANSWER_SECONDS_MAX. Raises Away."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 async with self._opening:
@@ -93,27 +93,28 @@ class MetadataView:
             raise Away(str(error)) from error
 
     async def name(self, store: MetadataStore) -> str:
-        """Returns the cluster's id. Raises Away if there is none."""
+        """Returns the cluster's id. Raises Away if there is no cluster."""
         name = await cluster_id(store)
         if name is None:
             raise Away(await why_no_cluster(store))
         return name
 
     async def view(self, store: MetadataStore) -> ClusterView:
-        """Returns the live bookies, at most a second old."""
+        """Returns a view of the live bookies that is at most one second old."""
         if self._view is None or time.monotonic() - self._viewed > VIEW_SECONDS:
             self._view, self._viewed = await look(store, self.wait_ms), time.monotonic()
         return self._view
 
 
 def key_before(prefix: str, name: str) -> str | None:
-    """Returns a key that sorts after the keys of all names before this one; no name contains a `~`."""
+    """Returns a key that sorts after the keys of all smaller names and before that of this name; no name contains a
+    `~`."""
     return f"{prefix}{name[:-1]}{chr(ord(name[-1]) - 1)}~" if keys.is_name(name) else None
 
 
 async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[list[LedgerRecord], int | None]:
-    """Returns up to `limit` ledgers from an id on, and the start of the next page; there may be fewer because of
-    deleted ledgers."""
+    """Returns up to `limit` ledgers from an id on, and the start of the next page. There may be fewer ledgers because
+    deleted ones are skipped."""
     assert 1 <= limit <= LEDGERS_MAX
     found: list[LedgerRecord] = []
     after = keys.ledger(first - 1) if first else None
@@ -130,8 +131,8 @@ async def ledgers_page(store: MetadataStore, first: int, limit: int) -> tuple[li
 
 
 async def end_of_ledgers(store: MetadataStore) -> int:
-    """Returns an id above those of all ledgers: the next id to be assigned, unless some were created with ids of their
-    own."""
+    """Returns an id above those of all ledgers: the next id to be assigned, or the highest possible one if ledgers were
+    created with explicit ids above that."""
     end = await ledger_ids.counted_end(store)
     above = await store.list_page(keys.LEDGERS, after=keys.ledger(end - 1) if end else None, limit=1)
     return keys.LEDGER_ID_MAX + 1 if above.items else end
@@ -140,7 +141,7 @@ async def end_of_ledgers(store: MetadataStore) -> int:
 async def newest_ledgers(
     store: MetadataStore, below: int, limit: int
 ) -> tuple[list[LedgerRecord], int | None]:
-    """Returns up to `limit` ledgers with ids below this one, from the highest on, and the id below which the next page
+    """Returns up to `limit` ledgers with ids below this one, in descending order, and the id below which the next page
     begins.
 
     A store lists keys only in ascending order, and ids may have wide gaps. So this function reads windows, each four

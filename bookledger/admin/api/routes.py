@@ -1,4 +1,5 @@
-"""The API's HTTP routes. Parameters are validated; errors are problem documents, with 503 for unavailable metadata."""
+"""The API's HTTP routes. Parameters are validated. Errors are problem documents; if the metadata is unavailable, the
+status is 503."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def api_routes(sight: MetadataView) -> list[web.RouteDef]:
-    """Returns the API's routes. Each has a rule in ROUTES."""
+    """Returns the API's routes. ROUTES contains a rule for each."""
     described = openapi(program_version())
 
     async def document(_: web.Request) -> web.Response:
@@ -46,7 +47,7 @@ def _handler(one: Path, sight: MetadataView) -> Handler:
 
 
 def _check_known(given: Mapping[str, str], one: Path) -> None:
-    """Raises ValueError for an unknown filter, because ignoring it would give a wrong answer."""
+    """Raises ValueError for an unknown filter, because ignoring it would lead to a wrong response."""
     known = [parameter.name for parameter in one.parameters]
     for name in given.keys() - set(known):
-        raise ValueError(f"{name}: there is no such parameter; there are: {', '.join(known) or 'none'}")
+        raise ValueError(f"{name}: unknown parameter; the known ones are: {', '.join(known) or 'none'}")

@@ -1,5 +1,5 @@
-"""Searches all ledgers by state and custom metadata, in bounded time: each answer includes where the next one
-continues."""
+"""Searches all ledgers by state and custom metadata, in bounded time: each response includes the id from which the next
+search continues."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from metadata.records.record_decoding import decode_or_skip
 from metadata.store import PAGE_KEYS_MAX, MetadataStore
 
 SEARCH_SECONDS_MAX = 2.0
-"""Time limit of a search; when it is exceeded, the answer has the ledgers found so far."""
+"""Time limit of a search; when it is exceeded, the response contains the ledgers found so far."""
 
 STATES = tuple(state.value for state in LedgerState)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Ledgers in this state, with this custom metadata, and with entries on this bookie; each condition is optional."""
+    """The conditions of a search: a ledger's state, its custom metadata, and a bookie that stores its entries; each is
+    optional."""
 
     state: LedgerState | None = None
     custom: CustomMetadataFilter | None = None
@@ -59,7 +60,8 @@ class Wanted:
 async def search(
     store: MetadataStore, wanted: Wanted, first: int, limit: int
 ) -> tuple[list[LedgerRecord], int | None]:
-    """Returns up to `limit` matching ledgers from an id on, and where to continue; fewer, or none, if time ran out."""
+    """Returns up to `limit` matching ledgers from an id on, and the id from which to continue; fewer, or none, if time
+    ran out."""
     found: list[LedgerRecord] = []
     after = keys.ledger(first - 1) if first else None
     end = time.monotonic() + SEARCH_SECONDS_MAX

@@ -24,7 +24,7 @@ MARKS_DEFAULT = 50
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A whole number in a request. A parameter in the path has no default, because it is required."""
+    """A whole number in a request. A parameter in the path has no default, because it is always present."""
 
     name: str
     about: str
@@ -53,8 +53,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class TextParameter:
-    """A string in a request: one of `choices`, or any of up to `characters_max` characters; "" if it is absent. A
-    parameter in the path is always present."""
+    """A string in a request: one of `choices`, or any string of up to `characters_max` characters; "" if it is absent.
+    A parameter in the path is always present."""
 
     name: str
     about: str
@@ -75,7 +75,7 @@ class TextParameter:
         if self.choices and text and text not in self.choices:
             raise ValueError(f"{self.name} must be one of {', '.join(self.choices)}")
         if len(text) > self.characters_max:
-            raise ValueError(f"{self.name} has at most {self.characters_max} characters")
+            raise ValueError(f"{self.name} must not exceed {self.characters_max} characters")
         return text
 
 
@@ -91,7 +91,7 @@ def _described(one: Parameter | TextParameter, schema: dict[str, Any]) -> dict[s
 
 
 Ask = Callable[..., Awaitable[Facts | None]]
-"""Called with the view and the parameters in their order; returns None if the object does not exist."""
+"""Called with the view and the parameters in their order. Returns None if the object does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ class Path:
 
 _LEDGER_ID = Parameter("ledger_id", "A ledger.", 0, LEDGER_ID_MAX)
 FIRST_NAME = TextParameter(
-    "first", "The first name on the page: `next` of the page before.", characters_max=NAME_CHARACTERS_MAX
+    "first", "The first name on the page: `next` of the previous page.", characters_max=NAME_CHARACTERS_MAX
 )
-_FIRST = Parameter("first", "The first id on the page: `next` of the page before.", 0, LEDGER_ID_MAX, 0)
+_FIRST = Parameter("first", "The first id on the page: `next` of the previous page.", 0, LEDGER_ID_MAX, 0)
 STATE = TextParameter("state", "Only ledgers in this state.", choices=STATES)
 CUSTOM = TextParameter(
     "custom", "Only ledgers with this custom metadata: KEY, KEY=VALUE, or KEY~PART of the value."
@@ -119,13 +119,13 @@ BOOKIE = TextParameter(
 )
 ORDER = TextParameter(
     "order",
-    "`newest` lists the highest ids first, downwards from `first`; not for searches.",
+    "`newest` lists ids in descending order, from `first` downwards; not allowed with searches.",
     choices=(ledger_state.NEWEST,),
 )
 
 LOG_NAME = TextParameter("log", "A log.", characters_max=NAME_CHARACTERS_MAX, default=None)
 FIRST_SEGMENT = Parameter(
-    "first_segment", "The first position: `next_segment` of the answer before.", 0, LEDGER_ID_MAX, 0
+    "first_segment", "The first position: `next_segment` of the previous response.", 0, LEDGER_ID_MAX, 0
 )
 
 PATHS = (
@@ -137,17 +137,23 @@ PATHS = (
         cluster_state.bookies,
         (
             FIRST_NAME,
-            Parameter("limit", "Bookies on the page.", 1, cluster_state.BOOKIES_MAX, BOOKIES_DEFAULT),
+            Parameter(
+                "limit",
+                "Maximum number of bookies on the page.",
+                1,
+                cluster_state.BOOKIES_MAX,
+                BOOKIES_DEFAULT,
+            ),
         ),
     ),
     Path(
         "/ledgers",
-        "Ledgers by id, a page at a time; a page of a search may be short or empty and still have a next one.",
+        "Ledgers by id, a page at a time; a page of search results may be short or empty even if there is a next page.",
         "Ledgers",
         ledger_state.ledgers,
         (
             _FIRST,
-            Parameter("limit", "Ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT),
+            Parameter("limit", "Maximum number of ledgers on the page.", 1, LEDGERS_MAX, LEDGERS_DEFAULT),
             STATE,
             CUSTOM,
             BOOKIE,
@@ -169,7 +175,12 @@ PATHS = (
         "Ledgers that are marked as under-replicated, and their bad copies.",
         "Fragments",
         healing_state.fragments,
-        (_FIRST, Parameter("limit", "Ledgers on the page.", 1, healing_state.MARKS_MAX, MARKS_DEFAULT)),
+        (
+            _FIRST,
+            Parameter(
+                "limit", "Maximum number of ledgers on the page.", 1, healing_state.MARKS_MAX, MARKS_DEFAULT
+            ),
+        ),
     ),
     Path("/healing", "The running repairs, and the bytes left to copy.", "Healing", healing_state.healing),
     Path(
@@ -177,7 +188,12 @@ PATHS = (
         "Logs by name, a page at a time.",
         "Logs",
         log_state.logs,
-        (FIRST_NAME, Parameter("limit", "Logs on the page.", 1, log_state.LOGS_MAX, log_state.LOGS_MAX)),
+        (
+            FIRST_NAME,
+            Parameter(
+                "limit", "Maximum number of logs on the page.", 1, log_state.LOGS_MAX, log_state.LOGS_MAX
+            ),
+        ),
     ),
     Path(
         "/logs/{log}",
@@ -193,7 +209,13 @@ PATHS = (
         elections.elections,
         (
             FIRST_NAME,
-            Parameter("limit", "Elections on the page.", 1, elections.ELECTIONS_MAX, elections.ELECTIONS_MAX),
+            Parameter(
+                "limit",
+                "Maximum number of elections on the page.",
+                1,
+                elections.ELECTIONS_MAX,
+                elections.ELECTIONS_MAX,
+            ),
         ),
     ),
     Path("/journals", "Journals with their acceptors, epochs and lag.", "Journals", journal_state.journals),

@@ -1,7 +1,7 @@
 """Caps concurrent HTTP connections, in total and per address; when full, evicts from the address with the most.
 
 Gate        wraps the HTTP library's protocol of one connection: counts the connection, or refuses it with a reason
-knowing     for each request: marks its connection as identified, and as busy
+knowing     for each request: marks the request's connection as identified, and as busy
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ STRANGERS_MAX = 32
 
 
 def table_of(config: HttpConfig) -> ConnectionTable:
-    """Returns the table of connections. HTTP clients reconnect at no cost, so an idle connection may be closed at any
+    """Returns the table of connections. HTTP clients can reconnect at no cost, so idle connections may be closed at any
     time."""
     return ConnectionTable(
         Places.shared(
@@ -41,7 +41,7 @@ def table_of(config: HttpConfig) -> ConnectionTable:
 
 
 class Gate(asyncio.Protocol):
-    """One connection. `visitor`: with TLS, the peer as it was counted before."""
+    """One connection. `visitor`: with TLS, the peer as counted before the handshake."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Gate(asyncio.Protocol):
             self._visitor = visitor
 
         def cut(why: str) -> None:
-            log.debug("a connection of %s was cut: %s", address, why, extra={"peer": address})
+            log.debug("a connection from %s was closed: %s", address, why, extra={"peer": address})
             transport.abort()
 
         self._visitor.cut = cut
@@ -76,13 +76,13 @@ class Gate(asyncio.Protocol):
         self._inside.connection_made(transport)
 
     def begins(self) -> None:
-        """Records that a whole request has arrived."""
+        """Records that a complete request has arrived."""
         if self._visitor is not None and self._visitor.is_stranger:
             self._table.is_known(self._visitor, lambda: not self._requests)
         self._requests += 1
 
     def ends(self) -> None:
-        """Records that the request is answered; the response may still be in transit."""
+        """Records that the request has been answered; the response may still be in transit."""
         self._requests -= 1
 
     def data_received(self, data: bytes) -> None:
@@ -109,7 +109,7 @@ class Gate(asyncio.Protocol):
 
 @web.middleware
 async def knowing(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Marks the connection in the gate as busy with a request."""
+    """Marks the connection as busy while a request is handled."""
     gate = None if request.transport is None else request.transport.get_protocol()
     if not isinstance(gate, Gate):  # the connection has ended in the meantime
         return await handler(request)

@@ -1,4 +1,4 @@
-"""Authorization over HTTP: the rights of the client's certificate for each request."""
+"""Authorization over HTTP: checks each request against the rights of the client's certificate."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from metadata.audit import Act, record_audit
 from .problems import Problem
 
 _PEER: ContextVar[Peer | None] = ContextVar("peer", default=None)
-"""The certificate's owner for the current request."""
+"""The identity of the client certificate of the current request."""
 
 
 def guard_of(certificates: Certificates) -> Middleware:
-    """Returns middleware that refuses requests that the certificate does not allow, with 403 and the reason."""
+    """Returns middleware that refuses requests not allowed by the client's certificate, with 403 and the reason."""
 
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         resource = request.match_info.route.resource
-        if resource is None:  # not found, for every client
+        if resource is None:  # the path does not exist, for any client
             return await handler(request)
         who = _peer(request, certificates)
         _PEER.set(who)

@@ -1,8 +1,8 @@
-"""Bounds the share of a daemon's event loop that its HTTP port takes, so that HTTP requests do not delay appends.
+"""Bounds the share of a daemon's event loop that its HTTP port uses, so that HTTP requests do not delay appends.
 
-The processor time that an answer takes on the loop is measured step by step, and charged to a budget that refills over
-time; time taken by other processes of a busy machine is not charged. Requests begin in order of arrival, once there is
-budget; a request that would wait too long gets 503. Probes have a budget of their own, so that a flood of other
+The processor time that a response takes on the loop is measured step by step, and charged to a budget that refills over
+time; time taken by other processes of a busy machine is not charged. Requests begin in order of arrival, as soon as the
+budget allows; a request that would wait too long gets 503. Probes have a separate budget, so that a flood of other
 requests cannot make a daemon look dead.
 """
 
@@ -24,22 +24,23 @@ from .problems import Problem
 
 PROBES = frozenset({"/healthz", "/readyz"})
 PROBES_SHARE = 0.2
-"""Share of the whole budget that is reserved for probes."""
+"""The share of the whole budget that is reserved for probes."""
 
 UNLIMITED = frozenset({"/getJournal"})
-"""Paths that daemons need for their work; they have limits of their own."""
+"""Paths that daemons need for their work; they have separate limits."""
 
 WAIT_SECONDS_MAX = 5.0
-"""How long a request waits to begin. Only requests on open connections wait: `connections_max` limits their number."""
+"""How long a request may wait to begin. Only requests on open connections wait, and `connections_max` limits their
+number."""
 
 REQUEST_SECONDS = 0.0005
-"""Cost of receiving, parsing and sending, in addition to the answer itself."""
+"""The cost of receiving, parsing and sending, in addition to that of the response itself."""
 
 ANSWER_SECONDS = 0.005
-"""Expected cost of an answer until one for its path has been measured."""
+"""The expected cost of a response until one has been measured for its path."""
 
 NEWEST_WEIGHT = 0.2
-"""Weight of a path's newest answer in the expected cost of the next one."""
+"""The weight of a path's latest response in the expected cost of the next one."""
 
 BUSY = (
     f"other requests took so much time that this one could not begin within {WAIT_SECONDS_MAX:g} s: "
@@ -48,7 +49,7 @@ BUSY = (
 
 
 class LoopShare:
-    """The budgets of one port. Belongs to its event loop. `share`: the fraction of the loop's time, at most 1."""
+    """The budgets of one port. Belongs to the port's event loop. `share`: a fraction of the loop's time, at most 1."""
 
     def __init__(self, share: float) -> None:
         now = asyncio.get_running_loop().time
@@ -78,20 +79,19 @@ class LoopShare:
 
 
 class _Budget:
-    """Loop time that refills with time, and the requests that wait for it."""
+    """A budget of loop time that refills over time, and the requests that wait for it."""
 
     def __init__(self, share: float, now: Callable[[], float]) -> None:
         self.rate = Rate(share, now)
         self._first = asyncio.Lock()
 
     async def begin(self, seconds: float) -> None:
-        """Waits for the caller's turn, and charges this amount in advance. Raises Problem if that takes too long."""
+        """Waits for the caller's turn, and charges this amount in advance. Raises Problem if the wait is too long."""
         try:
             async with asyncio.timeout(WAIT_SECONDS_MAX), self._first:
                 wait = self.rate.spend(0.0)
-                while (
-                    wait > 0
-                ):  # answers that end in the meantime may have cost more than their advance payment
+                # Responses that end in the meantime may have cost more than was charged in advance.
+                while wait > 0:
                     await asyncio.sleep(wait)
                     wait = self.rate.spend(0.0)
                 self.rate.spend(seconds)
@@ -100,7 +100,7 @@ class _Budget:
 
 
 class _Timed(Awaitable[web.StreamResponse]):
-    """An answer in progress, and the seconds of processor time that its steps on the loop took."""
+    """A response in progress, and the seconds of processor time that its steps took on the loop."""
 
     def __init__(self, answer: Awaitable[web.StreamResponse]) -> None:
         self._answer = answer
@@ -120,5 +120,5 @@ class _Timed(Awaitable[web.StreamResponse]):
                 self.seconds += time.thread_time() - began
             try:
                 step = partial(steps.send, (yield waits_for))
-            except BaseException as error:  # such as a cancellation, which the answer handles
+            except BaseException as error:  # such as a cancellation, which the response handles
                 step = partial(steps.throw, error)

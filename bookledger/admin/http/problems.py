@@ -1,7 +1,7 @@
-"""Errors of an HTTP port, in one form: problem documents (RFC 9457), and pages for browsers that ask for HTML.
+"""Errors of an HTTP port, in one form: problem documents (RFC 9457), or pages for browsers that request HTML.
 
-Errors while a request is answered are raised: `Problem`, or the HTTP library's errors for unknown paths and methods.
-`answering_problems` turns them into answers; `Protocol` answers data that never became a request.
+Errors that occur while a request is handled are raised: `Problem`, or the HTTP library's errors for unknown paths and
+methods. `answering_problems` turns them into responses; `Protocol` responds to data that is not a valid request.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ MACHINES = ("/api/", "/healthz", "/readyz", "/metrics")
 
 WHY = {
     HTTPStatus.BAD_REQUEST: "this is not a valid HTTP request",
-    HTTPStatus.NOT_FOUND: "there is no such path; /api/v1/openapi.json lists those of the API",
+    HTTPStatus.NOT_FOUND: "this path does not exist; /api/v1/openapi.json lists the paths of the API",
     HTTPStatus.METHOD_NOT_ALLOWED: "this path supports only GET and HEAD",
     HTTPStatus.INTERNAL_SERVER_ERROR: "the daemon failed to answer; its log has the reason",
 }
-"""Explanations of errors for which our code gives no reason."""
+"""Explanations for errors for which our code does not give a reason."""
 
 
 class Problem(Exception):
@@ -45,7 +45,7 @@ class Problem(Exception):
 
 
 def described(status: HTTPStatus, why: str) -> dict[str, object]:
-    """Returns the problem document; its type is that of the status."""
+    """Returns the content of the problem document; its type is that of the status."""
     return {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": why}
 
 
@@ -60,7 +60,7 @@ def document(status: HTTPStatus, why: str, headers: Mapping[str, str] | None = N
 
 
 def refusal(why: str) -> bytes:
-    """Returns the response for a connection that is refused, whatever it would request."""
+    """Returns the response for a refused connection, which is the same for any request."""
     body = json.dumps(described(HTTPStatus.SERVICE_UNAVAILABLE, why)).encode()
     head = (
         "HTTP/1.1 503 Service Unavailable",
@@ -73,7 +73,8 @@ def refusal(why: str) -> bytes:
 
 
 def answering_problems(error_page: ErrorPage | None) -> Middleware:
-    """Returns middleware that answers raised errors, with a page if there are pages and the client asks for HTML."""
+    """Returns middleware that turns raised errors into responses: HTML pages if the daemon has them and the client asks
+    for HTML, otherwise problem documents."""
 
     @web.middleware
     async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -95,7 +96,7 @@ def answering_problems(error_page: ErrorPage | None) -> Middleware:
 
 
 class Protocol(RequestHandler):
-    """The HTTP library's protocol of one connection, with problem documents for data that is not a request."""
+    """The HTTP library's protocol of one connection; answers data that is not a request with a problem document."""
 
     def handle_error(
         self,
@@ -104,7 +105,8 @@ class Protocol(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        super().handle_error(request, status, exc, message)  # logs it; raises if half an answer was sent
+        # Logs the error; raises if part of a response was sent.
+        super().handle_error(request, status, exc, message)
         found = HTTPStatus(status)
         answer = document(found, WHY.get(found, found.phrase))
         answer.force_close()
@@ -120,7 +122,7 @@ def _wants_page(request: web.Request) -> bool:
 
 
 def _weighed(media_range: str) -> tuple[str, float]:
-    """Parses a part of an Accept header with its weight; 0 for an invalid weight."""
+    """Parses a part of an Accept header into the media range and its weight, which is 0 if invalid."""
     kind, *parameters = (part.strip().lower() for part in media_range.split(";"))
     for name, _, value in (parameter.partition("=") for parameter in parameters):
         if name.strip() == "q":

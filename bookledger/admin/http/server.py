@@ -1,15 +1,16 @@
 """A daemon's HTTP server for operators: liveness, readiness, metrics.
 
-    /healthz   200 as long as the process answers
-    /readyz    200 while clients may use it; else 503 with the reason
+    /healthz   200 as long as the process responds
+    /readyz    200 while clients may use it; otherwise 503 with the reason
     /metrics   for Prometheus
 
-and further pages that the caller passes: the API and the console. Errors are problem documents, and pages for browsers.
+It also serves further pages that the caller passes: the API and the console. Errors are problem documents, or pages for
+browsers.
 
-With certificates, `bookie/wire/trust/roles` defines who may request what; without them, every client that reaches the
-port may read all of it, except web pages that address a loopback port by another host name. The server is read-only.
-Connections, requests, their durations and their share of the event loop are bounded, so that no unknown peer can
-disturb the daemon.
+With certificates, `bookie/wire/trust/roles` defines who may request what. Without them, every client that reaches the
+port may read everything on it, except web pages that address a loopback port by another host name. The server is
+read-only. Connections, requests, their durations and their share of the event loop are bounded, so that no unknown peer
+can disturb the daemon.
 """
 
 from __future__ import annotations
@@ -47,19 +48,19 @@ from .guard import guard_of
 from .loop_share import LoopShare
 from .problems import Problem, Protocol, answering_problems, document
 
-# Checks the Host header of loopback daemons, against DNS rebinding by web pages.
+# Checks the Host header of daemons on loopback ports, to prevent DNS rebinding by web pages.
 #
 # A browser on this machine may request `http://evil.example:9181/` for a page of evil.example, which could then read
-# the response. By its address such a request is local, like the operator's own; by its Host header it is not.
+# the response. By its address, such a request is local, like one from the operator; by its Host header, it is not.
 
 NAME_SHOWN_MAX = 253
-"""Characters shown of a Host header; no valid name is longer."""
+"""Maximum number of characters shown of a Host header; no valid name is longer."""
 
 
 def asked_by(own_names: Iterable[str]) -> Middleware:
-    """Returns middleware that answers 421 to requests whose Host is neither a loopback name nor one of these.
+    """Returns middleware that answers 421 to requests whose Host is neither a loopback name nor in `own_names`.
 
-    Requests without a Host are allowed, because every browser sends one.
+    Requests without a Host are allowed, because every browser sends a Host.
     """
     own = {name.lower() for name in own_names}
 
@@ -69,9 +70,8 @@ def asked_by(own_names: Iterable[str]) -> Middleware:
             name = _without_port(host)
             if not (is_loopback(name) or name in own):
                 why = f"{name[:NAME_SHOWN_MAX]!r} is not a loopback name of this machine: use 127.0.0.1 or localhost"
-                return document(
-                    HTTPStatus.MISDIRECTED_REQUEST, why
-                )  # and no page of ours under another host name
+                # Never an HTML page, because the request is for another host name.
+                return document(HTTPStatus.MISDIRECTED_REQUEST, why)
         return await handler(request)
 
     return guard
@@ -86,7 +86,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _without_port(host: str) -> str:
-    """Returns the bare name in `127.0.0.1:9181`, `[::1]:9181` or `localhost.`, for comparison."""
+    """Returns the bare name from `127.0.0.1:9181`, `[::1]:9181` or `localhost.`, for comparison."""
     name = host.strip().lower()
     if name.startswith("["):
         return name[1:].partition("]")[0]
@@ -94,14 +94,14 @@ def _without_port(host: str) -> str:
 
 
 LOG_INTERVAL_SECONDS = 10.0
-"""Seconds between two log lines of the same kind; the next line counts the suppressed ones."""
+"""Minimum number of seconds between two log lines of the same kind; the next line counts the suppressed ones."""
 
 log = logging.getLogger(__name__)
 
 
 class _RateLimitFilter(logging.Filter):
-    """Logs invalid requests, which unknown clients send, without a traceback. Our own errors keep their tracebacks.
-    Limits the rate of both."""
+    """Logs invalid requests, which unknown clients may send, without a traceback. Errors of our own code keep their
+    tracebacks. Limits the rate of both."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ LIMIT = METRICS.gauge("connections_limit", "Limit of concurrent connections of t
 REFUSED = METRICS.counter("connections_refused", "Connections refused because the port was full.")
 MADE_WAY = METRICS.counter(
     "connections_made_way",
-    "Connections closed in favour of others: they were idle, or of the address that had most.",
+    "Connections closed in favour of others: they were idle, or from the address with the most connections.",
 )
 
 
@@ -158,10 +158,10 @@ class HttpMetrics(Collector):
 
 
 REQUEST_BYTES_MAX = 1024
-"""Maximum size of a request's body; no request needs one."""
+"""Maximum size of a request's body; no request needs a body."""
 
 REQUEST_SECONDS_MAX = 10.0
-"""How long a connection may be idle or send part of a request; clients reconnect at no cost."""
+"""How long a connection may be idle or take to send a request; clients can reconnect at no cost."""
 
 STOP_SECONDS_MAX = 1.0
 
@@ -179,7 +179,7 @@ async def serving_http(
     bound: socket.socket | None = None,
     config: HttpConfig | None = None,
 ) -> AsyncIterator[str]:
-    """Serves inside the block, and yields the address; uses an already bound socket if one is given.
+    """Serves inside the block, and yields the address. Uses an already bound socket if one is given.
 
     Raises OSError if it cannot listen.
     """
@@ -220,7 +220,7 @@ async def serving_http(
 
 
 def routes_of(content: HttpContent) -> list[web.RouteDef]:
-    """Returns all routes. Each has a rule in ROUTES."""
+    """Returns all routes. ROUTES contains a rule for each."""
     return [
         web.get("/healthz", _healthz),
         web.get("/readyz", _readyz_of(content)),

@@ -1,1 +1,1 @@
-"""Rebuilds lost metadata from the entries that bookies hold and the descriptions in ledgers."""
+"""Rebuilds lost metadata from the entries that bookies hold and from the descriptions stored in ledgers."""

@@ -1,4 +1,4 @@
-"""Rebuilds all keys of a cluster whose metadata was lost from the data on its bookies."""
+"""Rebuilds all metadata keys of a cluster from the data on its bookies, after the metadata was lost."""
 
 from __future__ import annotations
 
@@ -31,14 +31,15 @@ from .logs import EPOCHS_LEFT, RebuiltLog, forks_of, rebuilt_log
 
 @dataclass(frozen=True, slots=True)
 class RebuiltLedger:
-    """A record, and its unknowns."""
+    """The rebuilt record of a ledger, and what is not known about the ledger."""
 
     record: LedgerRecord
     doubts: tuple[str, ...] = ()
 
 
 def rebuilt_ledger(noted: Sequence[NotedBy]) -> RebuiltLedger:
-    """Returns the record of one ledger, from all notes under its id. Raises ValueError if they do not fit together."""
+    """Returns the record of one ledger, from all notes about its id. Raises ValueError if the notes contradict each
+    other."""
     record = reconcile(None, noted)
     assert record is not None
     ours = of_one_ledger(record, noted)
@@ -52,21 +53,21 @@ def _missing(noted: Sequence[NotedBy]) -> Iterator[str]:
     numbers = {one.note.fragment.number for one in noted}
     lost = sorted({*range(1, max(numbers) + 1)} - numbers) if min(numbers) == 1 else []
     if lost:
-        yield f"no bookie noted its fragment {', '.join(map(str, lost))}, which may have some of the entries"
+        yield f"no bookie noted its fragment {', '.join(map(str, lost))}, which may contain some of the entries"
 
 
 def _others(noted: Sequence[NotedBy], ours: Sequence[NotedBy]) -> Iterator[str]:
-    if len(ours) < len(noted):  # the store went back earlier, and assigned the id twice (rule W8)
-        yield "another ledger has the same id, and is left out"
+    if len(ours) < len(noted):  # the store went back in the past, and assigned the id twice (rule W8)
+        yield "another ledger has the same id, and is omitted"
 
 
 DOUBTS_MAX = 1000
-"""Doubts that are listed; further ones are only counted."""
+"""Maximum number of doubts that are listed; further ones are only counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class BookieSource:
-    """A bookie, alive or as a directory, and the ledgers that it holds, by ledger and first entry."""
+    """A bookie, either running or as a directory, and the ledgers that it holds, by ledger id and first entry."""
 
     cookie: Cookie
     notes: AsyncGenerator[HeldNote, None]
@@ -80,7 +81,7 @@ OBJECT_STORE = BookieRef("object-store", "none")
 
 
 def _noted_of(copies: Sequence[LedgerRecord]) -> dict[int, list[NotedBy]]:
-    """Treats a copy in an object store like the note of a bookie that has dropped the ledger."""
+    """Treats a copy in an object store like a note from a bookie that has dropped the ledger."""
     return {
         one.ledger_id: [NotedBy(OBJECT_STORE, FragmentNote.of(one, fragment)) for fragment in one.fragments]
         for one in copies
@@ -89,7 +90,7 @@ def _noted_of(copies: Sequence[LedgerRecord]) -> dict[int, list[NotedBy]]:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """An unknown about a ledger, a log, a journal or a bookie."""
+    """Something that is not known about a ledger, a log, a journal or a bookie."""
 
     about: str
     doubt: str
@@ -97,7 +98,7 @@ class Doubt:
 
 @dataclass(slots=True)
 class Rebuilding:
-    """Yields the keys, and counts their contents. `items` is called once."""
+    """Yields the keys, and counts what they contain. `items` may be called only once."""
 
     sources: Sequence[BookieSource]
     copies: Sequence[LedgerRecord] = ()
@@ -107,7 +108,7 @@ class Rebuilding:
     journals: int = 0
     logs: int = 0
     unknown: int = 0
-    """Ledgers with entries but without a note."""
+    """The number of ledgers with entries but without a note."""
     doubts: list[Doubt] = field(default_factory=list)
     doubts_omitted: int = 0
     _last_id: int = 0
@@ -118,14 +119,15 @@ class Rebuilding:
 
     @property
     def cluster_id(self) -> str:
-        """The id of the bookies' cluster. Raises ValueError if they are not all of one cluster."""
+        """The id of the bookies' cluster. Raises ValueError if the bookies belong to different clusters."""
         found = {one.cookie.cluster_id for one in self.sources}
         if len(found) != 1:
-            raise ValueError(f"these bookies are of several clusters: {', '.join(sorted(found))}")
+            raise ValueError(f"these bookies belong to different clusters: {', '.join(sorted(found))}")
         return found.pop()
 
     async def items(self) -> AsyncGenerator[Item, None]:
-        """Yields all keys. Raises ValueError for bookies that do not belong together, and errors of reading them."""
+        """Yields all keys. Raises ValueError for bookies that do not belong together, and the errors that reading them
+        raises."""
         cookies = _cookies(self.sources)
         layout = Item(keys.LAYOUT, encode_layout(self.cluster_id))
         copies = _noted_of(self.copies)
@@ -190,7 +192,7 @@ class Rebuilding:
             about = f"acceptor {name} of journal {journal_id}"
             rebuilt = rebuilt_acceptor(ledgers)
             if rebuilt is None or not (keys.is_name(journal_id) and keys.is_name(name)):
-                self._doubt(about, "its ledgers do not name the namespace of its edits")
+                self._doubt(about, "its ledgers do not contain the namespace of its edits")
                 continue
             self.journals += 1
             for doubt in rebuilt.doubts:
@@ -202,8 +204,8 @@ class Rebuilding:
                 yield Item(key, journal_record.encode_finalized(one, new_nonce()))
 
     def _logs(self, *, is_whole: bool) -> Iterator[Item]:
-        """Yields the keys of logs. A log is put under legal hold if a part of it may be missing: ledgers that no log
-        needs are deleted otherwise, and a bookie that comes back later may have that part."""
+        """Yields the keys of logs. A log is put under legal hold if a part of it may be missing, because a bookie that
+        comes back later may have that part, and ledgers that no log needs would otherwise be deleted."""
         names: set[str] = set()
         of_sets: dict[bytes, list[LogRecord]] = defaultdict(list)
         latest_first = sorted(
@@ -217,7 +219,7 @@ class Rebuilding:
                 name = f"{name[:100]}.{rebuilt.record.identity.hex()[:16]}"
                 self._doubt(
                     f"log {rebuilt.record.name}",
-                    f"another log of this name is younger, so this one is now called {name}",
+                    f"another log with this name is newer, so this one is now called {name}",
                 )
             names.add(name)
             self.logs += 1
@@ -228,7 +230,7 @@ class Rebuilding:
                 self._terms[record.election] = max(self._terms[record.election], record.token)
             is_held = not is_whole or bool(rebuilt.doubts) or record.legal_hold
             if is_held and not record.legal_hold:
-                self._doubt(f"log {name}", "it is under legal hold now, because a part of it may be missing")
+                self._doubt(f"log {name}", "it is now under legal hold, because a part of it may be missing")
             yield from _items_of_log(
                 rebuilt, replace(record, name=name, legal_hold=is_held, forks=forks.get(record.identity, ()))
             )
@@ -238,18 +240,19 @@ class Rebuilding:
             yield Item(keys.log_set(log_set.model.name), log_set_record.encode(log_set))
 
     def _elections(self) -> Iterator[Item]:
-        """Yields the elections that logs name. The next term of each is above all terms that have written to its logs
-        (rule L7)."""
+        """Yields the elections to which logs refer. The next term of each election is higher than all terms that have
+        written to its logs (rule L7)."""
         for name, token in sorted(self._terms.items()):
             nobody = TermRecord(token + EPOCHS_LEFT, "", 0, f"{keys.CANDIDATES}{name}/lost")
             yield Item(keys.election(name), election_record.encode(nobody))
 
     def _named_only(self, cookies: dict[str, Cookie]) -> Iterator[Cookie]:
-        """Yields the cookies of bookies that ledgers name but that were not asked; they may start again."""
+        """Yields the cookies of bookies to which ledgers refer but that were not asked; they may start again."""
         for name, (_, ref) in sorted(self._named.items()):
             if name not in cookies:
                 self._doubt(
-                    f"bookie {name}", "it was not asked; it reports what only it knows when it is back"
+                    f"bookie {name}",
+                    "it was not asked; once it is back, it reports the data that only it has",
                 )
                 yield Cookie(self.cluster_id, name, ref.incarnation)
 
@@ -261,15 +264,17 @@ class Rebuilding:
 
 
 def _cookies(sources: Sequence[BookieSource]) -> dict[str, Cookie]:
-    """Returns the cookies by name; if two disks have the same name, that of the disk that replaced the other. Raises
-    ValueError if neither did."""
+    """Returns the cookies by name. If two disks have the same name, the cookie is that of the disk that replaced the
+    other. Raises ValueError if neither replaced the other."""
     found: dict[str, Cookie] = {}
     for one in (source.cookie for source in sources):
         known = found.setdefault(one.bookie_id, one)
         if known.incarnation in one.predecessors:
             found[one.bookie_id] = one
         elif known is not one and one.incarnation not in known.predecessors:
-            raise ValueError(f"two of these are called {one.bookie_id}, and neither replaced the other")
+            raise ValueError(
+                f"two of these bookies are called {one.bookie_id}, and neither replaced the other"
+            )
     return found
 
 
@@ -287,7 +292,7 @@ def _items_of_log(rebuilt: RebuiltLog, record: LogRecord) -> Iterator[Item]:
 async def _by_ledger(
     sources: Sequence[BookieSource],
 ) -> AsyncGenerator[tuple[int, list[tuple[BookieRef, HeldNote]]], None]:
-    """Yields all notes of one ledger, and then of the next; each bookie lists its ledgers in order."""
+    """Yields all notes about one ledger, and then those about the next; each bookie lists its ledgers in order."""
     async with AsyncExitStack() as stack:
         heads: dict[int, HeldNote] = {}
         notes = [await stack.enter_async_context(aclosing(source.notes)) for source in sources]

@@ -16,7 +16,7 @@ from .logs import EPOCHS_LEFT
 
 @dataclass(frozen=True, slots=True)
 class RebuiltAcceptor:
-    """One acceptor of a journal, and its unknowns."""
+    """One acceptor of a journal, and what is not known about it."""
 
     state: JournalState
     finalized: tuple[FinalizedSegment, ...] = ()
@@ -24,14 +24,14 @@ class RebuiltAcceptor:
 
     @property
     def last(self) -> SegmentRecord | FinalizedSegment | None:
-        """Its last segment, finalized or in progress."""
+        """The acceptor's last segment, finalized or in progress."""
         known: list[SegmentRecord | FinalizedSegment] = [*self.finalized, *self.state.segments]
         return max(known, key=lambda one: one.start_txid, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _SegmentLedger:
-    """A ledger, the state that it describes, and the segment that it claims to be."""
+    """A ledger, with the state that it describes, and the segment that it claims to be."""
 
     state: JournalState
     segment: SegmentRecord
@@ -39,12 +39,13 @@ class _SegmentLedger:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Order of ledgers for the same segment: that of the latest writer counts, and of several copies the last."""
+        """The sort key of ledgers for the same segment: that of the latest writer counts, and among several copies the
+        last."""
         return self.segment.writer_epoch, self.ledger.ledger_id
 
     @property
     def as_finalized(self) -> FinalizedSegment:
-        """The segment as a finalized one; a segment in progress gets a very high end."""
+        """The segment in the form of a finalized one; a segment in progress gets a very high end."""
         end = TXID_MAX if self.segment.end_txid is None else self.segment.end_txid
         return replace(self.segment, end_txid=end, finalized=True).as_finalized(self.state.generation)
 
@@ -60,10 +61,10 @@ def acceptor_of(ledger: LedgerRecord) -> tuple[str, str] | None:
 def rebuilt_acceptor(
     ledgers: Iterable[LedgerRecord], known: JournalState | None = None
 ) -> RebuiltAcceptor | None:
-    """Returns the acceptor of these ledgers; None if none names the namespace of its edits.
+    """Returns the acceptor to which these ledgers belong; None if none of them contains the namespace of its edits.
 
-    Its epochs are above all known ones, so that every writer starts over and finalizes the segment in progress.
-    Segments that a `known` state has dropped stay dropped.
+    Its epochs are higher than all known ones, so that every writer starts over and finalizes the segment in progress.
+    Segments that a `known` state has dropped remain dropped.
     """
     found = [one for ledger in ledgers if (one := _decode_ledger(ledger)) is not None]
     if known is not None:
@@ -100,7 +101,7 @@ def _decode_ledger(ledger: LedgerRecord) -> _SegmentLedger | None:
 
 
 def _begun(found: Iterable[_SegmentLedger], purged_below: int) -> list[_SegmentLedger]:
-    """Returns one ledger for each segment, in order, leaving out empty ledgers and those with only purged edits."""
+    """Returns one ledger for each segment, in order, omitting empty ledgers and those with only purged edits."""
     by_start: dict[int, _SegmentLedger] = {}
     for one in sorted(found, key=lambda one: one.rank):
         if one.ledger.last_entry != -1:
@@ -112,7 +113,7 @@ def _begun(found: Iterable[_SegmentLedger], purged_below: int) -> list[_SegmentL
 
 
 def _ended(begun: Sequence[_SegmentLedger]) -> tuple[list[SegmentRecord], list[str]]:
-    """Returns each segment with its end: a segment begins only after the one before it was finalized (rule J5)."""
+    """Returns each segment with its end: a segment begins only after the previous one was finalized (rule J5)."""
     segments, doubts = [], []
     for one, following in zip(begun, [*begun[1:], None], strict=False):
         segment = one.segment
@@ -122,7 +123,7 @@ def _ended(begun: Sequence[_SegmentLedger]) -> tuple[list[SegmentRecord], list[s
             if end != before_next:
                 doubts.append(f"no bookie noted the segments with txids {end + 1} to {before_next}")
             if not one.ledger.is_closed:
-                doubts.append(f"ledger {one.ledger.ledger_id} has to be recovered: it ends with txid {end}")
+                doubts.append(f"ledger {one.ledger.ledger_id} must be recovered: it ends with txid {end}")
             segment = replace(segment, end_txid=end, finalized=True)
         segments.append(segment)
     return segments, doubts

@@ -12,7 +12,7 @@ from metadata.records.logs.segment import POSITION_MAX, Segment
 from metadata.records.logs.shared_ledgers import Fork
 
 EPOCHS_LEFT = 1000
-"""How far the next epoch is above all known ones, because take-overs that began no segment have left no trace."""
+"""The gap between all known epochs and the next one, because take-overs that began no segment have left no trace."""
 
 
 NO_OTHERS: Mapping[bytes, Sequence[LedgerRecord]] = {}
@@ -20,7 +20,7 @@ NO_OTHERS: Mapping[bytes, Sequence[LedgerRecord]] = {}
 
 @dataclass(frozen=True, slots=True)
 class RebuiltLog:
-    """A record, its pages of earlier segments, and the log's unknowns."""
+    """The rebuilt record of a log, its pages of earlier segments, and what is not known about the log."""
 
     record: LogRecord
     pages: tuple[tuple[Segment, ...], ...] = ()
@@ -34,9 +34,9 @@ class _LogLedger:
     said: SegmentOf
     ledger: LedgerRecord
     log: int = 0
-    """Which of the logs that share ledgers with a fork the ledger belongs to; each log has its own epochs."""
+    """The log to which the ledger belongs, among those whose ledgers a fork shares; each log has its own epochs."""
     stop: int = POSITION_MAX
-    """End position up to which a fork shares a ledger."""
+    """The position at which the part of the ledger that a fork shares ends."""
 
     @property
     def end_position(self) -> int | None:
@@ -46,7 +46,7 @@ class _LogLedger:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """Order of ledgers for the same position: that of the latest writer counts."""
+        """The sort key of ledgers for the same position: that of the latest writer counts."""
         return self.log, self.said.epoch, self.ledger.ledger_id
 
 
@@ -55,10 +55,11 @@ def rebuilt_log(
     paged_us: int = 0,
     others: Mapping[bytes, Sequence[LedgerRecord]] = NO_OTHERS,
 ) -> RebuiltLog:
-    """Returns the log rebuilt from these ledgers, which are all known segments, except those in pages that end by
-    `paged_us`. `others`: the ledgers of other logs, some of which a fork shares. Raises ValueError if they match none.
+    """Returns the log rebuilt from these ledgers, which are all known segments except those in pages that end by
+    `paged_us`. `others`: the ledgers of other logs, some of which a fork shares. Raises ValueError if none of them
+    match.
 
-    As always, a take-over of the log recovers its last segment.
+    As usual, a take-over of the log recovers its last segment.
     """
     own = [_LogLedger(said, one) for one in ledgers if (said := segment_of(one.custom_metadata)) is not None]
     known = _header(own)
@@ -85,7 +86,7 @@ def _shared(known: LogRecord, others: Mapping[bytes, Sequence[LedgerRecord]]) ->
 
 
 def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
-    """Returns the forks that each log's record must name, by the log's identity, if no other logs are left."""
+    """Returns the forks that each log's record must list, by the log's identity, given that `logs` are all the logs."""
     found: dict[bytes, tuple[Fork, ...]] = {}
     for log in logs:
         start = log.first_position
@@ -100,7 +101,7 @@ def forks_of(logs: Iterable[LogRecord]) -> dict[bytes, tuple[Fork, ...]]:
 
 
 def _header(found: Sequence[_LogLedger]) -> LogRecord:
-    """Returns the record without its segments, according to the latest ledger of the log."""
+    """Returns the log's record without segments, according to the latest ledger of the log."""
     latest = max(found, key=lambda one: (one.rank, one.said.first_position))
     epoch = latest.said.epoch + EPOCHS_LEFT
     ranked = [(one.rank, log) for one in found if (log := log_of(one.ledger.custom_metadata)) is not None]
@@ -111,7 +112,7 @@ def _header(found: Sequence[_LogLedger]) -> LogRecord:
 
 
 def _chained(found: Iterable[_LogLedger]) -> list[_LogLedger]:
-    """Returns the ledgers that follow each other, leaving out empty ones and unneeded ones of an earlier writer, which
+    """Returns the ledgers that follow each other. Omits empty ones, and unneeded ones of an earlier writer, which
     continue a tail that ended earlier than they assume."""
     chain: list[_LogLedger] = []
     for one in sorted(found, key=lambda one: (one.said.first_position, one.rank)):
@@ -125,13 +126,13 @@ def _chained(found: Iterable[_LogLedger]) -> list[_LogLedger]:
 
 
 def _is_dead(one: _LogLedger, known: LogRecord) -> bool:
-    """Returns whether the segment was truncated, and reappears because its ledger was not collected yet."""
+    """Returns whether the segment was truncated, and reappears only because its ledger has not been collected yet."""
     return one.end_position is not None and one.end_position <= known.first_position
 
 
 def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segment], list[str]]:
-    """Returns the segments of the ledgers, and what is doubtful about them. `time_us`: no segment begins earlier,
-    because earlier ones are looked up in pages by time."""
+    """Returns the segments of the ledgers, and a description of each doubt about them. `time_us`: no segment begins
+    earlier than this, because earlier ones are looked up in pages by time."""
     segments: list[Segment] = []
     doubts = []
     for one, following in zip(chain, [*chain[1:], None], strict=False):
@@ -140,7 +141,7 @@ def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segmen
         end = one.end_position
         if following is not None and (end is None or end > following.said.first_position):
             end = following.said.first_position
-            doubts.append(f"ledger {one.ledger.ledger_id} has to be recovered: it ends before position {end}")
+            doubts.append(f"ledger {one.ledger.ledger_id} must be recovered: it ends before position {end}")
         if end is not None:
             segment = segment.ended(end, _ended_us(one, following), one.ledger.length_bytes or 0)
         segments.append(segment)
@@ -149,15 +150,16 @@ def _segments_of(chain: Sequence[_LogLedger], time_us: int) -> tuple[list[Segmen
 
 
 def _ended_us(one: _LogLedger, following: _LogLedger | None) -> int:
-    """Returns a time not before the ledger's last record, if clocks are right: when the ledger was closed, or, if no
-    bookie noted that, when the next one was created."""
+    """Returns a time that is not before the ledger's last record, if clocks are right: when the ledger was closed or,
+    if no bookie noted that, when the next ledger was created."""
     if not one.ledger.closed_ms and following is not None:
         return following.ledger.created_ms * 1000
     return one.ledger.closed_ms * 1000 + 999
 
 
 def _runs(segments: Iterable[Segment]) -> list[tuple[Segment, ...]]:
-    """Splits segments into as few runs as possible, in each of which a segment begins where the one before it ended."""
+    """Splits segments into as few runs as possible, such that in each run every segment begins where the previous one
+    ended."""
     runs: list[list[Segment]] = []
     for segment in segments:
         if runs and runs[-1][-1].end_position == segment.first_position:
@@ -170,7 +172,7 @@ def _runs(segments: Iterable[Segment]) -> list[tuple[Segment, ...]]:
 def _with_segments(
     known: LogRecord, segments: tuple[Segment, ...]
 ) -> tuple[LogRecord, list[tuple[Segment, ...]]]:
-    """Returns the record with the latest of these segments, and pages with the earlier ones."""
+    """Returns the record with the latest of these segments, and the pages with the earlier ones."""
     begin = segments[0].first_position if segments else known.first_position
     record = replace(known, segments=(), paged_through=max(begin, known.first_position))
     pages = []

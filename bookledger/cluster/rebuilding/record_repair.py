@@ -26,7 +26,7 @@ from .stale_record import StaleRecord
 async def find_stale_acceptor(
     store: MetadataStore, acceptor: tuple[str, str], ledgers: Sequence[LedgerRecord]
 ) -> StaleRecord | None:
-    """Returns the acceptor of these ledgers, if its state does not name the last of them. Raises MetadataError."""
+    """Returns the acceptor of these ledgers if its state does not include the last of them. Raises MetadataError."""
     records = JournalStore(store, *acceptor)
     standing = await records.read_state()
     rebuilt = rebuilt_acceptor(ledgers, None if standing is None else standing.state)
@@ -45,7 +45,7 @@ async def find_stale_acceptor(
 async def _has(
     records: JournalStore, standing: VersionedState | None, start_txid: int, ledger_id: int
 ) -> bool:
-    """Returns whether the state names this ledger, or one of a later segment."""
+    """Returns whether the state includes this ledger, or the ledger of a later segment."""
     if standing is None:
         return False
     state = standing.state
@@ -56,7 +56,7 @@ async def _has(
 
 
 async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: RebuiltAcceptor) -> None:
-    """Writes the finalized segments first, then the state that names them, so that it is safe to repeat."""
+    """Writes the finalized segments first, and then the state that refers to them, so that it is safe to repeat."""
     for one in rebuilt.finalized:
         found = await records.read_segment(one.start_txid)
         if found is None or found.segment.ledger_id != one.ledger_id:
@@ -67,8 +67,8 @@ async def _put(records: JournalStore, standing: VersionedState | None, rebuilt: 
 
 
 def _merged(known: JournalState, later: JournalState) -> JournalState:
-    """Merges the states: no promise is withdrawn, and purged or dropped segments stay so."""
-    if known.storage != later.storage:  # it has been formatted since
+    """Merges the states: no promise is withdrawn, and purged or dropped segments are not restored."""
+    if known.storage != later.storage:  # the journal has been formatted since
         return replace(later, last_promised_epoch=max(known.latest_epoch + 1, later.last_promised_epoch))
     in_progress = {one.start_txid for one in later.segments}
     return replace(
@@ -89,8 +89,8 @@ async def find_stale_records(
     store: MetadataStore, noted: Iterable[LedgerRecord] = ()
 ) -> AsyncIterator[StaleRecord]:
     """Yields all logs, sets and journals whose records are out of date, according to the ledgers in the store and to
-    newer notes of bookies; sets come after their logs. Call it while the metadata is held back, because active writers
-    create ledgers that no record names yet. Raises MetadataError."""
+    newer notes of bookies; sets come after their logs. Call it while the metadata is on hold, because active writers
+    create ledgers to which no record refers yet. Raises MetadataError."""
     of_logs: dict[bytes, list[LedgerRecord]] = defaultdict(list)
     of_acceptors: dict[tuple[str, str], list[LedgerRecord]] = defaultdict(list)
     of_sets: dict[bytes, list[LogRecord]] = defaultdict(list)

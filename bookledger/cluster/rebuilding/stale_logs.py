@@ -1,4 +1,4 @@
-"""Brings logs and sets up to date with their ledgers, because metadata that went back does not name the later ones."""
+"""Brings logs and sets up to date with their ledgers, because metadata that went back lacks the later ones."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .stale_record import StaleRecord
 async def find_stale_log(
     logs: LogStore, identity: bytes, of_logs: Mapping[bytes, Sequence[LedgerRecord]]
 ) -> tuple[LogRecord, StaleRecord | None]:
-    """Returns the log of this identity as it should be, and the difference, if any. `of_logs`: the ledgers of each log.
-    Raises MetadataError."""
+    """Returns the log with this identity as it should be, and how it differs from its record, if it does. `of_logs`:
+    the ledgers of each log. Raises MetadataError."""
     standing, ledgers = await logs.read(identity), of_logs[identity]
     known = None if standing is None else standing.record
     later = [one for one in ledgers if known is None or _is_later(one, known)]
@@ -33,7 +33,7 @@ async def find_stale_log(
     chain = set() if known is None else {segment.ledger_id for segment in known.segments}
     paged_us = known.paged_us if known is not None and known.segments else 0
     others = of_logs
-    if known is not None:  # shared segments are in its chain
+    if known is not None:  # shared segments are in the log's chain
         of_makers = {one.identity: of_logs.get(one.identity, ()) for one in known.makers}
         others = {maker: [one for one in held if one.ledger_id in chain] for maker, held in of_makers.items()}
     rebuilt = rebuilt_log([*later, *(one for one in ledgers if one.ledger_id in chain)], paged_us, others)
@@ -44,7 +44,7 @@ async def find_stale_log(
     doubts = (*rebuilt.doubts, *_gap(record if known is None else known, record, rebuilt))
     if doubts:
         record = replace(record, legal_hold=True)
-        doubts = (*doubts, "it is then under legal hold, because a part of it may be missing")
+        doubts = (*doubts, "the repair puts it under legal hold, because a part of it may be missing")
     missing = f"ledgers {', '.join(map(str, sorted(named - chain)))}"
     missing = f"the log, and its {missing}" if known is None else f"its {missing}"
     return record, StaleRecord(
@@ -53,8 +53,8 @@ async def find_stale_log(
 
 
 async def find_unnamed_forks(logs: LogStore, identity: bytes, forks: Sequence[Fork]) -> StaleRecord | None:
-    """Returns the difference, if a log's record does not name all its forks; `make` updates it and the forks (rule
-    L13)."""
+    """Returns the difference if a log's record does not list all its forks; `make` updates the record and the forks
+    (rule L13)."""
 
     async def name_them() -> None:
         found = await logs.read(identity)
@@ -79,8 +79,8 @@ def _unnamed(log: LogRecord, forks: Sequence[Fork]) -> list[Fork]:
 
 
 async def find_stale_set(store: MetadataStore, members: Sequence[LogRecord]) -> StaleRecord | None:
-    """Returns the difference if the set of these logs is missing or has grown since. The next client that opens it
-    completes the growth; until then, records appended after the growth count as appended before it. Raises
+    """Returns the difference if the set of these logs is missing or has grown since. The next client that opens the set
+    completes the expansion; until then, records appended after the expansion count as appended before it. Raises
     MetadataError."""
     sets, rebuilt = LogSetStore(store), made_again(members)
     name, standing = rebuilt.model.name, await sets.read(rebuilt.model.name)
@@ -106,7 +106,7 @@ def _is_later(one: LedgerRecord, known: LogRecord) -> bool:
 
 
 def _merged(known: LogRecord, later: LogRecord) -> LogRecord:
-    """Merges the log's record with its later ledgers: neither the epoch nor the first position goes back."""
+    """Merges the log's record with its later ledgers: neither the epoch nor the first position decreases."""
     return replace(
         later,
         epoch=max(known.epoch + 1, later.epoch),
@@ -118,7 +118,7 @@ def _merged(known: LogRecord, later: LogRecord) -> LogRecord:
 
 
 def _gap(known: LogRecord, record: LogRecord, rebuilt: RebuiltLog) -> Iterator[str]:
-    """Yields a doubt if the earliest found segment does not begin where the log's pages end."""
+    """Yields a doubt if the earliest segment found does not begin where the log's pages end."""
     first = next((one for page in (*rebuilt.pages, record.segments) for one in page), None)
     begin = max(known.paged_through if known is not record else 0, record.first_position)
     if first is not None and first.first_position > begin:
@@ -128,8 +128,8 @@ def _gap(known: LogRecord, record: LogRecord, rebuilt: RebuiltLog) -> Iterator[s
 async def _put_log(
     logs: LogStore, standing: VersionedLog | None, record: LogRecord, rebuilt: RebuiltLog
 ) -> None:
-    """Writes the name first, then pages, then the record; safe to repeat, because the old record is in place until the
-    end."""
+    """Writes the name first, then the pages, then the record. This is safe to repeat, because the old record remains in
+    place until the end."""
     name = record.name
     if not await logs.give_name(name, record.identity):
         name = standing.record.name if standing else f"{name[:100]}.{record.identity.hex()[:16]}"

@@ -1,4 +1,4 @@
-"""The blocks of a file, encoded in full or as differences from one to the next."""
+"""The blocks of a file, encoded in full or as differences from the previous block."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .field_types import I64, FieldType, array, check_count, record
 from .java import read_vint, read_vlong, write_vint, write_vlong
 
 BLOCKS_MAX = 64 * 1024 * 1024
-"""The most blocks of a file."""
+"""Maximum number of blocks in a file."""
 
 _BLOCK_ID = struct.Struct(">q")
 _COMPACT_BYTES_MIN = _BLOCK_ID.size + 2
@@ -18,7 +18,7 @@ _COMPACT_BYTES_MIN = _BLOCK_ID.size + 2
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of a file, with its length when the op was logged."""
+    """A block of a file, with the length it had when the op was logged."""
 
     block_id: I64
     length_bytes: I64

@@ -1,6 +1,6 @@
 """Compiles the encoder of a sequence of fields into one function, as dataclasses compile their methods.
 
-A separate function for each sequence needs no calls for common types: one struct packs adjacent numbers, including the
+A separate function for each sequence avoids calls for common types: one struct packs adjacent numbers, including the
 length of a string that follows them. That takes half the time of one call per field.
 
     def encode(value):
@@ -18,19 +18,19 @@ from typing import Any, Protocol
 
 
 class Writable(Protocol):
-    """The encoding of a kind of field: the first of the following properties that is set."""
+    """The encoding of a kind of field, given by the first of the following properties that is set."""
 
     @property
     def form(self) -> str:
-        """Struct's format letter for a fixed-width number, or empty."""
+        """The `struct` format letter of a fixed-width number, or empty."""
 
     @property
     def length_form(self) -> str:
-        """Struct's format letter for the length of `raw`, which follows it, or empty."""
+        """The `struct` format letter of the length that precedes `raw`, or empty."""
 
     @property
     def raw(self) -> Callable[[Any], bytes] | None:
-        """Encodes a value that has `length_form`; None if the value is bytes already."""
+        """Encodes a value that has `length_form`; None if the value is already bytes."""
 
     @property
     def empty(self) -> bytes:
@@ -52,7 +52,7 @@ def encoder_of(fields: Sequence[tuple[str, Writable]]) -> Encoder:
 
 
 class _EncoderSource:
-    """The source code of one encoder, and the objects that it names."""
+    """The source code of one encoder, and the objects that the code refers to."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -61,7 +61,7 @@ class _EncoderSource:
         self._names: dict[str, object] = {"join": b"".join}
 
     def add(self, value: str, kind: Writable) -> None:
-        """Adds the field that the expression `value` names."""
+        """Adds the field given by the expression `value`."""
         if kind.form:
             self._number(kind.form, value)
         elif kind.length_form:

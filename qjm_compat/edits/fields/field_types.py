@@ -1,6 +1,6 @@
 """Field types of ops: each decodes and encodes its bytes, and converts its value to JSON.
 
-A dataclass declares its encoding by annotations: its fields, in order, are the bytes.
+A dataclass declares its encoding by annotations: the bytes are its fields, in order.
 
     @dataclass(frozen=True, slots=True)
     class Block:
@@ -8,9 +8,9 @@ A dataclass declares its encoding by annotations: its fields, in order, are the 
         length_bytes: I64
         genstamp: I64
 
-`record(Block)` is then the type of one Block, `array(record(Block), …)` the type of many. A reader gets the op's body
-and an offset, and returns the value and its end. Invalid bytes raise BrokenOp (or struct.error or IndexError at the end
-of the body, which `codec` turns into BrokenOp).
+`record(Block)` is then the type of one Block, and `array(record(Block), …)` the type of a sequence of Blocks. A reader
+takes the op's body and an offset, and returns the value and its end offset. Invalid bytes raise BrokenOp (or
+struct.error or IndexError at the end of the body, which `codec` turns into BrokenOp).
 """
 
 from __future__ import annotations
@@ -52,11 +52,12 @@ class FieldType(Generic[T]):
     write: Callable[[T], bytes]
     to_json: Callable[[T], object] = _as_it_is
     size_min: int = 1
-    """The smallest encoded size. A count is checked against the remaining bytes before anything is read."""
+    """The minimum encoded size. A count is checked against the remaining bytes before any element is read."""
     form: str = ""
-    """Struct's format letter for a fixed-width number; such fields are packed together."""
+    """The `struct` format letter of a fixed-width number; adjacent fields of this kind are packed in one call."""
     length_form: str = ""
-    """Struct's format letter for the length of `raw`, if the encoding is that length and then `raw`, or the value."""
+    """The `struct` format letter of the length, if the encoding is a length followed by `raw` of the value or the value
+    itself."""
     raw: Callable[[T], bytes] | None = None
     empty: bytes = b""
     """The encoding of a value without elements, if that is the most common case."""
@@ -79,7 +80,7 @@ _ONE_BYTE = [bytes([value]) for value in range(VINT_ONE_BYTE_MAX + 1)]
 def take(data: bytes, at: int, size: int) -> tuple[bytes, int]:
     raw = data[at : at + size]
     if size < 0 or len(raw) < size:
-        raise BrokenOp(f"a field of {size} bytes, but {len(raw)} are left")
+        raise BrokenOp(f"a field of {size} bytes, but only {len(raw)} bytes are left")
     return raw, at + size
 
 
@@ -115,7 +116,7 @@ def _write_text(text: str) -> bytes:
 
 def _read_flag(data: bytes, at: int) -> tuple[bool, int]:
     if data[at] > 1:
-        raise BrokenOp(f"a boolean is written as {data[at]}")
+        raise BrokenOp(f"a boolean is encoded as {data[at]}")
     return data[at] == 1, at + 1
 
 
@@ -151,14 +152,14 @@ VLong = Annotated[int, FieldType(read_vlong, write_vlong)]
 
 
 def fields_of(cls: type) -> list[tuple[str, FieldType[Any]]]:
-    """Returns (name, kind) of the encoded fields of a dataclass, in order."""
+    """Returns the (name, kind) of each encoded field of a dataclass, in order."""
     hints = get_type_hints(cls, include_extras=True)
     found = [(field.name, _kind_in(hints[field.name])) for field in dataclasses.fields(cls)]
     return [(name, kind) for name, kind in found if kind is not None]
 
 
 def _kind_in(hint: object) -> FieldType[Any] | None:
-    """Returns the field type in an annotation, even if the value may be None."""
+    """Returns the field type in an annotation, including one that also allows None."""
     named = [hint, *get_args(hint)]
     kinds = [
         extra for one in named for extra in getattr(one, "__metadata__", ()) if isinstance(extra, FieldType)
@@ -167,7 +168,7 @@ def _kind_in(hint: object) -> FieldType[Any] | None:
 
 
 def record(cls: type[T]) -> FieldType[T]:
-    """Returns the type of a dataclass encoded as its fields, in sequence."""
+    """Returns the type of a dataclass that is encoded as the sequence of its fields."""
     fields = fields_of(cls)
     readers = [kind.read for _, kind in fields]
 
@@ -185,8 +186,8 @@ def record(cls: type[T]) -> FieldType[T]:
 
 
 def flagged(cls: type[T], required: int) -> FieldType[T]:
-    """Returns the type of a dataclass encoded as its first fields, then a bit set of the other fields that are present
-    (not None), then those fields."""
+    """Returns the type of a dataclass that is encoded as its first `required` fields, then a bit set that indicates
+    which of the other fields are present (not None), then those fields."""
     fields = fields_of(cls)
     always, maybe = fields[:required], fields[required:]
     bits = struct.Struct(">I")
@@ -198,7 +199,7 @@ def flagged(cls: type[T], required: int) -> FieldType[T]:
             values.append(value)
         flags, at = bits.unpack_from(data, at)[0], at + bits.size
         if flags >> len(maybe):
-            raise BrokenOp(f"flags {flags:#x} of {cls.__name__} have unknown bits")
+            raise BrokenOp(f"flags {flags:#x} of {cls.__name__} contain unknown bits")
         for bit, (_, kind) in enumerate(maybe):
             value, at = kind.read(data, at) if flags >> bit & 1 else (None, at)
             values.append(value)
@@ -248,19 +249,19 @@ def array(of: FieldType[T], count_max: int) -> FieldType[tuple[T, ...]]:
 
 def check_count(count: int, count_max: int) -> None:
     if not 0 <= count <= count_max:
-        raise BrokenOp(f"a list of {count}, but 0 to {count_max} are allowed")
+        raise BrokenOp(f"a list of {count} elements, but only 0 to {count_max} are allowed")
 
 
 def to_enum(cls: type[E], value: int) -> E:
-    """Returns the member with this number. Raises BrokenOp if there is none."""
+    """Returns the member with this number. Raises BrokenOp if it does not exist."""
     try:
         return cls(value)
     except ValueError as error:
-        raise BrokenOp(f"{value} is no {cls.__name__}") from error
+        raise BrokenOp(f"{value} is not a valid {cls.__name__}") from error
 
 
 def enum(cls: type[E], number: FieldType[int]) -> FieldType[E]:
-    """Returns the type of an enum member, encoded by its number; in JSON by its name."""
+    """Returns the type of an enum member: encoded as its number, and as its name in JSON."""
 
     def read(data: bytes, at: int) -> tuple[E, int]:
         value, end = number.read(data, at)

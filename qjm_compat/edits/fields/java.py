@@ -1,7 +1,7 @@
 """Java's and Hadoop's encodings of strings and variable-length numbers.
 
 Every value has exactly one encoding. Other encodings, which some readers accept but no writer has ever produced, are
-refused, so that decoding and encoding again gives the same bytes.
+refused, so that decoding and re-encoding yields the same bytes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ VINT_ONE_BYTE_MAX = 127
 
 
 def read_utf8(raw: bytes) -> str:
-    """Decodes Hadoop's own UTF-8: a character beyond 65535 is two surrogates, of three bytes each."""
+    """Decodes Hadoop's own variant of UTF-8: characters above U+FFFF are two surrogates of three bytes each."""
     if raw.isascii():
         return raw.decode("ascii")
     try:
@@ -24,7 +24,7 @@ def read_utf8(raw: bytes) -> str:
     except UnicodeDecodeError as error:
         raise BrokenOp(f"a string is not UTF-8: {error.reason}") from error
     if write_utf8(text) != raw:
-        raise BrokenOp("a string is not UTF-8 as Hadoop writes it")
+        raise BrokenOp("a string is not in the form of UTF-8 that Hadoop writes")
     return text
 
 
@@ -56,8 +56,8 @@ def write_text(text: str) -> bytes:
 
 
 def read_vlong(data: bytes, at: int) -> tuple[int, int]:
-    """Decodes a number: -112 to 127 in one byte; otherwise the first byte holds the sign and the number of bytes that
-    follow."""
+    """Decodes a number: one byte for -112 to 127; for other numbers, the first byte holds the sign and the number of
+    bytes that follow."""
     first = data[at]
     if first <= VINT_ONE_BYTE_MAX:
         return first, at + 1
@@ -72,7 +72,7 @@ def read_vlong(data: bytes, at: int) -> tuple[int, int]:
     if len(raw) < size:
         raise BrokenOp("a number is cut short")
     if not raw[0] or _ONE_BYTE_MIN <= value <= VINT_ONE_BYTE_MAX or not ~I64_MAX <= value <= I64_MAX:
-        raise BrokenOp("a number is not written as Hadoop writes it")
+        raise BrokenOp("a number is not encoded the way Hadoop encodes it")
     return value, at + 1 + size
 
 

@@ -1,7 +1,7 @@
 """Permissions and access control lists of files.
 
-Ops that create a file encode the list as one byte per entry (and the name, if it has one); SET_ACL encodes it as a
-message.
+Ops that create a file encode each entry of the list as one byte, followed by the name if the entry has one; SET_ACL
+encodes the list as a message.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from .protobuf import (
 )
 
 ENTRIES_MAX = 64 * 1024
-"""The most entries of one list; Hadoop itself accepts 32 per scope."""
+"""Maximum number of entries in one list; Hadoop itself accepts 32 per scope."""
 
 PERMISSIONS_CACHED_MAX = 1024
-"""Maximum number of cached encodings of owner, group and mode. Most ops repeat one of a few combinations."""
+"""Maximum number of cached encodings of owner, group and mode. Most ops use one of a few combinations."""
 
 _HAS_NAME = 0x40
 _UNUSED = 0x80
@@ -53,7 +53,7 @@ class AclScope(IntEnum):
 
 
 class AclType(IntEnum):
-    """The kind of principal an entry is for."""
+    """The kind of principal to which an entry applies."""
 
     USER = 0
     GROUP = 1
@@ -68,7 +68,7 @@ class AclEntry:
     scope: AclScope
     type: AclType
     permissions: int
-    """1 execute, 2 write, 4 read."""
+    """The sum of 1 (execute), 2 (write) and 4 (read)."""
     name: str | None = None
 
 
@@ -81,7 +81,7 @@ class AclChange:
 
 
 def permissions_text(permissions: int) -> str:
-    """Formats permissions in the notation of `ls`: r-x."""
+    """Formats permissions in the notation of `ls`, such as r-x."""
     return "".join([letter if permissions & bit else "-" for letter, bit in (("r", 4), ("w", 2), ("x", 1))])
 
 
@@ -99,7 +99,7 @@ def _write_permission(permission: Permission) -> bytes:
 
 def _checked(permissions: int) -> int:
     if not 0 <= permissions <= 7:
-        raise BrokenOp(f"{permissions} is not a set of permissions")
+        raise BrokenOp(f"{permissions} is not a valid set of permissions")
     return permissions
 
 

@@ -1,7 +1,7 @@
 """Encodes the few protobuf messages inside ops: a length, and the fields in the order of their numbers.
 
-Only varints and bytes occur. This is hand-written, because a message must keep its exact bytes when it is decoded and
-encoded again, which no library promises.
+Only varints and bytes occur. The code is hand-written, because a message must keep its exact bytes when it is decoded
+and encoded again, and no library guarantees that.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ _BYTES = 2
 _VARINT_BYTES_MAX = 10
 
 FIELDS_MAX = 64 * 1024
-"""The most fields of one message, and so of entries of a list in it; Hadoop itself writes a few dozen."""
+"""Maximum number of fields in one message, and therefore of entries in a list within it; Hadoop itself writes a few
+dozen."""
 
 Fields = list[tuple[int, int | bytes]]
-"""(field number, value), in the order of the bytes."""
+"""Pairs of (field number, value), in the order of the bytes."""
 
 
 def read_varint(data: bytes | memoryview, at: int) -> tuple[int, int]:
@@ -55,10 +56,10 @@ def read_message(data: bytes) -> Fields:
             fields.append((key >> 3, data[at : at + size_or_value]))
             at += size_or_value
         else:
-            raise BrokenOp(f"field {key >> 3} of a message is cut short, or of a kind that it cannot have")
+            raise BrokenOp(f"field {key >> 3} of a message is truncated, or has the wrong wire type")
     numbers = [number for number, _ in fields]
     if numbers != sorted(numbers) or write_message(fields) != data:
-        raise BrokenOp("a message is not written as Hadoop writes it")
+        raise BrokenOp("a message is not encoded the way Hadoop encodes it")
     return fields
 
 
@@ -77,7 +78,7 @@ def read_delimited(data: bytes, at: int) -> tuple[Fields, int]:
     """Decodes the length-delimited message at `at`; also returns its end."""
     size, begin = read_varint(data, at)
     if begin + size > len(data) or write_varint(size) != data[at:begin]:
-        raise BrokenOp(f"a message of {size} bytes, but {len(data) - begin} are left")
+        raise BrokenOp(f"a message of {size} bytes, but only {len(data) - begin} bytes are left")
     return read_message(data[begin : begin + size]), begin + size
 
 
@@ -90,7 +91,7 @@ def one_int(fields: Fields, number: int) -> int:
     """Returns the value of a required field."""
     found = [value for each, value in fields if each == number]
     if len(found) != 1 or not isinstance(found[0], int):
-        raise BrokenOp(f"field {number} of a message must occur once, and be a number")
+        raise BrokenOp(f"field {number} of a message must be a number and occur exactly once")
     return found[0]
 
 

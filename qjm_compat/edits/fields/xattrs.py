@@ -1,4 +1,5 @@
-"""Extended attributes, encoded as a message: without a path for a new file, with a path for a change."""
+"""Extended attributes, encoded as a message: without a path in an op that creates a file, with a path in an op that
+changes them."""
 
 from __future__ import annotations
 
@@ -85,7 +86,7 @@ def _read_list(data: bytes, at: int) -> tuple[tuple[XAttr, ...], int]:
         return (), at + 1
     change, end = _read_change(data, at)
     if change.path is not None:
-        raise BrokenOp("the extended attributes of a new file name a path")
+        raise BrokenOp("the extended attributes of a new file include a path")
     return change.attributes, end
 
 

@@ -1,4 +1,4 @@
-"""Every op of the edit log by its name. Importing this module registers all of them in `op.OPS`."""
+"""All ops of the edit log, by name. Importing this module registers them in `op.OPS`."""
 
 from __future__ import annotations
 

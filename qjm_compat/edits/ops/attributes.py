@@ -12,7 +12,7 @@ from ..op import EditOp, RetriedOp, edit_op
 
 
 class StorageType(IntEnum):
-    """Storage types of quotas. PROVIDED was added in layout -64, NVDIMM in -67."""
+    """Storage types for quotas. PROVIDED was added in layout -64, NVDIMM in -67."""
 
     RAM_DISK = 0
     SSD = 1
@@ -39,7 +39,7 @@ class SetPermissions(EditOp):
 
 @edit_op(8, "OP_SET_OWNER")
 class SetOwner(EditOp):
-    """Sets owner and group; an empty name changes nothing."""
+    """Sets the owner and group; an empty name leaves the value unchanged."""
 
     path: String
     user: String
@@ -57,7 +57,7 @@ class Times(EditOp):
 
 @edit_op(14, "OP_SET_QUOTA")
 class SetQuota(EditOp):
-    """Sets a directory's quotas of names and of bytes, counting all copies; -1 means no limit."""
+    """Sets a directory's quotas for the number of names and for bytes, counting all copies; -1 means no limit."""
 
     path: String
     names: I64
@@ -88,7 +88,7 @@ class SetQuotaByStorageType(EditOp):
 
 @edit_op(45, "OP_SET_STORAGE_POLICY")
 class SetStoragePolicy(EditOp):
-    """Sets the placement of blocks."""
+    """Sets the storage policy, which determines where blocks are placed."""
 
     path: String
     policy_id: I8

@@ -1,4 +1,5 @@
-"""Ops on cache directives and the pools that share the cache memory. In a modification, None means no change."""
+"""Ops on cache directives and on the pools that share the cache memory. In a modification, None leaves a field
+unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ops on erasure coding policies, from layout -64 on."""
+"""Ops on erasure coding policies, available from layout -64 on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..fields.field_types import I32, String, array, record
 from ..op import RetriedOp, edit_op
 
 OPTIONS_MAX = 64 * 1024
-"""The most options of one policy; Hadoop sets no bound and uses no options."""
+"""Maximum number of options of one policy; Hadoop sets no limit and uses no options."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Ops on files and their blocks, from creation to closing."""
+"""Ops on files and their blocks, from creating a file to closing it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Add(RetriedOp):
 
 @edit_op(9, "OP_CLOSE")
 class Close(EditOp):
-    """Closes a file; `blocks` are all its blocks."""
+    """Closes a file; `blocks` contains all its blocks."""
 
     inode_id: I64
     path: String
@@ -46,7 +46,7 @@ class Close(EditOp):
 
 @edit_op(47, "OP_APPEND")
 class Append(RetriedOp):
-    """Opens a file for appending, to its last block or to a new one."""
+    """Opens a file for appending, either to its last block or to a new block."""
 
     path: String
     client_name: String
@@ -56,7 +56,7 @@ class Append(RetriedOp):
 
 @edit_op(46, "OP_TRUNCATE")
 class Truncate(EditOp):
-    """Truncates a file; `blocks` is the block that is cut, or empty if the cut is between two blocks."""
+    """Truncates a file; `blocks` holds the block that is cut, or is empty if the cut falls between two blocks."""
 
     path: String
     client_name: String
@@ -68,7 +68,7 @@ class Truncate(EditOp):
 
 @edit_op(33, "OP_ADD_BLOCK")
 class AddBlock(RetriedOp):
-    """Adds a block to a file; `blocks` is the previous block, if there is one, and the new one."""
+    """Adds a block to a file; `blocks` contains the previous block, if any, and the new one."""
 
     path: String
     blocks: CompactBlocks

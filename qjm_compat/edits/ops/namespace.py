@@ -11,10 +11,10 @@ from ..fields.xattrs import XAttrs
 from ..op import EditOp, RetriedOp, edit_op, since
 
 SOURCES_MAX = 1024 * 1024
-"""The most files concatenated at once, as in Hadoop."""
+"""Maximum number of files that one op concatenates, as in Hadoop."""
 
 OPTIONS_MAX = 1024
-"""The most options of one rename; only three exist."""
+"""Maximum number of options of one rename; only three exist."""
 
 
 class RenameOption(IntEnum):
@@ -50,7 +50,7 @@ class Delete(RetriedOp):
 
 @edit_op(1, "OP_RENAME_OLD")
 class RenameOld(RetriedOp):
-    """Renames; refuses an existing target."""
+    """Renames a file or directory; fails if the target exists."""
 
     source: String
     target: String
@@ -59,7 +59,7 @@ class RenameOld(RetriedOp):
 
 @edit_op(15, "OP_RENAME")
 class Rename(RetriedOp):
-    """Renames with options."""
+    """Renames a file or directory, with options."""
 
     source: String
     target: String

@@ -1,4 +1,4 @@
-"""Ops of the edit log itself: start and end of a segment, and the counters from which ids are allocated."""
+"""Ops of the edit log itself: the start and end of a segment, and the counters for allocating ids."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class AllocateBlockId(EditOp):
 
 @edit_op(41, "OP_ROLLING_UPGRADE_START")
 class RollingUpgradeStart(EditOp):
-    """Starts a rolling upgrade, which can be rolled back to this point."""
+    """Starts a rolling upgrade; until it is finalized, it can be rolled back to this point."""
 
     started_ms: I64
 
 
 @edit_op(42, "OP_ROLLING_UPGRADE_FINALIZE")
 class RollingUpgradeFinalize(EditOp):
-    """Finalizes a rolling upgrade, which can no longer be rolled back."""
+    """Finalizes a rolling upgrade; it can no longer be rolled back."""
 
     finalized_ms: I64

@@ -1,4 +1,4 @@
-"""Ops on snapshots of directories. They have a time from layout -66 on."""
+"""Ops on snapshots of directories. They include a time from layout -66 on."""
 
 from __future__ import annotations
 

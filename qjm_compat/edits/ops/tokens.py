@@ -11,7 +11,7 @@ from ..fields.java import read_vint, read_vlong, write_vint, write_vlong
 from ..op import EditOp, edit_op
 
 KEY_BYTES_MAX = 1024 * 1024
-"""Largest key, as in Hadoop."""
+"""Maximum size of a key, as in Hadoop."""
 
 _WITHHELD = -1
 
@@ -28,7 +28,7 @@ TokenVersion = Annotated[int, FieldType(_read_version, NUMBER_8.write)]
 
 @dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """The identity that a token delegates, and the time until which it can be renewed."""
+    """The identity that a token delegates, and the time until which the token can be renewed."""
 
     version: TokenVersion
     owner: Text
@@ -56,7 +56,7 @@ def _read_key(data: bytes, at: int) -> tuple[DelegationKey, int]:
     if size == _WITHHELD:
         return DelegationKey(key_id, expires_ms, None), at
     if size > KEY_BYTES_MAX:
-        raise BrokenOp(f"a key of {size} bytes")
+        raise BrokenOp(f"a key of {size} bytes, which is too large")
     key, at = take(data, at, size)
     return DelegationKey(key_id, expires_ms, key), at
 
@@ -64,7 +64,7 @@ def _read_key(data: bytes, at: int) -> tuple[DelegationKey, int]:
 def _write_key(value: DelegationKey) -> bytes:
     size = _WITHHELD if value.key is None else len(value.key)
     if size > KEY_BYTES_MAX:
-        raise BrokenOp(f"a key of {size} bytes")
+        raise BrokenOp(f"a key of {size} bytes, which is too large")
     return write_vint(value.key_id) + write_vlong(value.expires_ms) + write_vint(size) + (value.key or b"")
 
 

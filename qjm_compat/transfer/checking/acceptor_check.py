@@ -27,7 +27,7 @@ from .journal_findings import CopyFound, JournalFindings
 
 
 def check_state(seen: AcceptorSeen) -> Iterator[str]:
-    """Yields one sentence for each impossible state, and for each state that must not last."""
+    """Yields one sentence for each state that is impossible, or that must not last."""
     yield from _epochs(seen)
     yield from _segments(seen)
     yield from _last_finalized(seen)
@@ -39,15 +39,16 @@ def _epochs(seen: AcceptorSeen) -> Iterator[str]:
     state = seen.state
     if state.last_writer_epoch > state.last_promised_epoch:
         yield (
-            f"its writer has epoch {state.last_writer_epoch}, but it promised at most {state.last_promised_epoch}"
+            f"its writer has epoch {state.last_writer_epoch}, but the highest promised epoch is "
+            f"{state.last_promised_epoch}"
         )
     epochs = [(s.start_txid, s.writer_epoch) for s in state.segments]
     epochs += [(s.start_txid, s.writer_epoch) for s in seen.finalized]
     for start_txid, epoch in epochs:
         if epoch > state.last_promised_epoch:
             yield (
-                f"segment {start_txid} is of epoch {epoch}, and no more than "
-                f"{state.last_promised_epoch} was promised"
+                f"segment {start_txid} is of epoch {epoch}, but the highest promised epoch is "
+                f"{state.last_promised_epoch}"
             )
 
 
@@ -56,7 +57,7 @@ def _segments(seen: AcceptorSeen) -> Iterator[str]:
     starts: set[int] = set()
     for segment in seen.state.segments:
         if segment.start_txid in starts:
-            yield f"segment {segment.start_txid} stands in its state twice"
+            yield f"segment {segment.start_txid} occurs twice in its state"
         starts.add(segment.start_txid)
         if segment.end_txid is not None and segment.end_txid < segment.start_txid:
             yield f"segment {segment.start_txid} ends at txid {segment.end_txid}"
@@ -64,7 +65,7 @@ def _segments(seen: AcceptorSeen) -> Iterator[str]:
         if record is None:
             continue
         if not segment.finalized:
-            yield f"segment {segment.start_txid} has a record, and is not finalized"
+            yield f"segment {segment.start_txid} has a record, but is not finalized"
         elif (record.ledger_id, record.end_txid) != (segment.ledger_id, segment.end_txid):
             yield (
                 f"segment {segment.start_txid} ends at txid {segment.end_txid} of ledger {segment.ledger_id} by its "
@@ -73,32 +74,36 @@ def _segments(seen: AcceptorSeen) -> Iterator[str]:
 
 
 def _last_finalized(seen: AcceptorSeen) -> Iterator[str]:
-    """Checks that the segment finalized here last is still here, unless it was purged."""
+    """Checks that the last segment finalized at this acceptor still exists there, unless it was purged."""
     start_txid = seen.state.last_finalized_start
     if start_txid >= max(1, seen.state.purged_below) and not seen.has_final(start_txid):
-        yield f"segment {start_txid} was finalized last, and is missing"
+        yield f"segment {start_txid} is the last finalized one, but is missing"
 
 
 def _accepted(seen: AcceptorSeen) -> Iterator[str]:
-    """Checks that each accepted segment is here, because the choice and the ledger that holds it change together."""
+    """Checks that the acceptor has each segment that it accepted, because accepting a segment and recording its ledger
+    are a single change."""
     ends = {segment.start_txid: segment.end_txid for segment in seen.state.segments}
     ends |= {record.start_txid: record.end_txid for record in seen.finalized}
     for accepted in seen.state.accepted:
         if accepted.epoch > seen.state.last_promised_epoch:
-            yield f"a recovery of segment {accepted.start_txid} was accepted in epoch {accepted.epoch}, never promised"
+            yield (
+                f"a recovery of segment {accepted.start_txid} was accepted in epoch {accepted.epoch}, which was never "
+                f"promised"
+            )
         if ends.get(accepted.start_txid) != accepted.end_txid:
             yield (
-                f"segment {accepted.start_txid} was accepted to end at txid {accepted.end_txid}, and "
+                f"segment {accepted.start_txid} was accepted to end at txid {accepted.end_txid}, but "
                 f"ends at {ends.get(accepted.start_txid)}"
             )
 
 
 def _behind(seen: AcceptorSeen) -> Iterator[str]:
-    """Reports an acceptor that joined during a segment and does not vote on it."""
+    """Reports an acceptor that joined while a segment was in progress and therefore does not vote on it."""
     if is_behind(seen.state, (record.start_txid for record in seen.finalized)):
         yield (
-            f"it joined while segment {seen.state.joined_behind} was in progress, and does not vote on it: replace no "
-            f"other acceptor before that segment is finalized and `bookledger journal sync` has copied it here"
+            f"it joined while segment {seen.state.joined_behind} was in progress, and does not vote on it: do not "
+            f"replace another acceptor until that segment is finalized and `bookledger journal sync` has copied it here"
         )
 
 
@@ -160,11 +165,12 @@ class AcceptorCheck:
         self._note_copy(segment, read, whole=whole)
 
     def _wrong_with(self, segment: SegmentRecord, record: LedgerRecord) -> list[str]:
-        """Checks that a segment that has an end is in a closed ledger that was created for it."""
+        """Returns problems of the ledger: a segment that has an end must be in a closed ledger that was created for the
+        segment."""
         problems = []
         if segment.end_txid is not None and not record.is_closed:
             problems.append(
-                f"it ends at txid {segment.end_txid}, and its ledger {record.ledger_id} is not closed"
+                f"it ends at txid {segment.end_txid}, but its ledger {record.ledger_id} is not closed"
             )
         labels = {
             JOURNAL_OF_LEDGER: self._inspector.journal_id,
@@ -207,7 +213,7 @@ class AcceptorCheck:
     def _note_copy(self, segment: SegmentRecord, read: _Read, *, whole: bool) -> None:
         end = segment.end_txid if segment.end_txid is not None else read.next_txid - 1
         if end < segment.start_txid:
-            return  # nothing has been written to it yet
+            return  # nothing has been written to the ledger yet
         self._found.copies.append(
             CopyFound(
                 self._seen.name,

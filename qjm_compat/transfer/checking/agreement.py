@@ -20,10 +20,10 @@ FIRST_TXID = 1
 def check_agreement(
     found: JournalFindings, purged_below: Mapping[str, int], unknown: Collection[str] = ()
 ) -> None:
-    """Adds to the findings the contradictions between copies, missing edits, and edits that too few acceptors have.
+    """Adds to the findings all contradictions between copies, missing edits, and edits that too few acceptors have.
 
-    `purged_below` maps each acceptor to the txid below which it has purged. Nothing is known about the acceptors in
-    `unknown`.
+    `purged_below` maps each acceptor to the txid below which it has purged. The state of the acceptors in `unknown` is
+    not known.
     """
     final: dict[int, list[CopyFound]] = defaultdict(list)
     for copy in found.copies:
@@ -46,7 +46,7 @@ def check_agreement(
 
 
 def _end_of(found: JournalFindings, first: int, copies: Sequence[CopyFound]) -> int:
-    """Returns the end of a finalized segment. Its copies must have the same end and the same edits."""
+    """Returns the last txid of a finalized segment, and checks that its copies have the same end and the same edits."""
     ends = sorted({copy.last_txid for copy in copies})
     if len(ends) != 1:
         found.problem(f"segment {first}", f"it is finalized with different ends: {_describe_spans(copies)}")
@@ -58,7 +58,8 @@ def _end_of(found: JournalFindings, first: int, copies: Sequence[CopyFound]) -> 
 
 @dataclass(frozen=True, slots=True)
 class _Lacking:
-    """The acceptors that have not finalized a segment that is finalized elsewhere, and how many may have all of it."""
+    """The acceptors that have not finalized a segment that is finalized elsewhere, and how many may have the whole
+    segment."""
 
     first: int
     last: int
@@ -72,8 +73,8 @@ def _lacking(
     purged_below: Mapping[str, int],
     unknown: Collection[str],
 ) -> _Lacking:
-    """Finds the acceptors that lack a segment. One that was about to finalize it counts as having it; one that was not
-    checked may have it."""
+    """Finds the acceptors that lack a segment. An acceptor that was about to finalize it counts as having it; one that
+    was not checked may have it."""
     first, last = final[0].first_txid, max(copy.last_txid for copy in final)
     epochs = {copy.writer_epoch for copy in final}
     there = {copy.acceptor for copy in final} | {name for name, txid in purged_below.items() if last < txid}
@@ -88,8 +89,8 @@ def _lacking(
 
 
 def _check_copies(found: JournalFindings, segments: Sequence[_Lacking]) -> None:
-    """Checks that a majority has finalized each segment before the next begins, and that a majority would still have it
-    after losing one acceptor."""
+    """Checks that a majority has finalized each segment before the next one begins, and that a majority would still
+    have it after the loss of one acceptor."""
     needed = majority(tuple(range(len(found.acceptors)))).needed
 
     def kind(one: _Lacking) -> tuple[tuple[str, ...], bool, bool]:
@@ -123,7 +124,7 @@ def _where(segments: Sequence[_Lacking]) -> str:
 
 
 def _in_progress(copies: Sequence[CopyFound], finalized_end: int) -> list[CopyFound]:
-    """Returns the copies of the segment in progress that count: those of the latest segment, from its latest writer."""
+    """Returns the relevant copies of the segment in progress: those of the latest segment, from its latest writer."""
     behind = [c for c in copies if not c.finalized and c.first_txid > finalized_end]
     if not behind:
         return []
@@ -133,7 +134,7 @@ def _in_progress(copies: Sequence[CopyFound], finalized_end: int) -> list[CopyFo
 
 
 def _check_marks(found: JournalFindings, copies: Sequence[CopyFound]) -> None:
-    """Checks that the edits of one writer are the same at every acceptor, as far as each acceptor has them."""
+    """Checks that all acceptors have the same edits from one writer, up to the last batch end they share."""
     shared = set.intersection(*(set(copy.marks) for copy in copies)) if copies else set()
     if shared and len({copy.marks[max(shared)] for copy in copies}) > 1:
         names = ", ".join(copy.acceptor for copy in copies)
@@ -148,14 +149,14 @@ def _span(copies: Sequence[CopyFound]) -> Iterator[tuple[int, int]]:
 
 
 def _check_layouts(found: JournalFindings, where: str, copies: Sequence[CopyFound]) -> None:
-    """Checks that the layouts are equal, because the same frames are different ops in another layout."""
+    """Checks that all copies have the same layout, because the same frames are different ops in another layout."""
     if len({copy.layout_version for copy in copies}) > 1:
         layouts = ", ".join(f"{copy.acceptor} has {copy.layout_version}" for copy in copies)
-        found.problem(where, f"the copies are of different layouts: {layouts}")
+        found.problem(where, f"the copies have different layouts: {layouts}")
 
 
 def _check_beginning(found: JournalFindings, first: int, purged_below: int) -> None:
-    """Checks the start of the journal. Purging keeps the segment that holds the first txid to keep. If nothing was
+    """Checks the start of the journal. Purging keeps the segment that contains the first txid to keep. If nothing was
     purged, the journal may begin at any txid."""
     if 0 < purged_below < first:
         found.problem(
@@ -175,7 +176,7 @@ def _check_continuity(found: JournalFindings, spans: Sequence[tuple[int, int]]) 
 
 
 def txids(first: int, last: int) -> str:
-    """Formats transactions as the subject of a sentence."""
+    """Formats txids as the subject of a sentence, with its verb."""
     return f"txid {first} is" if first == last else f"txids {first} to {last} are"
 
 

@@ -1,8 +1,8 @@
 """Checks that a journal is complete: reads every copy of every segment, without fencing or disturbing a writer.
 
-Checks in three rounds: each acceptor individually (`acceptor_check`), the acceptors against each other (`agreement`),
-and orphaned ledgers. A writer or a purge may be active in the meantime, so a problem counts only if the acceptors did
-not change while they were checked.
+Performs three checks: of each acceptor individually (`acceptor_check`), of the acceptors against each other
+(`agreement`), and for orphaned ledgers. A writer or a purge may be active in the meantime, so a problem counts only if
+the acceptors did not change during the check.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .journal_findings import JournalFindings
 from .orphans import ORPHAN_AGE_SECONDS, find_orphans
 
 ROUNDS_MAX = 3
-"""The most attempts to check a journal that changes in the meantime and seems to have problems."""
+"""Maximum number of attempts to check a journal that seems to have problems but changes during the check."""
 
 OnBytes = Callable[[int], None]
 
@@ -33,9 +33,9 @@ async def check_journal(
     orphan_age_seconds: float = ORPHAN_AGE_SECONDS,
     on_bytes: OnBytes = lambda _: None,
 ) -> JournalFindings:
-    """Reads the complete journal and reports its problems. `deep` decodes every op as well.
+    """Reads the complete journal and reports its problems. With `deep`, also decodes every op.
 
-    Raises TransferRefused if no acceptor is formatted, JournalUnavailable if the metadata fails in the meantime.
+    Raises TransferRefused if no acceptor is formatted, JournalUnavailable if the metadata fails during the check.
     """
     for _ in range(ROUNDS_MAX):
         seen, silent = await inspector.look_at_those_that_answer()
@@ -49,7 +49,7 @@ async def check_journal(
             for orphan in await find_orphans(inspector, uri, found, orphan_age_seconds):
                 found.orphan(JOURNAL, orphan)
         except JournalUnavailable as error:
-            found.problem(JOURNAL, f"unreferenced ledgers could not be searched: {error}")
+            found.problem(JOURNAL, f"could not search for unreferenced ledgers: {error}")
     found.orphans_seen_at = time.monotonic()
     return found
 
@@ -79,7 +79,7 @@ async def _check(
         else:
             if seen[name].state.storage is None:
                 found.problem(
-                    f"acceptor {name}", "it is not formatted: an upgrade was begun and not completed"
+                    f"acceptor {name}", "it is not formatted: an upgrade was started but not completed"
                 )
             await AcceptorCheck(inspector, seen[name], found, deep=deep, on_bytes=on_bytes).run()
     _check_storage(seen, found)
@@ -89,7 +89,7 @@ async def _check(
 
 
 def _check_storage(seen: Mapping[str, AcceptorSeen], found: JournalFindings) -> None:
-    """Checks that all acceptors hold the edits of one namespace."""
+    """Checks that all acceptors hold edits of the same namespace."""
     different: dict[JournalStorage, list[str]] = {}
     for name, one in seen.items():
         if one.state.storage is not None:

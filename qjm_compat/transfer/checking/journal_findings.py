@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class JournalProblem:
-    """A violated invariant. `where` is an acceptor and a segment, or the journal."""
+    """A violated invariant. `where` names an acceptor and a segment, or the whole journal."""
 
     where: str
     what: str
@@ -18,10 +18,10 @@ class JournalProblem:
 
 @dataclass(frozen=True, slots=True)
 class CopyFound:
-    """One acceptor's copy of a segment, as it was read.
+    """One acceptor's copy of a segment, as read from its ledger.
 
-    `digest` is over all frames, however they are cut into batches. `marks` has the digest up to the end of each batch,
-    for a copy that may end anywhere. A copy that could not be read completely has no digest.
+    `digest` covers all frames, regardless of how they are divided into batches. `marks` contains the digest up to the
+    end of each batch, for a copy that may end anywhere. A copy that could not be read completely has no digest.
     """
 
     acceptor: str
@@ -36,11 +36,12 @@ class CopyFound:
 
 @dataclass(slots=True)
 class JournalFindings:
-    """`ops` and `bytes` were read, of all copies in total. `notes` are not problems, but useful to know.
+    """The findings. `ops` and `bytes`: the number read, over all copies in total. `notes`: useful to know, but not
+    problems.
 
-    `purged_below`: every acceptor was asked to purge the segments that end before it. `lost_copies`: acceptors and
-    first txids of copies whose ledgers are missing; each is also a separate problem. `orphans_seen_at`: the time, by
-    this process's monotonic clock, when all `orphans` existed and nothing referred to them.
+    `purged_below`: every acceptor was asked to purge the segments that end before this txid. `lost_copies`: acceptors
+    and first txids of copies whose ledgers are missing; each is also reported as a problem. `orphans_seen_at`: the
+    time, by this process's monotonic clock, at which all `orphans` existed and nothing referred to them.
     """
 
     acceptors: tuple[str, ...] = ()
@@ -69,8 +70,7 @@ class JournalFindings:
         return len(self.problems) - len(self.orphans)
 
     def lacks(self, first_txid: int, last_txid: int) -> int | None:
-        """Returns the first of these txids that no finalized segment has and that was not purged; None if there is
-        none."""
+        """Returns the first of these txids that is in no finalized segment and was not purged, or None."""
         next_txid = max(first_txid, self.purged_below)
         for copy in sorted(self.copies, key=lambda copy: copy.first_txid):
             if copy.finalized and copy.digest is not None and copy.first_txid <= next_txid:
@@ -80,7 +80,7 @@ class JournalFindings:
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """A ledger whose metadata names the journal and to which nothing refers."""
+    """A ledger whose metadata contains the journal's id, but to which nothing refers."""
 
     ledger_id: int
     metadata_uri: str
@@ -88,11 +88,11 @@ class Orphan:
     first_txid: str
     length_bytes: int | None
     why_kept: str | None = None
-    """The reason not to delete it, as far as it can be determined without disturbing a writer."""
+    """The reason not to delete the ledger, as far as it can be determined without disturbing a writer."""
 
     def __str__(self) -> str:
         said = (
-            f"ledger {self.ledger_id} was made for segment {self.first_txid} of acceptor {self.acceptor}, "
+            f"ledger {self.ledger_id} was created for segment {self.first_txid} of acceptor {self.acceptor}, "
             f"and nothing refers to it"
         )
         return said if self.why_kept is None else f"{said}: {self.why_kept}"

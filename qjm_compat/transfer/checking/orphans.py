@@ -1,7 +1,8 @@
 """Finds and deletes orphans: a journal's ledgers that nothing refers to, left by a crash between two steps.
 
-The time in a ledger's record, which a wrong clock may have written, decides whether the ledger is reported. It is
-deleted only if this process has observed for the same time, by its own monotonic clock, that nothing refers to it.
+The time in a ledger's record, which a wrong clock may have written, determines whether the ledger is reported. A ledger
+is deleted only after this process has observed for the same period, by its own monotonic clock, that nothing refers to
+it.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from ..inspection.inspector import JournalInspector
 from .journal_findings import JournalFindings, Orphan
 
 ORPHAN_AGE_SECONDS = 3600.0
-"""The minimum age of an orphan. A ledger is created before anything refers to it, and a copy is written in between;
-both end long before this age."""
+"""The minimum age of an orphan. A ledger exists for a while before anything refers to it, for example while a copy is
+written to it; that takes far less time than this."""
 
 
 @dataclass(slots=True)
 class Deleted:
-    """The number of deleted orphans, and the orphans that were not deleted, with the reason."""
+    """The number of deleted orphans, and the orphans that were not deleted, each with the reason."""
 
     count: int = 0
     kept: list[Orphan] = field(default_factory=list)
@@ -44,25 +45,26 @@ class Deleted:
 async def find_orphans(
     inspector: JournalInspector, uri: str, found: JournalFindings, age_seconds: float
 ) -> list[Orphan]:
-    """Returns the orphans of one cluster that are older than `age_seconds`, and the edits in each that `found` lacks.
+    """Returns the orphans of one cluster that are older than `age_seconds`; an orphan with edits that `found` lacks
+    gets the reason to keep it.
 
-    Raises JournalUnavailable if not all of the cluster's acceptors can be read, because a ledger that they need is not
-    an orphan.
+    Raises JournalUnavailable unless all of the cluster's acceptors can be read, because a ledger that one of them needs
+    is not an orphan.
     """
     labelled = await _labelled(inspector, uri, age_seconds)
-    acceptors = await inspector.look_at_others(
-        uri
-    )  # after the listing: a ledger that is referenced by now is not an orphan
+    # Read after the listing, because a ledger that is referenced by now is not an orphan.
+    acceptors = await inspector.look_at_others(uri)
     orphans = [_orphan(uri, record) for record in labelled if not _is_needed(acceptors, record.ledger_id)]
     return [replace(one, why_kept=await _why_keep(inspector, one, found)) for one in orphans]
 
 
 def refuse_unless_whole(found: JournalFindings) -> None:
-    """Raises TransferRefused if there are other problems: an orphan may then be the only copy of missing edits."""
+    """Raises TransferRefused if there are problems other than orphans: an orphan may then be the only copy of missing
+    edits."""
     if found.problems_beside_orphans:
         raise TransferRefused(
             f"no orphan is deleted while the journal has other problems ({found.problems_beside_orphans}): "
-            f"it may hold the only copy of missing edits"
+            f"an orphan may hold the only copy of missing edits"
         )
 
 
@@ -72,11 +74,11 @@ async def delete_orphans(
     age_seconds: float = ORPHAN_AGE_SECONDS,
     wait: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> Deleted:
-    """Deletes those orphans found by a check that nothing refers to `age_seconds` later, and whose edits are all in the
-    journal or purged. Keeps those that the check would keep.
+    """Deletes the orphans that a check found, if nothing refers to them `age_seconds` later and all their edits are in
+    the journal or purged. Keeps those that the check would keep.
 
-    Ends each ledger first, so that all of it is read. Raises TransferRefused if the check found more than orphans,
-    JournalUnavailable.
+    Closes each ledger first, so that all of its entries are read. Raises TransferRefused if the check found problems
+    other than orphans, and JournalUnavailable.
     """
     refuse_unless_whole(found)
     done = Deleted(kept=[orphan for orphan in found.orphans if orphan.why_kept is not None])
@@ -95,7 +97,7 @@ async def delete_orphans(
 
 
 def seconds_until_old(found: JournalFindings, age_seconds: float) -> float:
-    """Returns how much longer this process must observe the check's orphans before they may be deleted."""
+    """Returns how much longer this process must observe the orphans of the check before they may be deleted."""
     return max(0.0, found.orphans_seen_at + age_seconds - time.monotonic())
 
 
@@ -119,7 +121,7 @@ async def _why_keep(
 ) -> str | None:
     """Returns the reason not to delete an orphan; None if all its edits are in the journal or were purged."""
     if inspector.acceptors.get(orphan.acceptor) != orphan.metadata_uri:
-        return f"acceptor {orphan.acceptor} was not looked at"
+        return f"acceptor {orphan.acceptor} was not examined"
     ledgers = inspector.ledgers(orphan.acceptor)
     try:
         if end:
@@ -127,7 +129,7 @@ async def _why_keep(
         return await _not_held(ledgers, orphan.ledger_id, found)
     except (JournalError, EditLogError) as error:
         if isinstance(error.__cause__, NoSuchLedger):
-            return None  # another process has deleted it
+            return None  # another process has deleted the ledger
         return f"it cannot be read: {error}"
 
 

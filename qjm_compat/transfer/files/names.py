@@ -3,7 +3,7 @@
     edits_<first>-<last>         finalized; both txids with 19 digits
     edits_inprogress_<first>     being written, or left by a writer that died
 
-A file moved aside keeps its name with a suffix: .empty, .corrupt, .trash, .stale, .tmp, .epoch=<n>.
+A file that was moved aside keeps its name, with a suffix: .empty, .corrupt, .trash, .stale, .tmp, .epoch=<n>.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _IN_PROGRESS = re.compile(r"edits_inprogress_(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class SegmentName:
-    """The segment that a file's name describes. `last_txid` is None while it is in progress."""
+    """The segment that a file's name denotes. `last_txid` is None while the segment is in progress."""
 
     file: str
     first_txid: int
@@ -31,7 +31,7 @@ class SegmentName:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file that looks like edits, and the reason that it holds none of the journal's edits."""
+    """A file that looks like an edits file, and the reason that it contains none of the journal's edits."""
 
     file: str
     why: str
@@ -54,7 +54,7 @@ def in_progress_name(first_txid: int) -> str:
 
 
 def parsed(file: str) -> SegmentName | None:
-    """Parses the segment from this name; returns None for any other file. Raises TransferRefused for an impossible
+    """Parses a file name into a segment; returns None for any other file. Raises TransferRefused for an impossible
     name."""
     if found := _IN_PROGRESS.fullmatch(file):
         return SegmentName(file, int(found[1]), None)
@@ -62,13 +62,13 @@ def parsed(file: str) -> SegmentName | None:
         return None
     first, last = int(found[1]), int(found[2])
     if not 0 < first <= last:
-        raise TransferRefused(f"{file}: no segment reaches from txid {first} to {last}")
+        raise TransferRefused(f"{file}: no segment can extend from txid {first} to {last}")
     return SegmentName(file, first, last)
 
 
 def listing(files: Iterable[str]) -> DirectoryListing:
-    """Sorts a directory's files. Raises TransferRefused if two finalized segments overlap: it is unknown which one is
-    correct."""
+    """Classifies a directory's files. Raises TransferRefused if two finalized segments overlap, because it is unknown
+    which one is correct."""
     edits = sorted(file for file in files if file.startswith(PREFIX))
     found = {file: parsed(file) for file in edits}
     segments = sorted((s for s in found.values() if s is not None), key=_final_first)

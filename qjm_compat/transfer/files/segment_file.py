@@ -20,8 +20,8 @@ PIECE_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CheckedSegment:
-    """Edits that were found whole, undamaged and without a gap. `torn` describes any remains of a dead writer after
-    them."""
+    """Edits that were found to be complete, undamaged and without a gap. `torn` describes the remains, if any, that a
+    dead writer left after them."""
 
     first_txid: int
     last_txid: int
@@ -31,7 +31,7 @@ class CheckedSegment:
     torn: str | None = None
 
     def up_to(self, txid: int) -> CheckedSegment:
-        """Returns the same segment up to a txid. A live writer may have added the later edits since."""
+        """Returns the same segment, cut after this txid. A live writer may have added the later edits since."""
         records = slice_batch(self.records, self.first_txid, txid)
         return replace(self, last_txid=txid, records=records, torn=None)
 
@@ -41,7 +41,7 @@ class CheckedSegment:
 
 
 def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
-    """Returns the edits of a file; None if it is in progress and has none yet (Hadoop moves such files aside as
+    """Returns the edits of a file; None if it is in progress and has no edits yet (Hadoop moves such files aside as
     .empty).
 
     A file in progress ends with its last valid op. Raises TransferRefused for damage, and if the edits do not match the
@@ -69,14 +69,14 @@ def checked_segment(folder: Path, name: SegmentName) -> CheckedSegment | None:
 
 
 def is_padding(data: memoryview) -> bool:
-    """Returns whether there is nothing but padding: the file was allocated and never written to."""
+    """Returns whether the data is nothing but padding: the file was allocated but never written to."""
     return all(
         not bytes(data[at : at + PIECE_BYTES]).strip(PADDING) for at in range(0, len(data), PIECE_BYTES)
     )
 
 
 def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator[Batch]:
-    """Yields verified frames in batches of at most `bytes_max`. A larger op is a batch of its own."""
+    """Yields verified frames in batches of at most `bytes_max`. An op larger than that is a batch of its own."""
     begin = offset = 0
     first = txid = first_txid
     while offset < len(records):
@@ -91,8 +91,8 @@ def batches_of(records: memoryview, first_txid: int, bytes_max: int) -> Iterator
 
 
 def _content(path: Path, *, in_progress: bool) -> memoryview:
-    """Returns the file's bytes, mapped into memory unless the file is in progress: its writer truncates it at the end,
-    which a mapping would not survive."""
+    """Returns the file's bytes. Maps them into memory unless the file is in progress, because its writer truncates it
+    at the end, and accessing a truncated mapping would crash."""
     if in_progress:
         return memoryview(path.read_bytes())
     with path.open("rb") as file:
@@ -109,7 +109,7 @@ def _check(name: SegmentName, scan: SegmentScan) -> None:
     if scan.is_empty:
         raise TransferRefused(f"{name.file} holds no edits" + (": it is damaged" if scan.damage else ""))
     if not scan.is_contiguous:
-        raise TransferRefused(f"{name.file}: its {scan.ops} txids do not follow one another")
+        raise TransferRefused(f"{name.file}: its {scan.ops} txids are not consecutive")
     last = scan.last_txid if name.last_txid is None else name.last_txid
     if (scan.first_txid, scan.last_txid) != (name.first_txid, last):
         raise TransferRefused(f"{name.file} holds txids {scan.first_txid} to {scan.last_txid}")

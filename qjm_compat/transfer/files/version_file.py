@@ -1,4 +1,4 @@
-"""Reads the VERSION file of a storage directory: Java properties with the namespace of its edits."""
+"""Reads the VERSION file of a storage directory: Java properties that describe the namespace of its edits."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def read_version(folder: Path) -> NamespaceInfo | None:
-    """Returns the namespace in VERSION, None if there is no such file. Raises TransferRefused if the file lacks a
+    """Returns the namespace in VERSION, or None if there is no such file. Raises TransferRefused if the file lacks a
     field."""
     path = folder / VERSION
     if path.exists() and not path.is_file():
         raise TransferRefused(f"{path} is not a regular file")
     try:
-        text = path.read_text(encoding="latin-1")  # as Java reads and writes properties
+        text = path.read_text(encoding="latin-1")  # the encoding that Java uses for properties
     except FileNotFoundError:
         return None
     fields = dict(_properties(text))
@@ -50,7 +50,8 @@ def _number(text: str, allowed: range) -> int:
 
 
 def _properties(text: str) -> list[tuple[str, str]]:
-    """Parses names and values of Hadoop's properties: one per line, `#` before a comment, `\\` before `:` and `=`."""
+    """Parses the names and values in Hadoop's properties format: one per line, `#` starts a comment, `\\` precedes `:`
+    and `=`."""
     found = []
     for line in text.splitlines():
         name, separator, value = line.strip().partition("=")

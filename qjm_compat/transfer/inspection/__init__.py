@@ -1,1 +1,1 @@
-"""Read-only inspection of a journal's acceptors, through metadata and ledgers."""
+"""Inspects a journal's acceptors read-only, through the metadata and the ledgers."""

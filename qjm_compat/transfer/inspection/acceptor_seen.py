@@ -9,10 +9,10 @@ from metadata.records.journal_record import FinalizedSegment, JournalState, Segm
 
 @dataclass(frozen=True, slots=True)
 class AcceptorSeen:
-    """One acceptor at one moment. `records` are all existing records, including those of segments that no longer belong
-    to it.
+    """The state of one acceptor at one moment. `records` contains all existing records, including those of segments
+    that no longer belong to the acceptor.
 
-    `unreadable` describes the problems of those that cannot be decoded.
+    `unreadable` describes the problems of records that cannot be decoded.
     """
 
     name: str
@@ -28,13 +28,13 @@ class AcceptorSeen:
 
     @property
     def latest(self) -> tuple[SegmentRecord, ...]:
-        """Segments of the state that do not have a record yet."""
+        """Segments in the acceptor's state that do not have a record yet."""
         recorded = {record.ledger_id for record in self.finalized}
         return tuple(s for s in self.state.segments if s.ledger_id not in recorded)
 
     @property
     def segments(self) -> tuple[SegmentRecord, ...]:
-        """All its segments; those that have their own records come first."""
+        """All of the acceptor's segments; those that have records come first."""
         return (*(segment_of(record) for record in self.finalized), *self.latest)
 
     @property
@@ -47,11 +47,12 @@ class AcceptorSeen:
         return max(self.state.finalized(self.records), default=0)
 
     def has_final(self, start_txid: int) -> bool:
-        """Returns whether the segment that begins at `start_txid` is finalized here, with a record or without."""
+        """Returns whether the segment that begins at `start_txid` is finalized at this acceptor, with or without a
+        record."""
         return start_txid in self.state.finalized(self.records)
 
     def needs(self, ledger_id: int) -> bool:
-        """Returns whether anything here refers to a ledger, even if only to have it deleted."""
+        """Returns whether anything in this snapshot refers to a ledger, even if only to have it deleted."""
         state = self.state
         states = (state, state.previous) if state.previous is not None else (state,)
         return any(record.ledger_id == ledger_id for record in self.records) or any(
@@ -61,7 +62,7 @@ class AcceptorSeen:
 
 
 def segment_of(record: FinalizedSegment) -> SegmentRecord:
-    """Returns a finalized segment in the form used in the state."""
+    """Converts a finalized segment to the form used in the state."""
     return SegmentRecord(
         record.start_txid,
         record.ledger_id,

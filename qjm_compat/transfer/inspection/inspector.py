@@ -1,4 +1,4 @@
-"""Inspects a journal's acceptors in the metadata and in ledgers, without calling or disturbing them."""
+"""Inspects a journal's acceptors in the metadata and in ledgers, without calling or disturbing the acceptors."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from ...errors import JournalUnavailable
 from .acceptor_seen import AcceptorSeen
 
 LOOKS_MAX = 20
-"""The most changes by a writer that one look at its acceptor tolerates."""
+"""Maximum number of changes by a writer that one look at its acceptor tolerates."""
 
 SEEN_SECONDS_MAX = 20.0
 SEEN_POLL_SECONDS = 0.02
-"""How long a writer's last edits may take until readers see them, and how often that is checked."""
+"""How long it may take until readers see a writer's last edits, and how often to check."""
 
 LAGGARD_SECONDS_MAX = 5.0
-"""How long to wait for acceptors that may be slower than a majority."""
+"""How long to wait for acceptors that may be slower than the majority."""
 
 Records = tuple[tuple[FinalizedSegment, ...], tuple[str, ...]]
-"""An acceptor's decodable records, in order, and the problem of each record that cannot be decoded."""
+"""An acceptor's decodable records, in order, and a description of the problem for each record that cannot be decoded.
+"""
 
 
 def cannot_be_read(seen: AcceptorSeen) -> JournalUnavailable:
@@ -43,7 +44,8 @@ def cannot_be_read(seen: AcceptorSeen) -> JournalUnavailable:
 
 
 class JournalInspector:
-    """Looks at the acceptors of one journal; changes nothing. Use as `async with`. Raises JournalUnavailable."""
+    """Reads the state of one journal's acceptors, without changing anything. Use as `async with`. Raises
+    JournalUnavailable."""
 
     def __init__(
         self,
@@ -75,12 +77,12 @@ class JournalInspector:
 
     @property
     def clients(self) -> dict[str, LedgerClient]:
-        """A client of each cluster in which an acceptor keeps its ledgers, by metadata URI."""
+        """The clients of the clusters in which acceptors keep their ledgers, by metadata URI."""
         return self._clients
 
     @property
     def password(self) -> bytes:
-        """The password of the ledgers."""
+        """The password of the journal's ledgers."""
         return self._config.password
 
     def ledgers(self, acceptor: str) -> AcceptorLedgers:
@@ -89,7 +91,7 @@ class JournalInspector:
         return AcceptorLedgers(client, self.journal_id, acceptor, self._config)
 
     async def look(self, acceptor: str) -> AcceptorSeen | None:
-        """Returns an acceptor's state and records, both from the same moment; None if it has no state."""
+        """Returns an acceptor's state and records as of the same moment; None if it has no state."""
         seen = await self._look(acceptor)
         if seen is not None and seen.unreadable:
             raise cannot_be_read(seen)
@@ -116,7 +118,7 @@ class JournalInspector:
     async def look_at_those_that_answer(
         self,
     ) -> tuple[dict[str, AcceptorSeen], dict[str, JournalUnavailable]]:
-        """Like `look_at_all`, but includes unreadable records, and the errors of acceptors that cannot be read."""
+        """Like `look_at_all`, but also returns unreadable records, and the errors of acceptors that cannot be read."""
         found: dict[str, AcceptorSeen] = {}
         silent: dict[str, JournalUnavailable] = {}
         for name in self.acceptors:
@@ -139,10 +141,10 @@ class JournalInspector:
         return [seen for seen in found if seen is not None]
 
     async def in_progress(self) -> str | None:
-        """Describes the segment that a writer may be writing, if there is one.
+        """Describes the segment that a writer may be writing; None if there is no such segment.
 
         A segment begins only after the earlier ones are finalized at a majority. If an acceptor has an earlier segment
-        that is not finalized, it is left over, and no writer writes it.
+        that is not finalized, that segment is a leftover, and no writer writes to it.
         """
         found = await self.look_at_all()
         finalized = max((one.last_final_start for one in found.values()), default=0)
@@ -153,10 +155,10 @@ class JournalInspector:
         return None
 
     async def until_seen(self, start_txid: int, last_txid: int) -> None:
-        """Returns when readers at a majority of the acceptors can see a segment's edits up to `last_txid`.
+        """Waits until readers at a majority of the acceptors can see a segment's edits up to `last_txid`.
 
-        A ledger's writer lets readers see its last entry once it has been idle for a moment; a writer that releases the
-        ledger at once never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
+        A ledger's writer makes its last entry visible to readers once it has been idle for a moment; a writer that
+        releases the ledger at once never does. Raises JournalUnavailable after SEEN_SECONDS_MAX.
         """
         needed = majority(tuple(range(len(self.acceptors)))).needed
         loop = asyncio.get_running_loop()
@@ -167,8 +169,8 @@ class JournalInspector:
             await asyncio.sleep(SEEN_POLL_SECONDS)
 
     async def lacking(self, start_txid: int) -> list[str]:
-        """Returns the acceptors that have not finalized a segment. Those that are about to do so get
-        LAGGARD_SECONDS_MAX."""
+        """Returns the acceptors that have not finalized a segment. Waits up to LAGGARD_SECONDS_MAX for those that are
+        about to do so."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + LAGGARD_SECONDS_MAX
         while left := await self._not_finalized(start_txid):
@@ -206,7 +208,7 @@ class JournalInspector:
         return self._stores[uri]
 
     async def _connect(self, uri: str) -> None:
-        """Opens a store. A store that cannot be opened makes only its own acceptors unavailable."""
+        """Opens a store. If a store cannot be opened, only its own acceptors are unavailable."""
         try:
             with metadata_errors():
                 self._stores[uri] = await open_store(uri)
@@ -219,7 +221,7 @@ class JournalInspector:
 
 
 async def journals_in(uri: str) -> list[tuple[str, str]]:
-    """Returns (journal id, acceptor) of all journals in a metadata store. Raises JournalUnavailable."""
+    """Returns the (journal id, acceptor) pairs of all journals in a metadata store. Raises JournalUnavailable."""
     with metadata_errors():
         async with opened_store(uri) as store:
             return [found async for found in list_journals(store)]

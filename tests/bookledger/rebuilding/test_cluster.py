@@ -100,13 +100,13 @@ async def test_of_two_disks_of_one_name_the_successor_has_it() -> None:
         found = await made(Rebuilding([source(one, [ledger(3, BK1)]) for one in sources]))
         assert Cookie.decode("b1", found[keys.cookie("b1")]) == newer
     strange = replace(COOKIES[0], incarnation="another")
-    with pytest.raises(ValueError, match="two of these are called b1"):
+    with pytest.raises(ValueError, match="two of these bookies are called b1"):
         await made(Rebuilding([source(one, []) for one in (COOKIES[0], strange)]))
 
 
 async def test_bookies_of_two_clusters_are_no_cluster() -> None:
     other = replace(COOKIES[1], cluster_id="another")
-    with pytest.raises(ValueError, match="of several clusters"):
+    with pytest.raises(ValueError, match="belong to different clusters"):
         await made(Rebuilding([source(one, []) for one in (COOKIES[0], other)]))
 
 
@@ -152,6 +152,6 @@ async def test_of_a_log_that_may_miss_something_nothing_is_deleted() -> None:
         rebuilding = Rebuilding([source(COOKIES[0], records)])
         assert log_codec.decode("", (await made(rebuilding))[keys.log(log.identity)]).legal_hold
         assert (
-            Doubt("log orders", "it is under legal hold now, because a part of it may be missing")
+            Doubt("log orders", "it is now under legal hold, because a part of it may be missing")
             in rebuilding.doubts
         )

@@ -81,7 +81,7 @@ def test_a_copy_says_where_it_ends_and_what_is_missing_behind_it_is_told() -> No
 
 def test_a_ledger_whose_end_nobody_was_told_has_to_be_recovered() -> None:
     rebuilt = made(ledger(1, 1, closed=None), ledger(2, 11, closed=None))
-    assert rebuilt.doubts == ("ledger 1 has to be recovered: it ends with txid 10",)
+    assert rebuilt.doubts == ("ledger 1 must be recovered: it ends with txid 10",)
 
 
 def test_what_was_purged_or_is_another_namespaces_does_not_come_back() -> None:

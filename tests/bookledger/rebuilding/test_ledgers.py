@@ -39,14 +39,14 @@ def test_what_nobody_noted_is_told() -> None:
         "no bookie noted the location of the entries before 20",
     )
     rebuilt = rebuilt_ledger([*told(NEW, BK3), *told(TWICE, BK5)])
-    assert rebuilt.doubts == ("no bookie noted its fragment 2, which may have some of the entries",)
+    assert rebuilt.doubts == ("no bookie noted its fragment 2, which may contain some of the entries",)
 
 
 def test_of_two_ledgers_under_one_id_the_one_is_made_that_is_younger() -> None:
     younger = replace(NEW, identity=b"2" * 16, created_ms=2000)
     rebuilt = rebuilt_ledger([*told(younger, BK1), *told(TWICE, BK2, BK4)])
     assert rebuilt.record == younger
-    assert rebuilt.doubts == ("another ledger has the same id, and is left out",)
+    assert rebuilt.doubts == ("another ledger has the same id, and is omitted",)
 
 
 def test_notes_that_do_not_fit_together_make_no_record() -> None:

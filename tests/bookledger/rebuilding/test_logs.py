@@ -102,7 +102,7 @@ def test_a_segment_that_nobody_noted_leaves_a_gap_and_what_is_before_it() -> Non
 def test_a_segment_whose_end_nobody_was_told_ends_where_the_next_begins() -> None:
     rebuilt = rebuilt_log([ledger(1, 0, None), ledger(2, 10, None)])
     assert positions(rebuilt) == [(1, 0, 10), (2, 10, None)]
-    assert rebuilt.doubts == ("ledger 1 has to be recovered: it ends before position 10",)
+    assert rebuilt.doubts == ("ledger 1 must be recovered: it ends before position 10",)
     assert rebuilt.record.segments[0].ended_us == 2000, "when the next one was made"
 
 

@@ -136,34 +136,38 @@ def test_a_count_or_length_beyond_what_is_there_is_refused_before_it_takes_memor
 def test_attributes_of_a_new_file_with_a_path_are_refused() -> None:
     body = encode_op(MKDIR, -63)[13:-4]
     assert body[-1:] == b"\0"
-    with pytest.raises(BrokenOp, match="name a path"):
+    with pytest.raises(BrokenOp, match="include a path"):
         decode_op(encode_frame(Mkdir.opcode, 1, body[:-1] + b"\x03\x0a\x01x"), -63)
 
 
 def test_an_enumerated_value_that_nobody_knows_is_refused() -> None:
     body = encode_op(MKDIR, -63)[13:-4][:-1]
-    with pytest.raises(BrokenOp, match="5 is no XAttrNamespace"):
+    with pytest.raises(BrokenOp, match="5 is not a valid XAttrNamespace"):
         decode_op(encode_frame(Mkdir.opcode, 1, body + b"\x07\x12\x05\x08\x05\x12\x01a"), -63)
 
 
 @pytest.mark.parametrize(
     ("cls", "body", "reason"),
     [
-        (Append, struct.pack(">HHHBHi", 0, 0, 0, 2, 0, -2), "a boolean is written as 2"),
-        (AddCachePool, struct.pack(">HIHi", 0, 0x40, 0, -2), "flags 0x40 of CachePool have unknown bits"),
+        (Append, struct.pack(">HHHBHi", 0, 0, 0, 2, 0, -2), "a boolean is encoded as 2"),
+        (AddCachePool, struct.pack(">HIHi", 0, 0x40, 0, -2), "flags 0x40 of CachePool contain unknown bits"),
         (
             ModifyCacheDirective,
             struct.pack(">qIHi", 1, 0x10, 0, -2),
-            "flags 0x10 of CacheDirective have unknown bits",
+            "flags 0x10 of CacheDirective contain unknown bits",
         ),
-        (SetQuotaByStorageType, struct.pack(">Hiq", 0, 6, 1), "6 is no StorageType"),
-        (Rename, struct.pack(">HHqi", 0, 0, 0, 1) + b"\3", "3 is no RenameOption"),
+        (SetQuotaByStorageType, struct.pack(">Hiq", 0, 6, 1), "6 is not a valid StorageType"),
+        (Rename, struct.pack(">HHqi", 0, 0, 0, 1) + b"\3", "3 is not a valid RenameOption"),
         (CancelDelegationToken, b"\1" + bytes(7), "a token of version 1"),
         (Mkdir, encode_op(MKDIR, -63)[13:-4][:-5] + b"\0\0\0\1\x80", "list begins with 0x80"),
         (SetAcl, b"\0", "has no path"),
-        (SetAcl, b"\x0c\x0a\0\x12\x08\x08\4\x10\0\x18\0\x22\0", "4 is no AclType"),
-        (SetAcl, b"\x0a\x0a\0\x12\x06\x08\0\x10\0\x18\x08", "8 is not a set of permissions"),
-        (SetAcl, b"\x08\x0a\0\x12\x04\x08\0\x10\0", "field 3 of a message must occur once"),
+        (SetAcl, b"\x0c\x0a\0\x12\x08\x08\4\x10\0\x18\0\x22\0", "4 is not a valid AclType"),
+        (SetAcl, b"\x0a\x0a\0\x12\x06\x08\0\x10\0\x18\x08", "8 is not a valid set of permissions"),
+        (
+            SetAcl,
+            b"\x08\x0a\0\x12\x04\x08\0\x10\0",
+            "field 3 of a message must be a number and occur exactly once",
+        ),
         (SetXAttr, b"\x04\x12\x02\x08\0", "has no name"),
         (SetXAttr, b"\x04\x0a\0\x0a\0", "field 1 of a message occurs 2 times"),
         (SetXAttr, b"\x02\x1a\0", r"unknown fields: \[3\]"),

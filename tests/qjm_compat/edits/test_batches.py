@@ -76,7 +76,7 @@ def test_a_transaction_that_is_not_the_next_is_refused_where_it_stands(at: int, 
     parts = frames(first_txid, COUNT)
     parts[at] = frame(77)
     with pytest.raises(
-        BrokenFrame, match=f"transaction {first_txid + at} was expected, but 77 is here"
+        BrokenFrame, match=f"transaction {first_txid + at} was expected, but 77 was found here"
     ) as caught:
         check_batch(b"".join(parts), first_txid, COUNT)
     assert caught.value.offset == sum(map(len, parts[:at]))

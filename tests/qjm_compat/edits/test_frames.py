@@ -78,12 +78,12 @@ def test_the_smallest_and_the_largest_op_can_be_written_and_no_larger_one() -> N
     assert len(encode_frame(3, 1, b"")) == OP_BYTES_MIN
     largest = encode_frame(3, 1, bytes(OP_BYTES_MAX - OP_BYTES_MIN))
     assert frame_at(largest, 0)[2] == len(largest) == OP_BYTES_MAX
-    with pytest.raises(ValueError, match="larger than an op may be"):
+    with pytest.raises(ValueError, match="exceeds the maximum size of an op"):
         encode_frame(3, 1, bytes(OP_BYTES_MAX - OP_BYTES_MIN + 1))
 
 
 def test_a_terminator_is_no_op_whatever_follows_it() -> None:
-    with pytest.raises(BrokenFrame, match="the terminator is here"):
+    with pytest.raises(BrokenFrame, match="the terminator was found"):
         frame_at(encode_frame(0xFF, 1, b""), 0)
 
 

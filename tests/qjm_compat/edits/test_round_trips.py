@@ -173,8 +173,8 @@ def test_a_layout_that_nobody_knows_is_refused(layout_version: int) -> None:
     [
         (5, "5 .OP_DATANODE_ADD. was dropped"),
         (6, "was dropped"),
-        (53, "53 is not known"),
-        (200, "not known"),
+        (53, "unknown op code 53"),
+        (200, "unknown op code 200"),
     ],
 )
 def test_an_op_code_that_no_layout_has_is_refused(opcode: int, reason: str) -> None:
@@ -189,7 +189,7 @@ def test_every_op_code_up_to_the_last_is_known_or_known_to_be_given_up() -> None
 def test_bytes_behind_an_op_or_behind_its_fields_are_refused() -> None:
     with pytest.raises(BrokenFrame, match="1 bytes follow"):
         decode_op(encode_op(MKDIR, -63) + b"\0", -63)
-    with pytest.raises(BrokenOp, match="OP_START_LOG_SEGMENT 7: 2 bytes are left"):
+    with pytest.raises(BrokenOp, match="OP_START_LOG_SEGMENT 7: 2 bytes of its body are left over"):
         decode_op(encode_frame(StartLogSegment.opcode, 7, b"ab"), -63)
 
 

@@ -132,7 +132,7 @@ def test_a_message_comes_back_with_its_fields_in_order(fields: list[tuple[int, i
     ordered = sorted(fields, key=lambda field: field[0])
     assert read_message(write_message(ordered)) == ordered
     if fields != ordered:
-        with pytest.raises(BrokenOp, match="as Hadoop writes it"):
+        with pytest.raises(BrokenOp, match="the way Hadoop encodes it"):
             read_message(write_message(fields))
 
 
@@ -151,7 +151,7 @@ def test_a_message_written_otherwise_is_refused(raw: str) -> None:
 
 
 def test_a_message_says_no_more_than_is_there() -> None:
-    with pytest.raises(BrokenOp, match="but 2 are left"):
+    with pytest.raises(BrokenOp, match="but only 2 bytes are left"):
         read_delimited(b"\x03ab", 0)
     with pytest.raises(BrokenOp, match="more than 10 bytes"):
         read_varint(b"\xff" * 20, 0)

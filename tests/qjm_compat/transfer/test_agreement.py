@@ -85,11 +85,11 @@ def test_txids_in_front_of_the_first_segment_are_missing_if_less_was_purged() ->
 def test_copies_under_different_layouts_are_found() -> None:
     found = checked(final("a", 1, 10), final("b", 1, 10, layout=-60), final("c", 1, 10))
     assert problems(found) == [
-        "segment 1-10: the copies are of different layouts: a has -63, b has -60, c has -63"
+        "segment 1-10: the copies have different layouts: a has -63, b has -60, c has -63"
     ]
     open_ones = [unfinished("a", 1, 9), replace(unfinished("b", 1, 9), layout_version=-60)]
     assert problems(checked(*open_ones)) == [
-        "segment 1 (in progress): the copies are of different layouts: a has -63, b has -60"
+        "segment 1 (in progress): the copies have different layouts: a has -63, b has -60"
     ]
 
 

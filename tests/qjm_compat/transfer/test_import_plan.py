@@ -47,12 +47,12 @@ def test_a_segment_that_is_there_in_part_goes_on_behind_it() -> None:
     ],
 )
 def test_what_is_there_between_other_ends_is_refused(held: list[Held]) -> None:
-    with pytest.raises(TransferRefused, match="does not end where the journal's segments do"):
+    with pytest.raises(TransferRefused, match="does not end at the same txid as a segment of the journal"):
         plan(FILES, held, allow_gaps=True)
 
 
 def test_edits_older_than_all_that_is_there_are_refused() -> None:
-    with pytest.raises(TransferRefused, match="older than the journal's edits"):
+    with pytest.raises(TransferRefused, match="contains edits before the journal's end"):
         plan(FILES, [Held(11, 20), Held(21, 30)], allow_gaps=True)
 
 

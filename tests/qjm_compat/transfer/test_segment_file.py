@@ -59,7 +59,7 @@ def test_a_finalized_segment_that_does_not_hold_what_its_name_says_is_refused(tm
 def test_txids_that_do_not_follow_one_another_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "edits_1-5"
     path.write_bytes(encode_header(LAYOUT) + frames(1, 2) + frames(4, 5))
-    assert "do not follow one another" in refusal(path)
+    assert "are not consecutive" in refusal(path)
 
 
 @pytest.mark.parametrize("content", [b"", encode_header(LAYOUT), b"\xff" * 1024])

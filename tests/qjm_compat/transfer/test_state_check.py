@@ -43,18 +43,18 @@ def test_a_state_and_its_records_are_well() -> None:
         ({"last_promised_epoch": 1, "last_writer_epoch": 1}, "segment 11 is of epoch 2"),
         (
             {"segments": (*STATE.segments, replace(STATE.segments[1], ledger_id=9))},
-            "stands in its state twice",
+            "occurs twice in its state",
         ),
         ({"segments": (STATE.segments[1], SegmentRecord(20, 5, -63, 2, 19))}, "segment 20 ends at txid 19"),
         (
             {"accepted": (AcceptedRecovery(11, 14, True, 2),)},
-            "was accepted to end at txid 14, and ends at 15",
+            "was accepted to end at txid 14, but ends at 15",
         ),
         (
             {"accepted": (AcceptedRecovery(16, 17, True, 2),)},
-            "was accepted to end at txid 17, and ends at None",
+            "was accepted to end at txid 17, but ends at None",
         ),
-        ({"accepted": (AcceptedRecovery(11, 15, True, 3),)}, "accepted in epoch 3, never promised"),
+        ({"accepted": (AcceptedRecovery(11, 15, True, 3),)}, "accepted in epoch 3, which was never promised"),
     ],
 )
 def test_what_cannot_be_is_told(change: dict[str, object], said: str) -> None:
@@ -66,11 +66,11 @@ def test_a_record_that_contradicts_the_state_is_told() -> None:
     assert "by its record" in wrong_with(STATE, replace(RECORD, end_txid=9))[0]
     assert "by its record" in wrong_with(STATE, replace(RECORD, ledger_id=99))[0]
     open_again = replace(STATE, segments=(replace(STATE.segments[0], finalized=False), STATE.segments[1]))
-    assert "has a record, and is not finalized" in wrong_with(open_again, RECORD)[0]
+    assert "has a record, but is not finalized" in wrong_with(open_again, RECORD)[0]
 
 
 def test_a_segment_that_was_finalized_last_is_there_unless_it_was_purged() -> None:
     lost = replace(STATE, segments=STATE.segments[1:])
-    assert wrong_with(lost) == ["segment 1 was finalized last, and is missing"]
+    assert wrong_with(lost) == ["segment 1 is the last finalized one, but is missing"]
     assert wrong_with(replace(lost, purged_below=11)) == []
     assert wrong_with(replace(lost, last_finalized_start=0)) == []
