@@ -76,7 +76,7 @@ def _mark(path: Path) -> tuple[int, int, int] | None:
 
 
 WHAT_TO_DO = (
-    'Is it running there, and within reach? What to do for a cluster\'s etcd: docs/runbooks.md, "etcd is away". '
+    'Is it running there, and within reach? What to do for a cluster\'s etcd: docs/runbooks.md, "etcd is unavailable". '
     "For a first try, one machine can do without: sqlite:///PATH/metadata.db"
 )
 

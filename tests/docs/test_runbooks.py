@@ -72,13 +72,13 @@ def test_a_bookies_cookie_was_lost(tmp_path: Path) -> None:
         assert told("bookie", "info", f"--metadata={uri}", "host4")["state"] == "serving"
 
 
-def test_a_bookie_lives_and_is_given_up(tmp_path: Path) -> None:
+def test_a_decommissioned_bookie_is_alive(tmp_path: Path) -> None:
     uri = f"sqlite://{tmp_path}/metadata.db"
     host4 = BookieProcess("host4", tmp_path / "srv-host4", uri, lease_seconds=2)
     with bookie_processes(2, tmp_path, uri, lease_seconds=2), started([host4]):
         give_up(uri, "host4")
         until(lambda: any("host4" in why for why in status(uri)["why_not_whole"]))
-        follow("A bookie lives, and is given up", tmp_path, uri)
+        follow("A decommissioned bookie is alive", tmp_path, uri)
         until(lambda: status(uri)["whole"] is True)
 
 

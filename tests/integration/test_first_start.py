@@ -232,7 +232,7 @@ def test_a_metadata_file_that_is_not_there_is_told_with_what_makes_one_and_not_m
 def test_etcd_that_is_not_there_is_told_with_what_to_do(command: tuple[str, ...]) -> None:
     line = fails_with_one_line(*command, f"--metadata=etcd://127.0.0.1:{free_port()}/x?timeout=1")
     assert "etcd did not answer within 1 s" in line
-    assert '"etcd is away"' in line and "sqlite:///PATH/metadata.db" in line
+    assert '"etcd is unavailable"' in line and "sqlite:///PATH/metadata.db" in line
 
 
 def first_line_of(*arguments: str) -> str:
@@ -250,7 +250,7 @@ def test_a_bookie_waits_for_etcd_says_what_to_do_and_stops_when_told(formatted: 
     away = f"etcd://127.0.0.1:{free_port()}/x?timeout=1"
     line = first_line_of(*run_on(formatted, away))
     assert "waiting for the metadata to answer before serving: etcd did not answer" in line
-    assert '"etcd is away"' in line
+    assert '"etcd is unavailable"' in line
 
 
 @pytest.mark.parametrize(

@@ -27,4 +27,4 @@ def test_a_bookie_that_advertises_a_wrong_address_makes_the_cluster_not_whole(tm
         (why,) = status(uri)["why_not_whole"]
         assert "127.0.0.2:" in why and "--advertise" in why
         assert "NOT WHOLE" in bookledger("cluster", "status", f"--metadata={uri}").stdout.decode()
-        follow("A bookie is out of the auditor's reach", tmp_path, uri)
+        follow("The auditor cannot reach a bookie", tmp_path, uri)
