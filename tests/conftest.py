@@ -39,6 +39,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # What is always there is what is tested; `BOOKLEDGER_EVENT_LOOP=uvloop make test` tests the other.
 os.environ.setdefault("BOOKLEDGER_EVENT_LOOP", "asyncio")
 
+# Spark's JVMs live for seconds: what the second compiler, parallel collectors and counters cost them never pays.
+for _name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS"):
+    os.environ.setdefault(_name, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData")
+
 # What a developer sets for daemons of their own does not reach those of the tests; variables that tests read stay.
 _TABLES = tuple(f"{variable_of(name)}_" for name in (*SECTIONS, *_GROUPS))
 for _name in [name for name in os.environ if name.startswith(_TABLES)]:

@@ -125,7 +125,7 @@ def test_a_path_that_seeds_enough_never_took_fails_the_campaign(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--seeds=1000000000000",), "over 100000 tasks: use fewer, or raise --seeds-a-task"),
+        (("--seeds=1000000000000",), "need more than 100000 tasks: use fewer seeds, or raise --seeds-a-task"),
         (("--first-seed=9223372036854775807",), "is not in the range"),
         (("--seeds-a-task=1000000000",), "is not in the range"),
         (("--seed-seconds=0",), "is not in the range"),
