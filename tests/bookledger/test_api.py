@@ -344,7 +344,7 @@ async def test_a_parameter_that_is_none_is_told_so(given: str, why: str) -> None
 async def test_a_path_that_takes_no_parameter_says_so() -> None:
     async with answering(await a_cluster_in_memory()) as url:
         status, text = await ask(f"{url}/cluster?x=1")
-        assert status == 400 and "there are: none" in str(text)
+        assert status == 400 and "the known ones are: none" in str(text)
 
 
 async def test_a_ledger_that_is_not_there_is_404() -> None:

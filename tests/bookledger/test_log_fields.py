@@ -15,7 +15,7 @@ LEVELS = ("debug", "info", "warning", "error", "critical", "log", "exception")
 FIELDS = {
     "ledger %": "ledger",
     "%s holds %d bytes and makes no progress": "peer",
-    "connection of %s": "peer",
+    "connection from %s": "peer",
     "%s did not complete the TLS handshake": "peer",
     "closed a connection": "peer",
     "connection closed": "peer",

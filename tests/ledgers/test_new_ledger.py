@@ -37,7 +37,7 @@ def test_what_is_of_another_type_is_named(asked: dict[str, Any], said: str) -> N
         ({"ack_quorum": 2**70}, "do not fit"),
         ({"ledger_id": 2**63}, "is not a valid ledger id"),
         ({"ledger_id": -1}, "is not a valid ledger id"),
-        ({"custom_metadata": {"x": b"x" * 65536}}, "over 65536 bytes"),
+        ({"custom_metadata": {"x": b"x" * 65536}}, "exceeds 65536 bytes"),
         ({"custom_metadata": {"\ud800": b"x"}}, "is not valid UTF-8"),
         ({"digest": DigestType.HMAC_SHA256}, "needs a password"),
     ],

@@ -55,7 +55,7 @@ async def test_who_is_given_an_id_twice_is_refused_once_and_then_nothing_is_crea
         assert after.ledger_id == before.ledger_id
         with pytest.raises(LedgerIdReused):
             await after.append(b"after")
-        assert "another ledger" in await noticed(cluster)
+        assert "a different ledger" in await noticed(cluster)
         with pytest.raises(MetadataWentBack):
             await ledger_on_two(client)
 

@@ -155,7 +155,7 @@ async def test_a_damaged_number_is_named(tmp_path: Path) -> None:
     async with served(tmp_path, store):
         pass
     (tmp_path / "b1" / "life").write_text("x")
-    with pytest.raises(DataDirectoryError, match=r"life cannot be read.*how often"):
+    with pytest.raises(DataDirectoryError, match=r"life cannot be read.*the number of times"):
         async with served(tmp_path, store):
             pass
 
