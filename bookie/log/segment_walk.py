@@ -70,7 +70,7 @@ def _gap(file: LogFile, segment: int, offset: int, why: str) -> UnreadableRecord
     if end is None:
         what = GapKind.TORN if has_content(file, offset) else GapKind.SPACE
         return UnreadableRecord(segment, offset, file.size(), what, why)
-    # It is damage if it was on disk when a later record was written; otherwise the group was torn there.
+    # This is damage if the record was on disk when a later one was written; otherwise the group's write was torn here.
     damaged = durable_record_after(file, segment, offset) is not None
     return UnreadableRecord(segment, offset, end, GapKind.DAMAGE if damaged else GapKind.TORN, why)
 

@@ -208,7 +208,7 @@ def _logging_life(running: RunningBookie, config: BookieConfig, seconds: float) 
     cookie, about = running.cookie, {"bookie": running.cookie.bookie_id}
     bookie = running.bookie
     LIFE.info(
-        "serves: version %s on %s, incarnation %s of cluster %s, data in %s; started in %.1f s and replayed %d "
+        "serving: version %s on %s, incarnation %s of cluster %s, data in %s; started in %.1f s and replayed %d "
         "records (%d bytes) of the log",
         program_version(),
         running.address,

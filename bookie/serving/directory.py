@@ -150,7 +150,7 @@ def _cookie_in(file: Path) -> Cookie:
     found = _json_in(file)
     if isinstance(found, dict) and "format_version" in found:
         raise DataDirectoryError(
-            f"{file} was written by a build before the first release of bookledger, which no release reads: use the "
+            f"{file} was written by a build older than the first release of bookledger, and no release can read it: use the "
             "directory with that build, or format an empty one"
         )
     version = found.pop("version", None) if isinstance(found, dict) else None

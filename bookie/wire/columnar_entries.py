@@ -39,7 +39,7 @@ FRAME_ENTRIES_MAX = 16 * 1024
 
 
 Payload = bytes | memoryview
-"""The entries' bytes; read-only, whichever type they have."""
+"""The entries' bytes; read-only, whatever their type."""
 
 
 class BadColumns(ValueError):

@@ -14,7 +14,7 @@ from bookie.program_version import program_version
 def log_lifecycle(who: str, where: str = "") -> Iterator[None]:
     """Logs the start and stop of the block. `where`: appended to the version."""
     began = time.monotonic()
-    LIFE.info("%s serves: version %s%s", who, program_version(), where)
+    LIFE.info("%s is serving: version %s%s", who, program_version(), where)
     try:
         yield
     finally:

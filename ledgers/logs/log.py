@@ -166,7 +166,7 @@ class Log:
     ) -> AsyncGenerator[Record, None]:
         """Yields records from `start` on as they are confirmed, across new segments and fail-overs of the writer.
 
-        Ends when no new record has arrived for `timeout` seconds; with a `timeout` of 0, asks once and does not wait.
+        Ends when no new record has arrived for `timeout` seconds; with a `timeout` of 0, checks once and does not wait.
         Raises LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it
         has yielded all earlier records; a new `tail` may continue there. Raises NoSuchPosition for a `start` beyond the
         end, after a second at most.
@@ -181,7 +181,7 @@ class Log:
     ) -> AsyncGenerator[RecordBatch, None]:
         """Yields records from `start` on as they are confirmed, in columns, a page at a time.
 
-        Ends when no new record has arrived for `timeout` seconds; with a `timeout` of 0, asks once and does not wait.
+        Ends when no new record has arrived for `timeout` seconds; with a `timeout` of 0, checks once and does not wait.
         Raises LogTruncated, LogRestored at the end of a former log, EntryUnreadable or DigestMismatch, each after it
         has yielded all earlier records; a new `tail_batches` may continue there. Raises NoSuchPosition for a `start`
         beyond the end, after a second at most. `tail` yields the same records one by one.
@@ -212,7 +212,7 @@ class Log:
         """Waits for records from `start` on; returns at most `records_max` of them, or none if `timeout` seconds pass
         first.
 
-        For loops that do other work between calls. Raises the errors of `tail`, and ValueError for `records_max` below
+        Use this in a loop that does other work between calls. Raises the errors of `tail`, and ValueError for `records_max` below
         1.
         """
         if records_max < 1:

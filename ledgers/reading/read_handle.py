@@ -232,7 +232,7 @@ class ReadHandle:
         closed.
 
         Also ends when no entry has been confirmed for `timeout` seconds; check `is_closed` to distinguish the two
-        cases. A `timeout` of 0 asks once and does not wait. Never fences. Raises NoSuchLedger if the ledger is deleted
+        cases. A `timeout` of 0 checks once and does not wait. Never fences. Raises NoSuchLedger if the ledger is deleted
         in the meantime, NoSuchEntry if it was closed before it reached `first_entry`, and MetadataUnavailable when it
         can no longer be followed; otherwise raises as `read` does. In each case everything before has been yielded, and
         a new `tail` may resume there.
@@ -264,7 +264,7 @@ class ReadHandle:
         seconds.
 
         Returns none at once if the ledger ends right before `first_entry`; check `is_closed` to distinguish the two
-        cases. A `timeout` of 0 asks once and does not wait. For loops that do other work between calls. Raises as
+        cases. A `timeout` of 0 checks once and does not wait. Use this in a loop that does other work between calls. Raises as
         `tail` and `read_batch` do.
         """
         following = self._follow()

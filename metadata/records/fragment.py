@@ -89,7 +89,7 @@ class Fragment:
         return replace(self, lacking=tuple(sorted((*self.whole_at(position).lacking, span))))
 
     def lacking_through(self, last_entry: int) -> Fragment:
-        """Cuts off the lacking ranges at the end of the fragment, which is `last_entry`."""
+        """Cuts off the missing ranges after `last_entry`, the fragment's last entry."""
         if not self.lacking:
             return self
         lacking = (

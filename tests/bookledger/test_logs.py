@@ -67,7 +67,7 @@ def test_a_bookie_tells_who_begins_and_who_ends(tmp_path: Path) -> None:
     lines = [json.loads(line) for line in bookie.log.read_text().splitlines()]
     about = [line for line in lines if line.get("bookie") == "b1"]
     begin, end = about[0]["message"], about[-1]["message"]
-    assert begin.startswith("serves: version ") and str(tmp_path / "b1") in begin
+    assert begin.startswith("serving: version ") and str(tmp_path / "b1") in begin
     assert f"127.0.0.1:{bookie.port}" in begin
     assert end.startswith("stopping as requested; served for ") and end.endswith("stored 1 entries")
 

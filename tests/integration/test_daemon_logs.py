@@ -27,7 +27,7 @@ def test_a_process_of_three_bookies_says_of_each_line_whose_it_is(tmp_path: Path
     lines = log.read_text().splitlines()
     for n, address in enumerate(told["bookies"], 1):
         begins, ends = [line for line in lines if f" bookie-{n}: " in line]
-        assert "serves: version " in begins and f" on {address}, incarnation " in begins
+        assert "serving: version " in begins and f" on {address}, incarnation " in begins
         assert f"data in {tmp_path}/data/bookie-{n}" in begins and "of its log" in begins
         assert "stopping as requested; served for " in ends
     assert not [line for line in lines if "WARNING" in line or "ERROR" in line], "nothing is amiss"
@@ -43,7 +43,7 @@ def test_json_lines_have_the_bookie_as_a_field(tmp_path: Path) -> None:
         pass
     told = [json.loads(line) for line in bookie.log.read_text().splitlines()]
     of_bookie = [one for one in told if one.get("bookie") == "b1"]
-    assert of_bookie[0]["message"].startswith("serves: version ")
+    assert of_bookie[0]["message"].startswith("serving: version ")
     assert of_bookie[-1]["message"].startswith("stopping as requested; served for ")
 
 
@@ -56,7 +56,7 @@ def test_after_a_crash_it_is_said_how_much_of_the_log_was_read_again(tmp_path: P
                 writer.append(bytes(1000))
         bookie.kill()
         bookie.start()
-        (begins,) = [line for line in bookie.log.read_text().splitlines()[1:] if "serves: version" in line]
+        (begins,) = [line for line in bookie.log.read_text().splitlines()[1:] if "serving: version" in line]
     records, size = begins.split(" and replayed ")[1].split(" records (")
     assert int(records) >= 1 and int(size.split(" bytes")[0]) >= 20_000
 

@@ -87,7 +87,7 @@ async def test_more_candidates_than_can_be_told_in_their_order_are_refused() -> 
         await enter(candidates, "x", 0, lease)
     assert len((await candidates.queue()).candidates) == PAGE_KEYS_MAX
     await enter(candidates, "x", 0, lease)
-    with pytest.raises(BadRecord, match="more than 1000 candidates wait: start fewer"):
+    with pytest.raises(BadRecord, match="more than 1000 candidates are waiting: start fewer"):
         await candidates.queue()
 
 

@@ -126,7 +126,7 @@ SUSPECTS_MAX = 1024
 
 
 class AuthBackoff:
-    """Counts false proofs per peer. `now` is the loop's clock."""
+    """Counts invalid proofs per peer. `now` is the loop's clock."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now

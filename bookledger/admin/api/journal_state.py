@@ -62,7 +62,7 @@ async def _ledger_after(store: MetadataStore, ahead: Ahead, last_txid: int) -> i
 
 
 ACCEPTORS_MAX = 200
-"""Maximum number of acceptors of all journals in one response."""
+"""Maximum number of acceptors in one response, across all journals."""
 
 SEGMENTS_MAX = 20
 """Maximum number of open segments of an acceptor in one response."""

@@ -16,7 +16,7 @@ def names_of(command: click.Group) -> list[str]:
 
 
 def inner_of(command: click.Group, name: str) -> click.Command:
-    """Returns the command with a name from `names_of`."""
+    """Returns the command of this name, which is one of `names_of`."""
     inner = command.get_command(click.Context(command), name)
     assert inner is not None
     return inner

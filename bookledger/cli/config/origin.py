@@ -14,7 +14,7 @@ from .settings import Settings, settings_of
 
 
 class SettingSource(StrEnum):
-    """Kinds of origins, from the weakest to the strongest."""
+    """Where a setting can come from, from the lowest precedence to the highest."""
 
     DEFAULT = "default"
     FILE = "file"

@@ -66,7 +66,7 @@ def read(
 @click.option(
     "--timeout",
     type=Finite(0),
-    help="Also end after this many seconds without a new entry; 0 asks once.",
+    help="Also end after this many seconds without a new entry; 0 checks once.",
 )
 @click.option("--count", type=click.IntRange(1), help="Also end after this many entries.")
 @outage_option

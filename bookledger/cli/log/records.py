@@ -104,7 +104,7 @@ def read(
 @click.option(
     "--timeout",
     type=Finite(0),
-    help="End after this many seconds without a new record; 0 asks once.",
+    help="End after this many seconds without a new record; 0 checks once.",
 )
 @click.option("--count", type=click.IntRange(1), help="End after this many records.")
 @outage_option

@@ -57,7 +57,9 @@ def _missing(noted: Sequence[NotedBy]) -> Iterator[str]:
 
 
 def _others(noted: Sequence[NotedBy], ours: Sequence[NotedBy]) -> Iterator[str]:
-    if len(ours) < len(noted):  # the store went back in the past, and assigned the id twice (rule W8)
+    if len(ours) < len(
+        noted
+    ):  # the store was once restored to an older state, and assigned the id twice (rule W8)
         yield "another ledger has the same id, and is omitted"
 
 

@@ -79,7 +79,7 @@ class ProducerStateManager:
         await self._chain.change(under(self._epoch, lambda record: record.with_producers(confirmed_end)))
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
-        """Takes in records of a producer, as `ProducerMemory.take` does."""
+        """Adds records from a producer, as `ProducerMemory.take` does."""
         earlier = self._memory.take(producer, sequence, count, position)
         if self._metrics is not None:
             self._metrics.stored_records.inc(count - len(earlier))

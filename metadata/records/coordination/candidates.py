@@ -62,7 +62,7 @@ class CandidateStore:
         prefix = keys.candidates(self.led)
         page = await list_some(self.store, prefix)
         if page.next_after is not None:
-            raise BadRecord(prefix, f"more than {PAGE_KEYS_MAX} candidates wait: start fewer")
+            raise BadRecord(prefix, f"more than {PAGE_KEYS_MAX} candidates are waiting: start fewer")
         found = sorted(map(decode, page.items), key=lambda one: one.version)
         return Queue(tuple(found), page.revision)
 

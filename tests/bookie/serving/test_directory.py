@@ -247,8 +247,8 @@ async def test_a_directory_of_a_build_before_the_first_release_is_refused_in_one
     cookie = await format_directory(tmp_path, "b1", store)
     (tmp_path / directory.COOKIE).write_text(json.dumps({"format_version": 1, **cookie.names}))
     assert await refusal_of_check(tmp_path, store) == (
-        f"{tmp_path / directory.COOKIE} was written by a build before the first release of bookledger, which no "
-        "release reads: use the directory with that build, or format an empty one"
+        f"{tmp_path / directory.COOKIE} was written by a build older than the first release of bookledger, and "
+        "no release can read it: use the directory with that build, or format an empty one"
     )
 
 

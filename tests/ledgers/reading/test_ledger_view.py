@@ -118,7 +118,10 @@ async def test_who_follows_a_ledger_that_the_store_lost_is_told_so(
     view = view_in(store, found)
     store._data = MemoryData()
     await hold.begin(store, backup_ms=0, now_ms=1)
-    with pytest.raises(MetadataWentBack, match="ledger 7 exists is not known: the metadata of the cluster that was here is gone"):
+    with pytest.raises(
+        MetadataWentBack,
+        match="ledger 7 exists is not known: the metadata of the cluster that was here is gone",
+    ):
         await view.look()
 
 
