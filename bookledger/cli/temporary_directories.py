@@ -24,8 +24,8 @@ RANDOM_CHARS = 8
 """Number of characters that `tempfile` appends to a prefix."""
 
 NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
-"""Errors returned by file systems that cannot lock a directory; EBADF is returned by NFS, which locks only files open for writing.
-"""
+"""Errors returned by file systems that cannot lock a directory; EBADF is returned by NFS, which locks only files open
+for writing."""
 
 MAKE_TRIES_MAX = 10
 """Maximum number of attempts to create a directory, because another run may mistake it for a leftover before it is

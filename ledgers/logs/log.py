@@ -212,8 +212,8 @@ class Log:
         """Waits for records from `start` on; returns at most `records_max` of them, or none if `timeout` seconds pass
         first.
 
-        Use this in a loop that does other work between calls. Raises the errors of `tail`, and ValueError for `records_max` below
-        1.
+        Use this in a loop that does other work between calls. Raises the errors of `tail`, and ValueError for
+        `records_max` below 1.
         """
         if records_max < 1:
             raise ValueError(f"records_max must be at least 1, not {records_max}")

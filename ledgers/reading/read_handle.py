@@ -232,10 +232,10 @@ class ReadHandle:
         closed.
 
         Also ends when no entry has been confirmed for `timeout` seconds; check `is_closed` to distinguish the two
-        cases. A `timeout` of 0 checks once and does not wait. Never fences. Raises NoSuchLedger if the ledger is deleted
-        in the meantime, NoSuchEntry if it was closed before it reached `first_entry`, and MetadataUnavailable when it
-        can no longer be followed; otherwise raises as `read` does. In each case everything before has been yielded, and
-        a new `tail` may resume there.
+        cases. A `timeout` of 0 checks once and does not wait. Never fences. Raises NoSuchLedger if the ledger is
+        deleted in the meantime, NoSuchEntry if it was closed before it reached `first_entry`, and MetadataUnavailable
+        when it can no longer be followed; otherwise raises as `read` does. In each case everything before has been
+        yielded, and a new `tail` may resume there.
         """
         async with aclosing(self.tail_pages(first_entry, timeout=timeout)) as pages:
             async for columns in pages:
@@ -264,8 +264,8 @@ class ReadHandle:
         seconds.
 
         Returns none at once if the ledger ends right before `first_entry`; check `is_closed` to distinguish the two
-        cases. A `timeout` of 0 checks once and does not wait. Use this in a loop that does other work between calls. Raises as
-        `tail` and `read_batch` do.
+        cases. A `timeout` of 0 checks once and does not wait. Use this in a loop that does other work between calls.
+        Raises as `tail` and `read_batch` do.
         """
         following = self._follow()
         try:

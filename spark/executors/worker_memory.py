@@ -1,7 +1,8 @@
 """Memory settings that a worker applies only once, because Spark runs many tasks in it, one after another.
 
-The C library keeps the memory of freed pages, and later pages reuse it. By default, glibc returns it to the kernel when a few pages are
-freed, so each later page begins with hundreds of page faults, which may take more time than all checks of the page.
+The C library keeps the memory of freed pages, and later pages reuse it. By default, glibc returns it to the kernel when
+a few pages are freed, so each later page begins with hundreds of page faults, which may take more time than all checks
+of the page.
 
 The garbage collector skips all objects that exist at that time, such as imported modules. Otherwise Spark makes it scan
 every object in the worker after each task, which may take as long as the task itself.

@@ -1,4 +1,5 @@
-"""Encodes a record as a line of JSON, and decodes it. Bytes are encoded in base64; a record written by hand may contain plain text instead."""
+"""Encodes a record as a line of JSON, and decodes it. Bytes are encoded in base64; a record written by hand may contain
+plain text instead."""
 
 from __future__ import annotations
 
