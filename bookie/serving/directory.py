@@ -150,8 +150,8 @@ def _cookie_in(file: Path) -> Cookie:
     found = _json_in(file)
     if isinstance(found, dict) and "format_version" in found:
         raise DataDirectoryError(
-            f"{file} was written by a build older than the first release of bookledger, and no release can read it: use "
-            "the directory with that build, or format an empty one"
+            f"{file} was written by a build older than the first release of bookledger, and no release can read it: "
+            "use the directory with that build, or format an empty one"
         )
     version = found.pop("version", None) if isinstance(found, dict) else None
     if type(version) is not int or version < 1:
