@@ -9,7 +9,7 @@
     ├── ValueTooLarge        the value is larger than VALUE_BYTES_MAX; nothing was sent
     ├── LeaseLost            the lease has expired; its keys are deleted, or soon will be
     ├── WatchCompacted       the store no longer keeps the history that a watch asked for
-    ├── StoreUnavailable     the store did not answer; nothing was changed
+    ├── StoreUnavailable     the call did not happen, or only read
     │   ├── StoreRefused     the store refused (credentials, permission): a retry does not help
     │   └── OutcomeUnknown   ambiguous: the write was sent but its answer was lost; it may still be applied
     │       └── StoreFull    the store has no space left; a read shows whether this write was made
@@ -105,7 +105,7 @@ class WatchCompacted(MetadataError):
 
 
 class StoreUnavailable(MetadataError):
-    """The store did not answer, and nothing was changed. Try again later.
+    """The call did not happen, or it only read; for OutcomeUnknown, it may still be applied. Try again later.
 
     `what_to_do`: advice for a first start, if there is any.
     """

@@ -39,7 +39,7 @@ def _read(note: bytes) -> _Note:
 
 
 def _newer(held: _Note | None, new: _Note) -> _Note:
-    """Returns the newer of two notes on the same fragment; `held` if neither is newer."""
+    """Returns the newer of two notes on the same fragment; `new` if they are equal."""
     return new if held is None or held[0].is_older_than(new[0]) else held
 
 

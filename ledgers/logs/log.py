@@ -410,8 +410,8 @@ class Log:
         record_audit(Act.RETENTION, who=self._cluster.who, log=self.name, **retention_to_dict(retention))
 
     async def retained(self) -> RetentionView:
-        """Reports, from the metadata, which segment retention deletes next and why that segment is still kept;
-        `RetentionView.judged` is the time at which this was determined."""
+        """Reads, from the metadata, the state of the log that retention depends on. Its `judged` states, for a given
+        time, what retention deletes, which segment is next, and why that segment is still kept."""
         record = await self.refresh()
         with metadata_errors():
             return await look(self._chain.logs, record)

@@ -99,7 +99,7 @@ class Misfits:
     the records of closed ledgers list these entries as lacking, too. If such a ledger is open, the bookie has no
     entries of it at all: the ledger may be empty, or it was deleted after the backup and would be resurrected as an
     empty ledger. `cut_short`: ledgers that were closed before entries that the bookie can prove to be confirmed; it
-    keeps those entries.
+    keeps all its entries of these ledgers.
     """
 
     bookie: BookieRef

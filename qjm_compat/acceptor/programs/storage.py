@@ -79,7 +79,7 @@ def do_pre_upgrade(me: Memory, request: DoPreUpgrade) -> Program[None]:
 
 
 def do_upgrade(me: Memory, request: DoUpgrade) -> Program[None]:
-    """Completes an upgrade: the journal continues with new storage info."""
+    """Takes the second step of an upgrade: the journal continues with new storage info."""
     check_storage(request.storage)
 
     def step(state: JournalState) -> JournalState:
