@@ -252,8 +252,8 @@ class Index:
         return not self._recent.is_empty or self.notes.has_changes
 
     def apply(self, record: BookieLogRecord, position: int, size: int) -> None:
-        """Applies a log record that is on disk: adds its frame and its fragment's note, if it has them, and counts it as
-        a state record unless it is only a frame."""
+        """Applies a log record that is on disk: adds its frame and its fragment's note, if it has them, and counts it
+        as a state record unless it is only a frame."""
         place = place_of_frame(record.columns, position, size)
         if place is not None:
             self.add(record.ledger_id, place)
