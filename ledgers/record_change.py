@@ -69,7 +69,7 @@ async def _unless_held(store: MetadataStore, what: str) -> MetadataWentBack | No
     try:
         await hold.check_accepted(store)
     except MetadataRestored as error:
-        return MetadataWentBack(f"whether {what} exists is not known: {error}")
+        return MetadataWentBack(f"it is not known whether {what} exists: {error}")
     return None
 
 

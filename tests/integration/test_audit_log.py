@@ -150,7 +150,7 @@ def test_a_log_that_cannot_be_rotated_grows_and_says_so_once(
             record_audit(Act.CREATE, ledger_id=n)
     assert [line["ledger_id"] for line in lines_of(tmp_path / "audit.log")] == list(range(100))
     assert [record.message for record in caplog.records if "cannot be rotated" in record.message] == [
-        f"the audit log cannot be rotated, and grows: [Errno 13] Permission denied: '{tmp_path}/audit.log.1'"
+        f"the audit log cannot be rotated, and keeps growing: [Errno 13] Permission denied: '{tmp_path}/audit.log.1'"
     ]
 
 

@@ -28,7 +28,7 @@ def test_a_process_of_three_bookies_says_of_each_line_whose_it_is(tmp_path: Path
     for n, address in enumerate(told["bookies"], 1):
         begins, ends = [line for line in lines if f" bookie-{n}: " in line]
         assert "serving: version " in begins and f" on {address}, incarnation " in begins
-        assert f"data in {tmp_path}/data/bookie-{n}" in begins and "of its log" in begins
+        assert f"data in {tmp_path}/data/bookie-{n}" in begins and "of the log" in begins
         assert "stopping as requested; served for " in ends
     assert not [line for line in lines if "WARNING" in line or "ERROR" in line], "nothing is amiss"
     assert len(lines) == 6, lines

@@ -171,7 +171,7 @@ def test_an_etcd_that_is_out_of_space_is_told_at_once_by_every_face(tmp_path: Pa
             open_ledger = client.create_ledger(ensemble_size=1)
             large = NewLedger(ensemble_size=1, custom_metadata={"filler": b"x" * 60_000})
             with pytest.raises(
-                MetadataUnavailable, match=r"refuses.*nothing was changed: .*database space exceeded"
+                MetadataUnavailable, match=r"refused.*nothing was changed: .*database space exceeded"
             ):
                 for _ in range(1000):
                     client.reserve_ledger(large)

@@ -294,6 +294,6 @@ async def _until_half_way(uri: str) -> None:
 def test_a_namespace_is_asked_for_where_a_directory_does_not_tell_it(meta: str, tmp_path: Path) -> None:
     (tmp_path / in_progress_name(1)).write_bytes(segment_bytes(LAYOUT, [frames(1, 3)]))
     line = fails_with_one_line("journal", "import", meta, "ns8", str(tmp_path))
-    assert "has no VERSION: format the journal first" in line
+    assert "has no VERSION: format the journal manually first" in line
     journal("format", meta, "ns8", f"--namespace-id={NAMESPACE_ID}", f"--cluster-id={CLUSTER_ID}")
     assert journal("import", meta, "ns8", str(tmp_path))[0]["ops"] == 3

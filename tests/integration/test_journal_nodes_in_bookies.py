@@ -175,7 +175,7 @@ def test_it_is_seen_as_a_daemon_of_journal_serve_is(tmp_path: Path) -> None:
         assert get(f"{url}/getJournal?jid=none&segmentTxId=1")[0] == 404
         assert bookie.stop() == 0
         log = bookie.log.read_text()
-        assert log.index("journal node b1 stops") < log.index("b1: stopping as requested")
+        assert log.index("journal node b1 is stopping") < log.index("b1: stopping as requested")
 
 
 def test_a_bookie_serves_while_another_daemon_has_the_name_of_its_node(tmp_path: Path) -> None:

@@ -105,13 +105,13 @@ def test_what_read_prints_as_json_append_takes(uri: str, meta: str) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b"no json", "not JSON from its character 1"),
-        (b"[]", "an entry is an object"),
-        (b'{"payload": 1}', "an entry is an object"),
-        (b'{"payload": "x", "payload_base64": "eA=="}', "an entry is an object"),
+        (b"no json", "not valid JSON from character 1 on"),
+        (b"[]", "an entry must be an object"),
+        (b'{"payload": 1}', "an entry must be an object"),
+        (b'{"payload": "x", "payload_base64": "eA=="}', "an entry must be an object"),
         (b'{"payload_base64": "?"}', "base64"),
         (b'{"payload": "\\ud800"}', "surrogates not allowed"),
-        (b"\xff\xfe{}", "not UTF-8 from its byte 1"),
+        (b"\xff\xfe{}", "not valid UTF-8 from byte 1 on"),
     ],
 )
 def test_a_line_that_is_no_entry_is_told_by_its_number(meta: str, line: bytes, why: str) -> None:

@@ -93,8 +93,8 @@ def test_what_read_prints_as_json_append_takes(uri: str, meta: str) -> None:
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b"no json", "not JSON from its character 1"),
-        (b"[]", "an entry is an object"),
+        (b"no json", "not valid JSON from character 1 on"),
+        (b"[]", "an entry must be an object"),
         (b'{"payload":"p","key":5}', "key must be text; use key_base64 for bytes"),
         (b'{"payload":"p","event_time_us":1.5}', "a whole number of microseconds"),
     ],

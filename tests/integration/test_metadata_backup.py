@@ -55,7 +55,7 @@ def test_a_restored_backup_keeps_what_it_does_not_know_and_recovers_only_when_ac
     with started_again(tmp_path, new), LedgerClient(new) as client:
         with pytest.raises(LedgerRecoveryFailed, match="bookledger metadata check"):
             client.open_ledger(writer.ledger_id)
-        with pytest.raises(MetadataUnavailable, match=f"whether there is a ledger {newer.ledger_id}"):
+        with pytest.raises(MetadataUnavailable, match=f"whether ledger {newer.ledger_id} exists"):
             client.describe_ledger(newer.ledger_id)
         until(lambda: all(row["compared"] for row in check(new)))
         found = check(new)

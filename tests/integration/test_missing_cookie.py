@@ -56,7 +56,7 @@ def test_a_lost_cookie_is_named_and_written_anew(tmp_path: Path) -> None:
         assert (anew["bookie_id"], anew["restored"], anew["must_accept_loss"]) == ("bookie-1", True, False)
         one.start()
         until(lambda: status(uri)["whole"] is True)
-        assert b"this very cookie: nothing was changed" in bookledger(*restore).stdout
+        assert b"already has this cookie: nothing was changed" in bookledger(*restore).stdout
 
 
 def test_a_bookie_that_was_decommissioned_is_not_brought_back_by_its_directory(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ async def test_what_falls_out_of_the_bound_is_refused_and_said(
         async with await log.writer() as writer:
             for n, name in enumerate(("a", "b", "c")):
                 await writer.append(b"x", producer=name, sequence=n)
-            assert "log 'orders' has forgotten 1 producers" in caplog.text
+            assert "log 'orders' has forgotten 1 more producers, 1 in total" in caplog.text
         async with await log.writer() as writer:
             with pytest.raises(ProducerForgotten, match="producer 'a'"):
                 await writer.append(b"x", producer="a", sequence=0)

@@ -109,7 +109,7 @@ def test_a_second_one_is_not_replaced_before_the_first_is_synced(tmp_path: Path)
         whose = f"--namespace-id={NAMESPACE.namespace_id}", f"--cluster-id={NAMESPACE.cluster_id}"
         code, told, said = apart.run("format", *whose)
         assert (code, told) == (1, [])
-        assert "nothing was done: acceptor c lacks segment 1-10, and with b a majority would" in said
+        assert "nothing was done: acceptor c lacks segment 1-10, and with b added, a majority might" in said
         assert "run `bookledger journal sync` first" in said
         left = [f"--acceptor={name}={apart.uris[name]}" for name in ("a", "c")]
         synced = bookledger(

@@ -179,7 +179,9 @@ async def test_a_consumer_that_hangs_loses_its_cursor_to_another_and_what_it_use
         assert [(await anext(other)).position for _ in range(2)] == [3, 4]
     assert (await waiting).position == 4, "it has queued up again"
     await hangs.aclose()
-    assert "releases it: one record was used for more than 0.2 s (poll_seconds_max)" in caplog.text
+    assert (
+        "releases cursor 'billing': one record was used for more than 0.2 s (poll_seconds_max)" in caplog.text
+    )
     with pytest.raises(ValueError, match="poll_seconds_max must be more than 0, or None for no limit, not 0"):
         log.consume("billing", poll_seconds_max=0)
 

@@ -120,7 +120,7 @@ async def test_who_follows_a_ledger_that_the_store_lost_is_told_so(
     await hold.begin(store, backup_ms=0, now_ms=1)
     with pytest.raises(
         MetadataWentBack,
-        match="ledger 7 exists is not known: the metadata of the cluster that was here is gone",
+        match="whether ledger 7 exists: the metadata of the cluster that was here is gone",
     ):
         await view.look()
 
