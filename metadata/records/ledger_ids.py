@@ -30,11 +30,6 @@ async def take_ledger_ids(store: MetadataStore, count: int) -> range:
     return range(first or FIRST_LEDGER_ID, end)
 
 
-async def next_ledger_id(store: MetadataStore) -> int:
-    """Takes one id that no other caller gets."""
-    return (await take_ledger_ids(store, 1))[0]
-
-
 async def count_beyond(store: MetadataStore, ledger_id: int, key: str = keys.NEXT_LEDGER_ID) -> None:
     """Raises the counter above this id. Never lowers it."""
     await settled_writes.change(store, key, lambda next_id: max(next_id or 0, ledger_id + 1), _decode, encode)

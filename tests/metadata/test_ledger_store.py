@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from itertools import chain
 
 import pytest
 
@@ -106,24 +107,27 @@ async def test_a_watch_shows_each_change_of_its_ledger_and_its_end(ledgers: Ledg
 async def test_ids_are_taken_once_however_many_take_them_at_once() -> None:
     data = MemoryData()
     stores = [MemoryStore(data) for _ in range(8)]
-    taken = await asyncio.gather(*(ledger_ids.next_ledger_id(stores[n % 8]) for n in range(80)))
-    assert sorted(taken) == list(range(1, 81))
+    taken = await asyncio.gather(*(ledger_ids.take_ledger_ids(stores[n % 8], 1) for n in range(80)))
+    assert sorted(chain(*taken)) == list(range(1, 81))
 
 
 @pytest.mark.parametrize("taken", [0, 3])
 async def test_a_counter_that_was_moved_past_an_id_goes_on_behind_it_and_never_back(taken: int) -> None:
     store = MemoryStore()
-    assert [await ledger_ids.next_ledger_id(store) for _ in range(taken)] == list(range(1, taken + 1))
+    assert [await ledger_ids.take_ledger_ids(store, 1) for _ in range(taken)] == [
+        range(n, n + 1) for n in range(1, taken + 1)
+    ]
     await ledger_ids.count_beyond(store, 41)
     assert await ledger_ids.counted_end(store) == 42
     await ledger_ids.count_beyond(store, 5)
-    assert await ledger_ids.next_ledger_id(store) == 42
+    assert await ledger_ids.take_ledger_ids(store, 1) == range(42, 43)
 
 
 async def test_the_last_id_of_all_is_given_and_none_after_it() -> None:
     store = MemoryStore()
     await ledger_ids.count_beyond(store, keys.LEDGER_ID_MAX - 1)
-    assert await ledger_ids.next_ledger_id(store) == keys.LEDGER_ID_MAX
+    last = await ledger_ids.take_ledger_ids(store, 1)
+    assert last == range(keys.LEDGER_ID_MAX, keys.LEDGER_ID_MAX + 1)
     with pytest.raises(BadRecord, match="is not a valid ledger id"):
         await ledger_ids.next_ledger_id(store)
 
