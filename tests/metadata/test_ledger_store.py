@@ -129,7 +129,7 @@ async def test_the_last_id_of_all_is_given_and_none_after_it() -> None:
     last = await ledger_ids.take_ledger_ids(store, 1)
     assert last == range(keys.LEDGER_ID_MAX, keys.LEDGER_ID_MAX + 1)
     with pytest.raises(BadRecord, match="is not a valid ledger id"):
-        await ledger_ids.next_ledger_id(store)
+        await ledger_ids.take_ledger_ids(store, 1)
 
 
 @pytest.mark.parametrize("value", [b"", b"\xff\xff\xff", b"\x08\x63"])
