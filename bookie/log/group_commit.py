@@ -5,7 +5,7 @@ and only then reports them durable, in order. The next group forms during a sync
 
 A record whose sync was deferred is reported when it is written, and again when a later sync has covered it. That sync
 is made for another record, after UNSYNCED_BYTES_MAX, or after DEFERRED_SYNC_SECONDS_MAX. A record without a ticket is
-reported once, durable or written, and causes no sync.
+reported only once, either as durable or as written, and causes no sync.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class NoPeers:
         raise _alone(ledger_id)
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Returns "", because without a call no bookie counts as unreachable."""
+        """Returns "": no bookie is called, so none counts as unreachable."""
         del bookie
         return ""
 

@@ -43,11 +43,11 @@ from .watched_ledgers import WatchedLedgers
 
 # Counts how long bookies are absent, by the auditor's own monotonic clock. Pure.
 #
-# No two clocks are compared. An auditor adds the time between two of its looks to the recorded counts, which earlier
-# auditors wrote. So an absence is never counted as longer than it was, whatever wall clocks do.
+# Clocks are never compared with each other. An auditor adds the time between two of its looks to the recorded counts,
+# which earlier auditors wrote. So an absence is never counted as longer than it was, whatever wall clocks do.
 
 TELL_SHARE = 10
-"""Once a bookie is lost, its count is recorded again whenever it has grown by 1/TELL_SHARE."""
+"""Once a bookie is lost, the count of its absence is recorded again only when it has grown by 1/TELL_SHARE."""
 
 
 class AbsenceCounts:
@@ -59,15 +59,15 @@ class AbsenceCounts:
         """Unrecorded milliseconds of absence of each bookie that was absent at the last look."""
 
     def interrupted(self) -> None:
-        """Records that the auditor could not look, or lost its lease, so that the time until its next look does not
-        count."""
+        """Notes that the auditor could not look, or lost its lease, so that the time until its next look is not counted
+        as absence."""
         self._unrecorded_ms = {}
 
     def look(self, recorded_ms: Mapping[str, int], now: float, wait_ms: int) -> dict[str, int]:
         """Updates the counts of the absent bookies, given the recorded counts; returns the counts to record now, by
         name.
 
-        Until a count reaches `wait_ms`, when the bookie counts as lost, it is recorded at every look.
+        A count below `wait_ms`, at which the bookie counts as lost, is recorded at every look.
         """
         passed_ms, self._looked_at = (now - self._looked_at) * 1000, now
         before = self._unrecorded_ms
@@ -97,7 +97,8 @@ CHANGED_SHARE = 20.0
 """If records have changed, the next audit is due after this multiple of the previous audit's duration."""
 
 BRAKE_LOG_SECONDS = 30.0
-"""Seconds for which many bookies must be absent before the auditor logs it: longer than a cluster takes to start."""
+"""Seconds for which many bookies must be absent before the auditor logs their absence: longer than a cluster takes to
+start."""
 
 NOT_CLOSED = "it is not closed, and seems to have no writer that would close it"
 NO_TAKER = "no other living, writable bookie with healing enabled may take its place: add one"
@@ -238,7 +239,7 @@ class Auditor:
         elif now - self._braked_at >= BRAKE_LOG_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
             log.error("%s are absent: nothing is re-replicated while this many bookies are absent", names)
-            self._braked_at = math.inf  # logs it only once until it ends
+            self._braked_at = math.inf  # logged once per suspension
 
     def _seconds_to_next(self) -> float:
         """Returns the seconds from the last audit to the next one; if records have changed, the time is shorter."""

@@ -17,7 +17,7 @@ RETIRED_AT_ONCE_MAX = 2000
 """Maximum number of tombstones deleted per look, which takes the metadata store a few tenths of a second."""
 
 WAITING_MAX = 50_000
-"""Maximum number of tombstones in memory, of 250 bytes each; another audit finds any others."""
+"""Maximum number of tombstones in memory, of 250 bytes each; a later audit finds any others."""
 
 
 class Retirement:

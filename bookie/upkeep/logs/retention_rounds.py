@@ -146,7 +146,7 @@ class RetentionRounds:
         try:
             await self._give_up(found, now_us)
         except BadRecord as error:
-            skip(error)  # and leave this log as it is
+            skip(error)  # leaves this log unchanged
         except (_NotNow, KeepsChanging) as error:
             log.info("retention of log %r waits for the next round: %s", found.record.name, error)
 

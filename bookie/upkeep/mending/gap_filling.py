@@ -34,8 +34,7 @@ STORE_BYTES = 4 * 1024 * 1024
 """Approximate number of bytes stored at once."""
 
 FAILURES_MAX = 16
-"""Number of entries not returned by any replica after which the ledger is postponed, because its bookies may be down.
-"""
+"""After this many entries that no replica returned, the ledger is postponed, because its bookies may be down."""
 
 HOLDS_ANOTHER = (
     "another ledger is stored here under this id and is kept, because the metadata was restored from an older copy; "
@@ -142,7 +141,7 @@ class Mender:
         entry_id = failed.entry_id
         if entry_id is None or tally.failures == FAILURES_MAX:
             self._give_up(tally, at if entry_id is None else entry_id, str(failed))
-        if share.holds(entry_id):  # otherwise the entry belongs to another bookie, and lies between ours
+        if share.holds(entry_id):  # otherwise the entry is placed elsewhere, and lies between entries placed here
             tally.fail(str(failed), EntryRange(entry_id, entry_id))
         return share.first_from(entry_id + 1)
 
