@@ -174,7 +174,8 @@ class LogScan:
         return segment_files.header_of(self._disk, segment) is not None
 
     def _is_unbegun(self, seen: _Seen) -> bool:
-        """Returns whether this is the newest segment, in a state that a crash may leave and that startup removes."""
+        """Returns whether this is the newest segment and a crash may have left it in its present state, in which case
+        startup removes it."""
         is_newest = seen.segment == self._newest
         return bool(seen.header_why) and is_newest and seen.is_header_alone and not self._claimed(seen)
 

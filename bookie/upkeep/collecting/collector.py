@@ -142,7 +142,8 @@ class Collector:
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
         """Returns whether part of a closed ledger is placed on other bookies, and that placement is final.
 
-        If a copy lacks entries, or the ledger was closed too early, this bookie may have the last copy (H1).
+        The placement is not final if a copy lacks entries, or if the ledger was closed too early: in these cases this
+        bookie may have the last copy (H1).
         """
         is_whole = not record.may_lack_entries
         is_placed_elsewhere = is_whole and not all(self._me in f.ensemble for f in record.fragments)

@@ -86,7 +86,7 @@ class Compactor:
         self._owners_of_dead: set[int] = set()
 
     async def compact(self, live_ratio_max: float) -> CompactionResult:
-        """Deletes segments without live bytes, then empties those whose live share is below `live_ratio_max`.
+        """Deletes segments without live bytes, then empties other segments whose live share is below `live_ratio_max`.
 
         Raises DiskIsFull if the copies do not fit; segments deleted before the error have already freed their space.
         """

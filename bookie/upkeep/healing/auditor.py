@@ -1,9 +1,9 @@
 """The auditor: an elected bookie that watches all of the metadata and marks under-replicated ledgers.
 
 It is elected by means of a lease, so another bookie takes over within seconds of its death. It counts how long each
-bookie is absent. When a bookie is lost, new or to be drained, and periodically, it examines all records and marks those
-that need re-replication. It also truncates logs by their retention (`retention_rounds`), and retires tombstones
-(`retirement`). Two auditors at once would do no harm.
+bookie is absent. Periodically, and whenever a bookie is lost, new or to be drained, the auditor examines all records
+and marks those that need re-replication. It also truncates logs by their retention (`retention_rounds`), and retires
+tombstones (`retirement`). Two auditors at once would do no harm.
 """
 
 from __future__ import annotations

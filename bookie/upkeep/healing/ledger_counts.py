@@ -18,7 +18,7 @@ from .cluster_view import ClusterView
 from .replication_tasks import replication_tasks
 
 LEDGERS_A_TURN = 50
-"""Ledgers examined per iteration of the event loop, which takes a few milliseconds."""
+"""Ledgers examined per iteration of the event loop; examining them takes a few milliseconds."""
 
 
 class Condition(StrEnum):

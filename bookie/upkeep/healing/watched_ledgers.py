@@ -68,7 +68,7 @@ class WatchedLedgers:
 
     async def _run(self) -> None:
         while True:
-            # The watch may have missed changes that the store no longer has.
+            # Each attempt lists all ledgers, because the watch may have missed changes that the store no longer has.
             try:
                 await self._follow()
             except MetadataError as error:

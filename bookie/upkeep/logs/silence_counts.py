@@ -21,7 +21,7 @@ TELL_SHARE = 100
 
 
 class SilenceCounts:
-    """Silences that one auditor has counted for one log but not recorded yet."""
+    """Silences (how long cursors have not moved) that one auditor has counted for one log but not recorded yet."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0

@@ -78,7 +78,7 @@ class Mender:
 
         Entries that could not be fetched are recorded in the tally. `parts` are in ascending order, and contain
         everything within `examined` that is placed here. Unreadable frames within `examined`, and those in
-        `unreadable`, are removed from the index, which has committed this when the call returns. Raises DiskIsFull;
+        `unreadable`, are removed from the index; the removal is committed when the call returns. Raises DiskIsFull;
         entries stored before the error remain.
         """
         # Frames of another ledger with this id do not fill gaps, and no entries may be stored alongside them.
