@@ -199,7 +199,7 @@ class BookieLogWriter:
             self._taken.append(submitted)
 
     def _commit(self, group: Sequence[_QueuedRecord]) -> None:
-        """Writes the group; syncs if any of its records needs it, or a deferred sync is due."""
+        """Writes the group; syncs if any of its records needs a sync, or if a deferred sync is due."""
         if self._reserve.is_touched:
             group = self._refuse_but_urgent(group, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
             if not group and not self._unsynced:

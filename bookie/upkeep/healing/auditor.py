@@ -43,7 +43,7 @@ from .watched_ledgers import WatchedLedgers
 
 # Counts how long bookies are absent, by the auditor's own monotonic clock. Pure.
 #
-# Clocks are never compared with each other. An auditor adds the time between two of its looks to the recorded counts,
+# Clocks are never compared with each other. An auditor adds the time between two of its polls to the recorded counts,
 # which earlier auditors wrote. So an absence is never counted as longer than it was, whatever wall clocks do.
 
 TELL_SHARE = 10
@@ -56,18 +56,18 @@ class AbsenceCounts:
     def __init__(self) -> None:
         self._looked_at = 0.0
         self._unrecorded_ms: dict[str, float] = {}
-        """Unrecorded milliseconds of absence of each bookie that was absent at the last look."""
+        """Unrecorded milliseconds of absence of each bookie that was absent at the last poll."""
 
     def interrupted(self) -> None:
-        """Notes that the auditor could not look, or lost its lease, so that the time until its next look is not counted
-        as absence."""
+        """Notes that the auditor could not poll the bookies' states, or lost its lease, so that the time until its next
+        poll is not counted as absence."""
         self._unrecorded_ms = {}
 
     def look(self, recorded_ms: Mapping[str, int], now: float, wait_ms: int) -> dict[str, int]:
         """Updates the counts of the absent bookies, given the recorded counts; returns the counts to record now, by
         name.
 
-        A count below `wait_ms`, at which the bookie counts as lost, is recorded at every look.
+        A count below `wait_ms`, at which the bookie counts as lost, is recorded at every poll.
         """
         passed_ms, self._looked_at = (now - self._looked_at) * 1000, now
         before = self._unrecorded_ms
@@ -88,7 +88,7 @@ def _is_due(unrecorded_ms: float, recorded_ms: int, wait_ms: int) -> bool:
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 3 * LOOK_SECONDS
-"""Maximum seconds without an auditor after the current one has died; the auditor renews its lease at each look."""
+"""Maximum seconds without an auditor after the current one has died; the auditor renews its lease at each poll."""
 
 CHANGED_SECONDS_MIN = 10.0
 """Minimum seconds from one audit to the next if records have changed."""
@@ -204,7 +204,7 @@ class Auditor:
 
     @contextmanager
     def _interrupting(self) -> Iterator[None]:
-        """Interrupts the counting of absences until the next look if the auditor cannot determine which bookies are
+        """Interrupts the counting of absences until the next poll if the auditor cannot determine which bookies are
         alive. Other failures do not interrupt the counting."""
         try:
             yield

@@ -39,7 +39,7 @@ FOUND = "local check: bookie %s lacks entries %d to %d"
 
 @dataclass(slots=True)
 class Stock:
-    """Results of a round so far."""
+    """Results of a round, updated while it runs."""
 
     ledgers: int = 0
     ledgers_lacking: int = 0

@@ -42,7 +42,7 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 3600.0
 hour."""
 
 OTHERS_SECONDS = 20.0
-"""Seconds until the next look at a ledger that other bookies have to heal; healing it takes them several looks."""
+"""Seconds until a ledger that other bookies have to heal is checked again; healing it takes them several polls."""
 
 OVERDUE_SECONDS = 600.0
 """If a ledger has been marked for this many seconds, any bookie that can heal it does so, because the best placed ones

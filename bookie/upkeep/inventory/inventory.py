@@ -22,7 +22,7 @@ from .placed_entries import ENTRY_MAX, PlacedEntries, parts, shares
 log = logging.getLogger(__name__)
 
 WINDOW_ENTRIES = 64 * 1024
-"""Entries checked at once."""
+"""Maximum number of entries checked at once."""
 
 BATCH_BYTES = 1024 * 1024
 """Approximate bytes read at once."""

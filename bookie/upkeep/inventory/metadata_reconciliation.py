@@ -41,7 +41,8 @@ class Difference:
 
     @property
     def is_of_chain(self) -> bool:
-        """Whether the ledger is a segment of a log or a journal, whose record may need an update, too."""
+        """Whether the ledger is a segment of a log or of a journal; the record of that log or journal may need an
+        update, too."""
         return bool({SEGMENT, JOURNAL} & self.record.custom_metadata.keys())
 
 

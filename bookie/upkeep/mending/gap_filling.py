@@ -141,7 +141,9 @@ class Mender:
         entry_id = failed.entry_id
         if entry_id is None or tally.failures == FAILURES_MAX:
             self._give_up(tally, at if entry_id is None else entry_id, str(failed))
-        if share.holds(entry_id):  # otherwise the entry is placed elsewhere, and lies between entries placed here
+        if share.holds(
+            entry_id
+        ):  # otherwise the entry is placed elsewhere, and lies between entries placed here
             tally.fail(str(failed), EntryRange(entry_id, entry_id))
         return share.first_from(entry_id + 1)
 

@@ -331,7 +331,7 @@ class _Damage:
 
 @dataclass(slots=True)
 class _Pass:
-    """Findings and repairs of one pass so far."""
+    """Findings and repairs of one pass, updated while it runs."""
 
     found: ScrubReport = field(default_factory=ScrubReport)
     repaired: Summary = field(default_factory=Summary)
