@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class WatchedLedgers:
-    """The records of all ledgers, which take about 350 bytes of memory each while started. Belongs to the event loop."""
+    """The records of all ledgers, taking about 350 bytes of memory each while started. Belongs to the event loop."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -267,7 +267,7 @@ class Repair:
         return record
 
     def _may_be_fenced(self, record: LedgerRecord) -> bool:
-        # If a writer's last ensemble names this bookie, it is already refused here, because a ledger in limbo is fenced.
+        # If a writer's last ensemble names this bookie, it is refused already, because a ledger in limbo is fenced.
         return record.state is LedgerState.IN_RECOVERY or self._me in record.fragments[-1].ensemble
 
     async def _leave_limbo(self, ledger_id: int) -> None:
