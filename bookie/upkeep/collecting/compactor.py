@@ -98,7 +98,8 @@ class Compactor:
         return done
 
     async def _true_ratio(self, one: _Sealed) -> float:
-        """Returns the live share including the ledgers' notes, about as long as the ledgers' custom metadata."""
+        """Returns the live share including the ledgers' notes, each of which is about as long as its ledger's custom
+        metadata."""
         ledger_ids = await in_thread(_with_states, self._bookie, one.number)
         note_bytes = await in_thread(self._bookie.index.notes.bytes_of, ledger_ids)
         return one.live_ratio + note_bytes / max(1, one.size)
