@@ -47,19 +47,19 @@ def check_advertised(host: str) -> None:
 class BookieConfig:
     """All settings of a bookie.
 
-    `log_queue_bytes_max`: back-pressure: when more bytes of accepted frames than this are not yet on disk, the bookie
-    stops reading from its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may have to
-    replay; smaller values mean faster starts and more index writes. `lease_seconds`: how long the cluster takes to
-    notice a dead bookie; if it is too short, a busy host loses its registration. `disk_free_*_min`: if less of the disk
-    is free, as a share or in bytes, the bookie is read-only until twice as much is free. The fields that default to the
-    constants above are arguments for tests, not settings. `segment_bytes_max`: size beyond which a segment of the log
-    ends (None: `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve from an older copy of the directory, in limbo.
-    `accept_unsafe_etcd`: serve with an etcd that may lose confirmed writes. `limits`: limits on the bookie's clients.
-    `bookies_in_process`: how many bookies share the process's file descriptors, of which `descriptors_elsewhere` are
-    for other parts of the process. `certificates`: directory with the bookie's own certificate and those of its
-    authorities (`wire.trust.certificates`). Without certificates the bookie communicates in plain text, which requires
-    `insecure` if other machines can reach it. `tracing`: OpenTelemetry's provider for spans of frames, pages and
-    fences; if it is None, no spans are created.
+    `log_queue_bytes_max`: back-pressure: when the accepted frames that are not yet on disk exceed this many bytes, the
+    bookie stops reading from its clients until the disk has caught up. `checkpoint_*_max`: how much log a restart may
+    have to replay; smaller values mean faster starts and more index writes. `lease_seconds`: how long the cluster takes
+    to notice a dead bookie; if it is too short, a busy host loses its registration. `disk_free_*_min`: if less of the
+    disk is free, as a share or in bytes, the bookie is read-only until twice as much is free. The fields that default
+    to the constants above are arguments for tests, not settings. `segment_bytes_max`: size beyond which a segment of
+    the log ends (None: `log.appender.SEGMENT_BYTES_MAX`). `accept_loss`: serve from an older copy of the directory, in
+    limbo. `accept_unsafe_etcd`: serve with an etcd that may lose confirmed writes. `limits`: limits on the bookie's
+    clients. `bookies_in_process`: how many bookies share the process's file descriptors, of which
+    `descriptors_elsewhere` are for other parts of the process. `certificates`: directory with the bookie's own
+    certificate and those of its authorities (`wire.trust.certificates`). Without certificates the bookie communicates
+    in plain text, which requires `insecure` if other machines can reach it. `tracing`: OpenTelemetry's provider for
+    spans of frames, pages and fences; if it is None, no spans are created.
     """
 
     data_directory: Path

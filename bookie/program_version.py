@@ -16,8 +16,8 @@ def program_version() -> str:
 
 
 def interpreter() -> str:
-    """Describes the Python that runs this process, including whether it was built with optimizations, which make a
-    difference of a quarter in the processor time of an append."""
+    """Describes the Python that runs this process, including whether it was built with optimizations, which change the
+    processor time of an append by a quarter."""
     arguments = sysconfig.get_config_var("CONFIG_ARGS") or ""
     is_optimized = (
         "--enable-optimizations" in arguments or sys.base_prefix == "/usr"

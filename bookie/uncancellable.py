@@ -1,4 +1,4 @@
-"""Makes work in a thread uncancellable, because the resources it uses are closed as soon as it ends."""
+"""Makes work in a thread uncancellable, because its resources are closed as soon as its caller stops waiting."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ and only then reports them durable, in order. The next group forms during a sync
 
 A record whose sync was deferred is reported when it is written, and again when a later sync has covered it. That sync
 is made for another record, after UNSYNCED_BYTES_MAX, or after DEFERRED_SYNC_SECONDS_MAX. A record without a ticket is
-reported once, durable or written, and causes no sync.
+reported only once, either as durable or as written, and causes no sync.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class BookieLogWriter:
             self._taken.append(submitted)
 
     def _commit(self, group: Sequence[_QueuedRecord]) -> None:
-        """Writes the group; syncs if any of its records needs it, or a deferred sync is due."""
+        """Writes the group; syncs if any of its records needs a sync, or if a deferred sync is due."""
         if self._reserve.is_touched:
             group = self._refuse_but_urgent(group, OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)))
             if not group and not self._unsynced:

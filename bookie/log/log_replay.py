@@ -13,8 +13,8 @@ A crash may leave these states; replay handles them as follows:
    is damage, and the bookie refuses to start.
 4. The newest segment has no header yet: the bookie crashed while creating it, and it is removed.
 
-Only the newest segment may end early: a segment is cut to its end and synced before the next one begins. A missing
-segment was either dropped deliberately (`manifest.py`), or its loss is damage like any other.
+Only the newest segment may end early: a segment is truncated to its records and synced before the next one begins. A
+missing segment was either dropped deliberately (`manifest.py`), or its loss is damage like any other.
 """
 
 from __future__ import annotations

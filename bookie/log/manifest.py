@@ -1,8 +1,8 @@
 """Lists the log's segments in the log itself, to distinguish a dropped segment from a lost one.
 
 Before segments are deleted, a SEGMENTS record is written that lists all those to be kept. Only the newest such record
-counts. Of the segments before the one that contains it, the listed ones exist, and possibly some whose deletion was
-interrupted by a crash.
+counts. Of the segments before the one that contains this record, those that it lists exist; others exist only if a
+crash interrupted their deletion.
 """
 
 from __future__ import annotations

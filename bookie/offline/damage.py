@@ -1,9 +1,9 @@
 """Finds the losses of a log: every range that was once on disk and can no longer be read. Changes nothing.
 
 `replay` checks the log after the checkpoint and stops at the first damage. This module reads the entire log, compares
-it with the claims of the index, and determines the replacement for the lost bytes of each segment with which `replay`
-accepts it again (`log_salvage.py`). Only the tail of the newest segment may be unreadable without being damage: startup
-truncates it, unless the index shows that it was on disk.
+it with the claims of the index, and determines, for each segment, what has to replace the lost bytes so that `replay`
+accepts the segment again (`log_salvage.py`). Only the tail of the newest segment may be unreadable without being
+damage: startup cuts this tail off, unless the index shows that it was on disk.
 """
 
 from __future__ import annotations
@@ -174,7 +174,8 @@ class LogScan:
         return segment_files.header_of(self._disk, segment) is not None
 
     def _is_unbegun(self, seen: _Seen) -> bool:
-        """Returns whether this is the newest segment, in a state that a crash may leave and that startup removes."""
+        """Returns whether this is the newest segment and a crash may have left it in its present state, in which case
+        startup removes it."""
         is_newest = seen.segment == self._newest
         return bool(seen.header_why) and is_newest and seen.is_header_alone and not self._claimed(seen)
 

@@ -222,8 +222,8 @@ def _less_than(logged: LocalLedgerState, state: LocalLedgerState) -> Iterator[st
 
 
 def _has_other_lac(logged: LocalLedgerState, state: LocalLedgerState) -> bool:
-    """Returns whether the index's last-add-confirmed differs from the logged one, unless it is lower, which is already
-    reported."""
+    """Returns whether the index has a last-add-confirmed that differs from the logged one without being lower; a lower
+    one is already reported."""
     said, held = logged.last_add_confirmed, state.last_add_confirmed
     return held is not None and held != said and (said is None or held.last_entry >= said.last_entry)
 

@@ -58,7 +58,7 @@ def _ask_old_index(locked: LockedDirectory) -> bool:
     try:
         index = Index(locked.index)
     except IndexUnusable:
-        return False  # this is the reason for the rebuild
+        return False  # an unusable index is the reason for the rebuild
     try:
         check_before_rebuild(OsDisk(locked.log), index)
         return index.limbo_is_due

@@ -96,9 +96,9 @@ class Bookie:
         check_log(disk, self.index)
         self.replayed = replay_log(disk, self.incarnation, self.index, self.states, self._note)
         self._checkpointer.log_grew(self.replayed.served_through, 0)
-        # before anything is written
+        # This must be determined before anything is written.
         self.has_lost = self.has_lost or self.replayed.has_lost or is_lacking(self.replayed.log_end)
-        if self.has_lost:  # durable before a checkpoint moves past this position
+        if self.has_lost:  # must be durable before a checkpoint moves past this position
             self.index.set_limbo_due(True)
         self._log = BookieLogWriter(
             disk,
@@ -128,7 +128,7 @@ class Bookie:
         DamagedLog if bytes that were once on disk cannot be read.
         """
         bookie = cls(config, disk, index, incarnation)
-        # Not cancellable: the lease is renewed in the meantime, and must not outlive the directory's lock.
+        # Not cancellable, because the lease is renewed while this runs, and must not outlive the directory's lock.
         await uncancellable(
             bookie._loop.run_in_executor(None, copy_context().run, bookie._begin_log, disk, is_lacking)
         )
@@ -211,7 +211,7 @@ class Bookie:
         self.states.forget(ledger_ids)  # admit no further frames of these ledgers
         await self.intake.settled(self.failed)  # apply the admitted frames first, or they would reappear
         if ledger_ids and self._checkpointer.is_behind:
-            # Otherwise a restart would find their records after the checkpoint.
+            # Otherwise a restart would find the forgotten ledgers' records after the checkpoint.
             await self.store([state_record(self.states.peek(min(ledger_ids)))])
         await self.checkpoint()
         self.states.forget(ledger_ids)
@@ -262,7 +262,7 @@ class Bookie:
         page = await self._reader.read(request)
         if why := self._identity_check.why(
             request
-        ):  # checked only now, because another ledger's first frame may have arrived
+        ):  # checked after the read, during which another ledger's first frame may have arrived
             return ReadReply(Status.WRONG_IDENTITY, detail=why)
         if page.covered_through < request.first_entry:
             return ReadReply(Status.IO_ERROR, detail="too many copies of one entry in the log")

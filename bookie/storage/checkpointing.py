@@ -58,7 +58,7 @@ class Checkpointer:
         """Whether writing the index failed for a reason other than a full disk."""
 
     def changed(self, ledger_id: int, position: int) -> None:
-        """Marks the ledger's state as changed by the record at this position since the last checkpoint."""
+        """Marks the ledger's state as changed since the last checkpoint, by the record at this position."""
         self._changed.add(ledger_id)
         self._applied_at = position
 

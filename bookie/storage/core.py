@@ -1,8 +1,8 @@
 """The bookie's rules (fencing, acknowledgement) as a pure state machine: requests and syncs in, log writes and answers
 out.
 
-The shell around it writes records in this order, reports them back in the same order when they are on disk, and
-delivers answers. The machine keeps these rules:
+The shell around it writes the records in the order in which the machine returns them, reports them back in the same
+order when they are on disk, and delivers answers. The machine keeps these rules:
 
 - R1: a fencing request is answered only when its fence is on disk; a fence needs no prior
   knowledge of the ledger.
@@ -33,8 +33,8 @@ from ..wire.messages import NO_IDENTITY, NO_NOTE, Frame, Status
 class Write(NamedTuple):
     """Effect: append this record to the log, and report the ticket back when the record is on disk.
 
-    With `deferred_sync`, also report the ticket when the record is written, if its sync is deferred. A record without a
-    ticket is reported once, when it is written, and causes no sync.
+    With `deferred_sync`, also report the ticket when the record is written, unless a sync follows at once. A record
+    without a ticket is reported once, when it is written, and causes no sync.
     """
 
     record: BookieLogRecord

@@ -1,7 +1,7 @@
 """Refuses requests for a ledger other than the one that the bookie holds under that id (rule W8).
 
 An id is never used twice unless the metadata was rolled back: an operator restored an older copy, which lacks the
-ledgers created since. Each ledger gets an identity when it is created, which distinguishes it from another ledger with
+ledgers created since. When a ledger is created, it gets an identity, which distinguishes it from any other ledger with
 the same id.
 """
 

@@ -37,8 +37,8 @@ NO_ARRIVAL = Arrival(0.0)
 class Ticket:
     """A request that is waiting for the disk: how to answer it, and how it arrived.
 
-    `is_ours`: whether the bookie itself is storing a copy of other records. `is_deferred`: whether the request waits
-    for the sync of other requests.
+    `is_ours`: whether the record comes from the bookie itself, for example as a copy of another record, rather than
+    from a client. `is_deferred`: whether the request waits for the sync of other requests.
     """
 
     answer: OnAnswer

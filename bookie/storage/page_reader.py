@@ -83,7 +83,7 @@ def read_page(
         parts.append(part)
         taken += part.size_bytes
     found = merge(parts).between(first_entry, covered)
-    if found.size_bytes > PAGE_BYTES_MAX:  # large frames, or frames of many tiny entries
+    if found.size_bytes > PAGE_BYTES_MAX:  # the frames are large, or contain many tiny entries
         found = found.start_of(PAGE_BYTES_MAX)
         covered = found.last_entry
     return EntryPage(found, covered, tuple(damaged), why_unread)

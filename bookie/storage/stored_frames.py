@@ -63,8 +63,8 @@ GIVE_BACK = "; nothing is lost: give the file back to the bookie's user (`chown`
 
 
 class UnreadableFrame(NamedTuple):
-    """The reason why a frame cannot be read. `is_damaged`: whether the disk returned content other than the index
-    expects."""
+    """The reason why a frame cannot be read. `is_damaged`: whether the disk returned content that differs from what the
+    index expects."""
 
     why: str
     is_damaged: bool = True

@@ -1,5 +1,5 @@
-"""A Bookie with OpenTelemetry spans for frames until they are answered, for the syncs that they waited for, for pages
-and for fences.
+"""A Bookie that creates OpenTelemetry spans: for each frame until it is answered, for the syncs that frames waited for,
+for pages and for fences.
 
 Imported only if tracing is on. A span costs about 20 µs per frame or page.
 """

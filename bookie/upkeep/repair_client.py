@@ -27,9 +27,9 @@ class Peers(Protocol):
 
         The pages are never empty, and as large as those of any read: at most 4 MiB from each bookie. The bookie
         `without` is never asked for anything, but another incarnation with the same name may be. Every CRC32C digest is
-        verified. The key of an HMAC_SHA256 ledger is not known here, so its entries are returned unverified, as
-        contained in a replica's checksummed log and sealed message, and the ledger's readers have to reject forged
-        ones.
+        verified. The key of an HMAC_SHA256 ledger is not known here, so the digests of its entries are not verified:
+        only the checksums of a replica's log and the sealed message protect these entries, and the ledger's readers
+        have to reject forged ones.
 
         Raises PeersFailed for the first entry that no other replica can return, after yielding all entries before it,
         and ValueError for a ledger that is not closed or a range outside it.
@@ -69,7 +69,7 @@ class NoPeers:
         raise _alone(ledger_id)
 
     async def why_unreachable(self, bookie: BookieRef) -> str:
-        """Returns "", because without a call no bookie counts as unreachable."""
+        """Returns "": no bookie is called, so none counts as unreachable."""
         del bookie
         return ""
 

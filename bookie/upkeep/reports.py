@@ -29,7 +29,7 @@ class Unrepaired:
 
 @dataclass(slots=True)
 class Tally:
-    """The work done for one ledger so far, and the entries that could not be fetched. `why_not` is empty if the bookie
+    """The work already done for one ledger, and the entries that could not be fetched. `why_not` is empty if the bookie
     has all entries that the metadata places on it.
 
     `frames_unreadable`: number of suspected frames that are unreadable.
@@ -83,7 +83,7 @@ def _values(report: RepairReport) -> list[Any]:
 
 @dataclass(slots=True)
 class ScrubReport:
-    """Result of a scrub pass over the log, or its findings so far.
+    """Findings of a scrub pass over the log, which may still be running.
 
     `damaged`: stretches of the log that once held records but no longer do; they remain until their segments,
     `segments_damaged`, are emptied and deleted. `frames_damaged`: frames that the index points to and that could not be

@@ -7,13 +7,13 @@ writers: on an append to it, the bookie consults the metadata, which does not co
 
 After a complete round, the bookie records in the metadata the revision up to which it has dropped deleted ledgers;
 tombstones up to the lowest revision of all bookies are retired (`metadata/healing/collection_progress.py`). An index
-rebuilt from the log contains ledgers again that were forgotten long ago. Only an operator can confirm that they were,
-and order the bookie to forget them again.
+rebuilt from the log contains ledgers that were forgotten long ago. Only an operator can confirm that they had been
+forgotten, and order the bookie to forget them again.
 
 Frames of a closed ledger that no fragment places here (the bookie was replaced, or a repair has moved them) are
 dropped. Only this bookie's own repair stores entries of closed ledgers here before the metadata places them here, and
 the upkeep lock prevents repair and collection from running at the same time; the record is read again under that lock.
-If this bookie can prove that entries past the end of a closed ledger were confirmed, all of the ledger is kept, because
+If this bookie can prove that entries past the end of a closed ledger were confirmed, the entire ledger is kept, because
 the bookie may have the last copies of those entries.
 """
 
@@ -76,7 +76,8 @@ class Collector:
     def __init__(
         self, bookie: Bookie, store: MetadataStore, cookie: Cookie, pace: RateLimit, returned: int = 0
     ) -> None:
-        """`returned`: the acceptance of older metadata (`Accepted.number`) after which the bookie returned."""
+        """`returned`: if the bookie returned after older metadata had been accepted, the number of that acceptance
+        (`Accepted.number`); otherwise 0."""
         self._returned = returned
         self._bookie = bookie
         self._store = store
@@ -88,8 +89,8 @@ class Collector:
     async def collect(self, *, also_misplaced: bool, also_retired: bool = False) -> CollectionResult:
         """Forgets deleted ledgers; with `also_misplaced`, also drops frames that the metadata places on other bookies.
 
-        With `also_retired`, it also forgets ledgers without a key in the metadata if their ids are below the retired
-        ones.
+        With `also_retired`, it also forgets ledgers without a key in the metadata if their ids are below the end of
+        the retired ids.
 
         Raises MetadataError if the metadata fails; by then, only ledgers whose deletion the metadata had confirmed have
         been forgotten.
@@ -119,8 +120,8 @@ class Collector:
         return CollectionResult(forgotten, dropped, len(listing.unlisted))
 
     async def _was_away(self) -> bool:
-        """Returns whether records may be older than the entries here, because no check has run since this bookie
-        returned."""
+        """Returns whether the ledgers' records may be older than the entries here, because they have not been checked
+        since this bookie returned."""
         one = await hold.accepted(self._store) if self._returned else None
         return one is not None and one.number == self._returned and one.is_without(self._me)
 
@@ -141,7 +142,8 @@ class Collector:
     def _is_elsewhere(self, record: LedgerRecord) -> bool:
         """Returns whether part of a closed ledger is placed on other bookies, and that placement is final.
 
-        If a copy lacks entries, or the ledger was closed too early, this bookie may have the last copy (H1).
+        The placement is not final if a copy lacks entries, or if the ledger was closed too early: in these cases this
+        bookie may have the last copy (H1).
         """
         is_whole = not record.may_lack_entries
         is_placed_elsewhere = is_whole and not all(self._me in f.ensemble for f in record.fragments)
@@ -184,7 +186,7 @@ class Collector:
                 continue
             await keep_notes(
                 self._bookie, found.record, self._me
-            )  # first, because a note may record the location of the only copy
+            )  # before frames are dropped, because a note may record the location of the only copy
             misplaced = await in_thread(self._misplaced, found.record)
             for start in range(0, len(misplaced), FRAMES_PER_BATCH):
                 await self._bookie.drop(misplaced[start : start + FRAMES_PER_BATCH])

@@ -86,7 +86,7 @@ class Compactor:
         self._owners_of_dead: set[int] = set()
 
     async def compact(self, live_ratio_max: float) -> CompactionResult:
-        """Deletes segments without live bytes, then empties those whose live share is below `live_ratio_max`.
+        """Deletes segments without live bytes, then empties other segments whose live share is below `live_ratio_max`.
 
         Raises DiskIsFull if the copies do not fit; segments deleted before the error have already freed their space.
         """
@@ -98,7 +98,8 @@ class Compactor:
         return done
 
     async def _true_ratio(self, one: _Sealed) -> float:
-        """Returns the live share including the ledgers' notes, whose length is that of the ledgers' custom metadata."""
+        """Returns the live share including the ledgers' notes, each of which is about as long as its ledger's custom
+        metadata."""
         ledger_ids = await in_thread(_with_states, self._bookie, one.number)
         note_bytes = await in_thread(self._bookie.index.notes.bytes_of, ledger_ids)
         return one.live_ratio + note_bytes / max(1, one.size)
@@ -170,7 +171,8 @@ class Compactor:
         return [one for one, is_alive in zip(batch, alive, strict=True) if is_alive]
 
     def _index_is_whole(self) -> bool:
-        """Returns whether the index has lost no frames of the ledgers, so that frames that seem dead really are."""
+        """Returns whether the index has lost no frames of the ledgers whose frames in the segment seem dead; if it has,
+        some of these frames may be live."""
         index = self._bookie.index
         for ledger_id in sorted(self._owners_of_dead):
             if index.ledger(ledger_id) is not None and not index.is_whole(ledger_id):
@@ -225,12 +227,14 @@ class Compactor:
         return CompactionResult(segments_dropped=len(empty), bytes_freed=freed)
 
     def _segments_that_should_be(self) -> set[int]:
-        """Returns the segments on disk and those that the index points into: a lost one was not dropped (rule R6)."""
+        """Returns the segments on disk and those that the index points into, because a lost segment must not count as
+        dropped (rule R6)."""
         return {*segment_files.numbers(self._bookie.disk), *self._bookie.index.usage.totals()}
 
 
 async def write_states_anew(bookie: Bookie, segment: int) -> int:
-    """Durably rewrites the states and notes of all ledgers that have any in the segment; returns their number."""
+    """Durably rewrites the states and notes of all ledgers that have states or notes in the segment; returns the number
+    of ledgers."""
     ledger_ids = await in_thread(_with_states, bookie, segment)
     batch: list[BookieLogRecord] = []
     size = 0

@@ -1,9 +1,9 @@
 """The auditor: an elected bookie that watches all of the metadata and marks under-replicated ledgers.
 
 It is elected by means of a lease, so another bookie takes over within seconds of its death. It counts how long each
-bookie is absent. When a bookie is lost, new or to be drained, and periodically, it examines all records and marks those
-that need re-replication. It also truncates logs by their retention (`retention_rounds`), and retires tombstones
-(`retirement`). Two auditors at once would do no harm.
+bookie is absent. Periodically, and whenever a bookie is lost, new or to be drained, the auditor examines all records
+and marks those that need re-replication. It also truncates logs by their retention (`retention_rounds`), and retires
+tombstones (`retirement`). Two auditors at once would do no harm.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ from .watched_ledgers import WatchedLedgers
 
 # Counts how long bookies are absent, by the auditor's own monotonic clock. Pure.
 #
-# No two clocks are compared. An auditor adds the time between two of its looks to the recorded counts, which earlier
-# auditors wrote. So an absence is never counted as longer than it was, whatever wall clocks do.
+# Clocks are never compared with each other. An auditor adds the time between two of its polls to the recorded counts,
+# which earlier auditors wrote. So an absence is never counted as longer than it was, whatever wall clocks do.
 
 TELL_SHARE = 10
-"""Once a bookie is lost, its count is recorded again whenever it has grown by 1/TELL_SHARE."""
+"""Once a bookie is lost, the count of its absence is recorded again only when it has grown by 1/TELL_SHARE."""
 
 
 class AbsenceCounts:
@@ -56,18 +56,18 @@ class AbsenceCounts:
     def __init__(self) -> None:
         self._looked_at = 0.0
         self._unrecorded_ms: dict[str, float] = {}
-        """Unrecorded milliseconds of absence of each bookie that was absent at the last look."""
+        """Unrecorded milliseconds of absence of each bookie that was absent at the last poll."""
 
     def interrupted(self) -> None:
-        """Records that the auditor could not look, or lost its lease, so that the time until its next look does not
-        count."""
+        """Notes that the auditor could not poll the bookies' states, or lost its lease, so that the time until its next
+        poll is not counted as absence."""
         self._unrecorded_ms = {}
 
     def look(self, recorded_ms: Mapping[str, int], now: float, wait_ms: int) -> dict[str, int]:
         """Updates the counts of the absent bookies, given the recorded counts; returns the counts to record now, by
         name.
 
-        Until a count reaches `wait_ms`, when the bookie counts as lost, it is recorded at every look.
+        A count below `wait_ms`, at which the bookie counts as lost, is recorded at every poll.
         """
         passed_ms, self._looked_at = (now - self._looked_at) * 1000, now
         before = self._unrecorded_ms
@@ -88,7 +88,7 @@ def _is_due(unrecorded_ms: float, recorded_ms: int, wait_ms: int) -> bool:
 log = logging.getLogger(__name__)
 
 LEASE_SECONDS = 3 * LOOK_SECONDS
-"""Maximum seconds without an auditor after the current one has died; the auditor renews its lease at each look."""
+"""Maximum seconds without an auditor after the current one has died; the auditor renews its lease at each poll."""
 
 CHANGED_SECONDS_MIN = 10.0
 """Minimum seconds from one audit to the next if records have changed."""
@@ -97,7 +97,8 @@ CHANGED_SHARE = 20.0
 """If records have changed, the next audit is due after this multiple of the previous audit's duration."""
 
 BRAKE_LOG_SECONDS = 30.0
-"""Seconds for which many bookies must be absent before the auditor logs it: longer than a cluster takes to start."""
+"""Seconds for which many bookies must be absent before the auditor logs their absence: longer than a cluster takes to
+start."""
 
 NOT_CLOSED = "it is not closed, and seems to have no writer that would close it"
 NO_TAKER = "no other living, writable bookie with healing enabled may take its place: add one"
@@ -203,7 +204,7 @@ class Auditor:
 
     @contextmanager
     def _interrupting(self) -> Iterator[None]:
-        """Interrupts the counting of absences until the next look if the auditor cannot determine which bookies are
+        """Interrupts the counting of absences until the next poll if the auditor cannot determine which bookies are
         alive. Other failures do not interrupt the counting."""
         try:
             yield
@@ -238,7 +239,7 @@ class Auditor:
         elif now - self._braked_at >= BRAKE_LOG_SECONDS:
             names = ", ".join(view.unexpectedly_absent)
             log.error("%s are absent: nothing is re-replicated while this many bookies are absent", names)
-            self._braked_at = math.inf  # logs it only once until it ends
+            self._braked_at = math.inf  # logged once per suspension
 
     def _seconds_to_next(self) -> float:
         """Returns the seconds from the last audit to the next one; if records have changed, the time is shorter."""

@@ -18,7 +18,7 @@ from .cluster_view import ClusterView
 from .replication_tasks import replication_tasks
 
 LEDGERS_A_TURN = 50
-"""Ledgers examined per iteration of the event loop, which takes a few milliseconds."""
+"""Ledgers examined per iteration of the event loop; examining them takes a few milliseconds."""
 
 
 class Condition(StrEnum):
@@ -113,10 +113,9 @@ class BookieHolding:
 class LedgerCounts:
     """Counts over all ledgers: ledgers by state, fragments by the condition of their worst copy, and unhealthy copies.
 
-    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the minimum
-    number of copies on living bookies that any of their entries has. `to_heal`: ledgers for which some bookie has work
-    to do; of these, `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated
-    payload.
+    `deleted`: tombstones. `amiss_ledgers`: ledgers with unhealthy copies. `copies_left`: fragments, by the number of
+    copies on living bookies of the entry that has the fewest. `to_heal`: ledgers for which some bookie has work to do;
+    of these, `left_behind` are to be closed. `amiss_copies`: unhealthy copies; `amiss_bytes`: their estimated payload.
     """
 
     view: ClusterView
@@ -171,8 +170,8 @@ class LedgerCounts:
                 self.amiss_bytes[copy.condition] += size
 
     def _left(self, found: Sequence[FragmentCopy], write_quorum: int) -> int:
-        """Returns the minimum number of copies on living bookies that any entry of the fragment has, not counting
-        copies that may lack entries."""
+        """Returns how many copies on living bookies the entry with the fewest such copies has, not counting copies that
+        may lack entries."""
         there = [copy.bookie in self.view.living and not copy.may_lack for copy in found]
         if all(there):
             return write_quorum

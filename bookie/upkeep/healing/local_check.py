@@ -1,8 +1,8 @@
 """Local consistency check: slowly compares a bookie's index, ledger by ledger, with the entries placed on the bookie.
 
-It only reports: missing entries are written to the ledger's record, along with an under-replication mark for the
-replication worker. One round thus finds losses that had gone unnoticed, whether because a writer died or because the
-index lost rows.
+It repairs nothing: it records in the ledger's record which entries are missing, and sets an under-replication mark for
+the replication worker. Thus, one round finds losses that had gone unnoticed, whether because a writer died or because
+the index lost rows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ FOUND = "local check: bookie %s lacks entries %d to %d"
 
 @dataclass(slots=True)
 class Stock:
-    """Results of a round so far."""
+    """Results of a round, updated while it runs."""
 
     ledgers: int = 0
     ledgers_lacking: int = 0
@@ -81,7 +81,8 @@ class LocalCheck:
         )
 
     async def take_once(self) -> Stock:
-        """Runs one round. Raises BookieError, MetadataError and OSError; by then, earlier findings are reported."""
+        """Runs one round. Raises BookieError, MetadataError and OSError; findings made before the error have
+        already been reported."""
         stock = Stock()
         async for found in self._ledgers.list():
             if self._may_lack(found.record):

@@ -32,8 +32,8 @@ def encode(counts: LedgerCounts) -> str:
 
 
 def decode(text: str, view: ClusterView) -> LedgerCounts | None:
-    """Decodes counts. Returns None if the living, draining or lost bookies were not those of this view when the counts
-    were made, or if another version of the program made them; in that case the caller counts all ledgers again."""
+    """Decodes counts. Returns None if the counts were made when other bookies were living, draining or lost than in
+    this view, or by another version of the program; in that case the caller counts all ledgers again."""
     try:
         known = json.loads(text)
         if known["of"] != _of(view):

@@ -107,8 +107,7 @@ def wanted(record: LedgerRecord, mine: Sequence[Move], view: ClusterView) -> lis
 
 
 def stands_no_worse(task: ReplicationTask, new: BookieRef, view: ClusterView) -> bool:
-    """Returns whether the new bookie shares its fault domain with at most as many of the other copies as the old one
-    does."""
+    """Returns whether the new bookie shares its fault domain with no more of the other copies than the old one."""
     old, living = view.living.get(task.bookie), view.living
     beside = [living[one] for one in task.beside if one in living]
     if new not in living:

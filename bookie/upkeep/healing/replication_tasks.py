@@ -50,7 +50,7 @@ def _reason(fragment: Fragment, position: int, fate: Fate) -> Reason | None:
 
 
 def _is_urgent(fragment: Fragment, fates: list[Fate], write_quorum: int) -> bool:
-    """Returns whether any write set lacks two copies, which makes it too dangerous to wait longer."""
+    """Returns whether any write set lacks two or more copies, so that it is too dangerous to wait longer."""
     size = len(fates)
     gone = [f in (Fate.AWAY, Fate.LOST) or fragment.lacking_at(n) is not None for n, f in enumerate(fates)]
     worst = max(sum(gone[(first + step) % size] for step in range(write_quorum)) for first in range(size))
@@ -102,7 +102,7 @@ def _beside(task: ReplicationTask, view: ClusterView) -> list[Registration]:
     return [view.living[bookie] for bookie in task.beside if bookie in view.living]
 
 
-# --- ledgers whose end was accepted --------------------------------------------------------------
+# --- ledgers with an accepted loss ---------------------------------------------------------------
 
 
 def to_fence(record: LedgerRecord, view: ClusterView) -> list[BookieRef]:

@@ -1,8 +1,8 @@
 """The replication worker in every bookie: re-replicates those marked ledgers that the bookie can take.
 
 Entries that a bookie lacks are fetched only by that bookie. A lost position is taken over by one of the bookies with
-the best placement relative to the other copies: the first one to claim the ledger, for as long as its lease lasts.
-Failures are retried with exponential back-off, and the mark contains the reason.
+the best placement relative to the other copies, namely by the first one to claim the ledger; its claim lasts as long as
+its lease. Failures are retried with exponential back-off, and the mark contains the reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 5.0, 3600.0
 hour."""
 
 OTHERS_SECONDS = 20.0
-"""Seconds until the next look at a ledger that other bookies have to heal, which takes them several looks."""
+"""Seconds until a ledger that other bookies have to heal is checked again; healing it takes them several polls."""
 
 OVERDUE_SECONDS = 600.0
 """If a ledger has been marked for this many seconds, any bookie that can heal it does so, because the best placed ones
@@ -236,13 +236,13 @@ class ReplicationWorker:
         if task.reason is Reason.LACKING:
             return (
                 task.bookie == self._me
-            )  # a bookie's missing entries are fetched only by that bookie, which has all others
+            )  # a bookie's missing entries are fetched only by that bookie, which already has the others
         return any(one.bookie == self._me for one in takers(task, view, second_best=overdue))
 
     async def _held_for_others(self, record: LedgerRecord, view: ClusterView) -> list[ReplicationTask]:
-        """Returns the tasks for positions of bookies that lack entries, if all of these entries are here.
+        """Returns tasks for positions of bookies that lack entries, if this bookie has all entries of the position.
 
-        Covers entries that were moved here after the backup was made from which the metadata was restored.
+        This covers entries that were moved here after the backup from which the metadata was restored.
         """
         part, held = record.closed_part(), list[ReplicationTask]()
         for task in replication_tasks(record, view):
@@ -352,8 +352,8 @@ class ReplicationWorker:
     async def _claimed(
         self, ledger_id: int, view: ClusterView, work: Callable[[int, ClusterView], Awaitable[None]]
     ) -> None:
-        """Does the work under a claim on the ledger, unless another bookie has one. Losing the claim only duplicates
-        work."""
+        """Does the work under a claim on the ledger, unless another bookie has claimed the ledger. Losing the claim
+        only duplicates work."""
         async with self._claim(ledger_id).kept() as is_ours:
             if is_ours:
                 await work(ledger_id, view)

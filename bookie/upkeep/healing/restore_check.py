@@ -1,9 +1,10 @@
 """Checks a bookie's entries against metadata that was restored from an older copy.
 
 It reports mismatches; the metadata stays on hold until an operator has reviewed them (`metadata/backup/hold.py`). The
-record of a ledger that is not closed may be older than the ledger in two cases: a note here describes a later state, or
-there is no note, and this bookie holds entries of the last fragment that the record does not place here. In these cases
-the bookie adds itself to the record, and no client closes the ledger by that record (rule W8).
+record of a ledger that is not closed may be older than the ledger in two cases: a note here describes a later state; or
+there is no note, but this bookie holds entries of the last fragment although the record does not place them here. In
+these cases the bookie adds itself to the record, and no client then closes the ledger on the basis of that record (rule
+W8).
 """
 
 from __future__ import annotations
@@ -76,10 +77,10 @@ class RestoreCheck:
         restored = await hold.read(self._store)
         if restored is None or self._me.bookie_id in await hold.read_misfits(self._store, restored):
             return
-        await self._stock_taker.take_once()  # writes the missing entries to the records
+        await self._stock_taker.take_once()  # records which entries are missing
         async with self._upkeep:
             misfits = await self._compare(restored)
-        # A bookie that hung while the store was restored has not seen its revision decrease.
+        # A bookie that hung during the restore has not noticed that the store's revision decreased.
         await self._bookie.checkpoint()
         await give_no_id_twice(
             self._store, self._me.bookie_id, await in_thread(self._bookie.index.ledger_ids)
@@ -136,8 +137,8 @@ class RestoreCheck:
         return may_lack and bool(await self._stock_taker.missing(record))
 
     def _has_nothing_of(self, record: LedgerRecord, held: Collection[int]) -> bool:
-        """Returns whether the bookie has no entries of an open ledger: the ledger may be empty, or may since have been
-        deleted and then collected here."""
+        """Returns whether the bookie has no entries of an open ledger whose last fragment is placed here: the ledger
+        may be empty, or may have been deleted after the backup was made, and then collected here."""
         is_open_here = not record.is_closed and self._me in record.fragments[-1].ensemble
         return is_open_here and record.ledger_id not in held
 

@@ -14,10 +14,10 @@ LOOK_AGAIN_SECONDS = 10.0
 """Seconds between two checks of the bookies' progress while tombstones wait for them."""
 
 RETIRED_AT_ONCE_MAX = 2000
-"""Maximum number of tombstones deleted per look, which takes the metadata store a few tenths of a second."""
+"""Maximum number of tombstones deleted per poll; deleting them takes the metadata store a few tenths of a second."""
 
 WAITING_MAX = 50_000
-"""Maximum number of tombstones in memory, of 250 bytes each; another audit finds any others."""
+"""Maximum number of tombstones in memory, of 250 bytes each; a later audit finds any others."""
 
 
 class Retirement:

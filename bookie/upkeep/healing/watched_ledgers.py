@@ -27,14 +27,14 @@ log = logging.getLogger(__name__)
 
 
 class WatchedLedgers:
-    """The records of all ledgers, in about 350 bytes each while started. Belongs to the event loop."""
+    """The records of all ledgers, taking about 350 bytes of memory each while started. Belongs to the event loop."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._task: asyncio.Task[None] | None = None
         self._found: dict[int, tuple[bytes, int]] = {}
         self.is_whole = False
-        """Whether all ledgers that existed at some time since the start are here, except for the latest changes."""
+        """Whether the listing is complete, so that all ledgers are here, except for the latest changes."""
         self.has_changed = False
         """Whether anything has changed since this was set to False."""
 
@@ -60,14 +60,14 @@ class WatchedLedgers:
         """Yields every ledger and tombstone, in order of id, like `LedgerStore.list_with_deleted`."""
         for ledger_id in sorted(self._found):
             value, version = self._found.get(ledger_id, (b"", 0))
-            if version:  # it was not retired in the meantime
+            if version:  # otherwise it was retired in the meantime
                 found = decode_or_skip(partial(decoded, version=version), keys.ledger(ledger_id), value)
                 if found is not None:
                     yield found
 
     async def _run(self) -> None:
         while True:
-            # The watch may have missed changes that the store no longer has.
+            # Each attempt lists all ledgers, because the watch may have missed changes that the store no longer has.
             try:
                 await self._follow()
             except MetadataError as error:

@@ -22,7 +22,7 @@ from .placed_entries import ENTRY_MAX, PlacedEntries, parts, shares
 log = logging.getLogger(__name__)
 
 WINDOW_ENTRIES = 64 * 1024
-"""Entries checked at once."""
+"""Maximum number of entries checked at once."""
 
 BATCH_BYTES = 1024 * 1024
 """Approximate bytes read at once."""
@@ -63,7 +63,7 @@ class Inventory:
             at = through + 1
 
     async def missing_of(self, part: LedgerRecord, bookie: BookieRef, fragment: Fragment) -> list[EntryRange]:
-        """Returns the gaps, on this bookie, in the entries that one fragment of a closed ledger places at `bookie`."""
+        """Returns the gaps on this bookie among the entries that one fragment of a closed ledger places at `bookie`."""
         first = fragment.first_entry
         last = next(end for one, end in part.spans() if one.first_entry == first)
         assert last is not None
@@ -72,8 +72,8 @@ class Inventory:
     async def missing(
         self, record: LedgerRecord, bookie: BookieRef, within: EntryRange, *, verify: bool
     ) -> list[EntryRange]:
-        """Returns the gaps, on this bookie, in the entries that the metadata places at `bookie`. Entries of another
-        ledger do not fill gaps (W8)."""
+        """Returns the gaps on this bookie among the entries that the metadata places at `bookie`. Entries of another
+        ledger with the same id do not fill gaps (W8)."""
         assert record.is_closed or within.last_entry < ENTRY_MAX, "an open ledger has no end"
         placed = parts(record, bookie, [within])
         if self._bookie.holds_another(record):

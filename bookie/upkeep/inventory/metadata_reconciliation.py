@@ -41,16 +41,18 @@ class Difference:
 
     @property
     def is_of_chain(self) -> bool:
-        """Whether the ledger is a segment of a log or a journal, whose record may need an update, too."""
+        """Whether the ledger is a segment of a log or of a journal; the record of that log or journal may need an
+        update, too."""
         return bool({SEGMENT, JOURNAL} & self.record.custom_metadata.keys())
 
 
 @dataclass(slots=True)
 class Compared:
-    """Findings of a comparison so far. `silent`: bookies that did not send all of their notes, and why. `unnoted`:
-    ledgers held by bookies of which only the id is known, to the bookies and the metadata. `unsure`: open ledgers
-    without notes, whose records may therefore be outdated. `of_chains`: segments of which bookies have a later state.
-    `highest`: the highest id assigned by the counter that is missing from the metadata."""
+    """Findings of a comparison, updated while it runs. `silent`: bookies that did not send all of their notes, and why.
+    `unnoted`: ledgers held by bookies, if neither the bookies nor the metadata know more than the id. `unsure`: open
+    ledgers without notes, whose records may therefore be outdated. `of_chains`: segments of which bookies have a later
+    state than the metadata. `highest`: the highest id that the counter assigned and that is missing from the metadata.
+    """
 
     silent: dict[str, str] = field(default_factory=dict)
     unnoted: int = 0

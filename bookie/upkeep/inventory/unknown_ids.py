@@ -1,8 +1,9 @@
-"""Prevents the reuse of ids of ledgers that a bookie holds and that are missing from the metadata.
+"""Prevents a ledger's id from being used again if a bookie holds the ledger but the metadata lacks it.
 
 Such ids exist if the metadata was restored from an older copy, and with it the counter of ledger ids. If an id were
 used again, bookies would already hold entries of the old ledger under the new ledger's id. The records of older ledgers
-in the copy may be outdated, too. So the metadata is on hold until an operator has checked (`metadata/backup/hold.py`).
+in the copy may be outdated, too. So the metadata is on hold until an operator has checked it
+(`metadata/backup/hold.py`).
 """
 
 from __future__ import annotations

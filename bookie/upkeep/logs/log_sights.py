@@ -24,7 +24,7 @@ LAG_SECONDS_MAX = 2.0
 """Maximum seconds to wait for bookies to report the lags of one page of logs."""
 
 Lag = tuple[int, float]
-"""The number of records that a cursor's reader has not used yet, and the age of the oldest of them in seconds."""
+"""The number of records that a cursor's reader has not processed yet, and the age of the oldest of them in seconds."""
 
 AskLag = Callable[[LogRecord, int], Awaitable[Lag | None]]
 """Returns the lag of a log's reader at a position; None if it is unknown."""
@@ -95,7 +95,8 @@ async def _cursors(
 
 
 async def _lag(ask: AskLag, record: LogRecord, position: int) -> Lag | None:
-    """Returns the lag at a position. Asks no bookie if the reader has used all records that the log will ever have."""
+    """Returns the lag at a position. Asks no bookie if the reader has processed all records that the log will ever
+    have."""
     if record.end_position is not None and position >= record.end_position:
         return 0, 0.0
     try:

@@ -41,7 +41,7 @@ LOGS_AT_ONCE = 20
 """Maximum number of logs of a page that are examined and truncated concurrently."""
 
 LOOK_SECONDS_MAX = 2.0
-"""Seconds after which an auditor turns from logs to other work. About 10,000 logs take three such looks, so a round
+"""Seconds after which an auditor turns from logs to other work. About 10,000 logs take three such turns, so a round
 ends within ROUND_SECONDS; a round of many more logs takes longer."""
 
 SILENT_NAMED_MAX = 32
@@ -70,7 +70,7 @@ class _Known:
 
 @dataclass(slots=True)
 class _Round:
-    """Findings of the current round so far."""
+    """Findings of the current round, updated while it runs."""
 
     met: set[bytes] = field(default_factory=set)
     logs: list[LogSight] = field(default_factory=list)
@@ -146,7 +146,7 @@ class RetentionRounds:
         try:
             await self._give_up(found, now_us)
         except BadRecord as error:
-            skip(error)  # and leave this log as it is
+            skip(error)  # leaves this log unchanged
         except (_NotNow, KeepsChanging) as error:
             log.info("retention of log %r waits for the next round: %s", found.record.name, error)
 

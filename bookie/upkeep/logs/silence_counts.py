@@ -1,6 +1,6 @@
 """Counts how long the cursors of one log have not moved, by the auditor's own monotonic clock. Pure.
 
-Consumers' clocks are not used. An auditor adds the time between two of its looks to the times that earlier auditors
+Consumers' clocks are not used. An auditor adds the time between two of its checks to the times that earlier auditors
 have recorded, as long as neither the cursor nor the record changes; so two simultaneous auditors do not count the same
 time twice.
 """
@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from metadata.records.logs.silences import Silence, Silences
 
 LOOK_SECONDS_MAX = 600.0
-"""Maximum seconds counted between two looks, because the auditor or the metadata may have been unavailable in between.
+"""Maximum seconds counted between two checks, because the auditor or the metadata may have been unavailable in between.
 """
 
 TELL_MS = 60_000
@@ -21,7 +21,7 @@ TELL_SHARE = 100
 
 
 class SilenceCounts:
-    """Silences that one auditor has counted for one log but not recorded yet."""
+    """Silences (how long cursors have not moved) that one auditor has counted for one log but not recorded yet."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0
@@ -47,7 +47,7 @@ class SilenceCounts:
         }
 
     def to_record(self, silent_ms: Mapping[str, int]) -> dict[str, Silence] | None:
-        """Returns the silences to record after a look that returned `silent_ms`; None if they have not grown enough."""
+        """Returns the silences to record after `look` has returned `silent_ms`; None if they have not grown enough."""
         if not any(self._has_grown(name, ms) for name, ms in silent_ms.items()):
             return None
         return {name: Silence(self._seen[name], ms) for name, ms in silent_ms.items() if ms}

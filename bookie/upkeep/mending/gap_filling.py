@@ -34,8 +34,7 @@ STORE_BYTES = 4 * 1024 * 1024
 """Approximate number of bytes stored at once."""
 
 FAILURES_MAX = 16
-"""Number of entries not returned by any replica after which the ledger is postponed, because its bookies may be down.
-"""
+"""After this many entries that no replica returned, the ledger is postponed, because its bookies may be down."""
 
 HOLDS_ANOTHER = (
     "another ledger is stored here under this id and is kept, because the metadata was restored from an older copy; "
@@ -79,7 +78,7 @@ class Mender:
 
         Entries that could not be fetched are recorded in the tally. `parts` are in ascending order, and contain
         everything within `examined` that is placed here. Unreadable frames within `examined`, and those in
-        `unreadable`, are removed from the index, which has committed this when the call returns. Raises DiskIsFull;
+        `unreadable`, are removed from the index; the removal is committed when the call returns. Raises DiskIsFull;
         entries stored before the error remain.
         """
         # Frames of another ledger with this id do not fill gaps, and no entries may be stored alongside them.
@@ -142,7 +141,9 @@ class Mender:
         entry_id = failed.entry_id
         if entry_id is None or tally.failures == FAILURES_MAX:
             self._give_up(tally, at if entry_id is None else entry_id, str(failed))
-        if share.holds(entry_id):  # otherwise the entry belongs to another bookie, and lies between ours
+        if share.holds(
+            entry_id
+        ):  # otherwise the entry is placed elsewhere, and lies between entries placed here
             tally.fail(str(failed), EntryRange(entry_id, entry_id))
         return share.first_from(entry_id + 1)
 

@@ -77,7 +77,7 @@ class Healer:
     async def _healed(
         self, record: LedgerRecord, healed: LedgerRecord, task: ReplicationTask, tally: Tally
     ) -> LedgerRecord:
-        """Fetches the entries of a task; returns the record after it, which is unchanged if entries could not be
+        """Fetches the entries of a task; returns the resulting record, which is unchanged if entries could not be
         fetched."""
         mine = Tally(tally.ledger_id)
         part, first = record.closed_part(), task.fragment.first_entry

@@ -26,7 +26,7 @@ STANDS_WORSE = (
 FRAGMENTS_NAMED_MAX = 10
 
 MayTake = Callable[[ReplicationTask], bool]
-"""Decides whether no other bookie would be better placed relative to the remaining copies."""
+"""Decides whether this bookie would be placed at least as well as any other, relative to the remaining copies."""
 
 
 class PositionTakeover:
@@ -72,7 +72,8 @@ class PositionTakeover:
             self._record_remaining(record, tally)
 
     def _must_be_closed(self, record: LedgerRecord) -> bool:
-        """Returns whether to recover the ledger first, because a live writer would have replaced the lost bookie."""
+        """Returns whether the ledger has to be recovered first: it is in recovery, or it is not closed although its
+        last ensemble names the lost bookie, which a live writer would have replaced."""
         in_use = record.fragments[-1].ensemble
         is_named = any(one in in_use for one in self._lost(record))
         return record.state is LedgerState.IN_RECOVERY or (not record.is_closed and is_named)

@@ -45,8 +45,8 @@ from .position_takeover import MayTake, PositionTakeover
 log = logging.getLogger(__name__)
 
 RECORDS_KEPT_MAX = 1000
-"""Maximum number of ledger records cached during a pass; a cache is needed because the log also contains many frames
-that were rightly dropped."""
+"""Maximum number of ledger records cached during a pass; without the cache, a record would be read again for each of
+the many frames that were rightly dropped but are still in the log."""
 
 
 class Restorer:
@@ -267,7 +267,7 @@ class Repair:
         return record
 
     def _may_be_fenced(self, record: LedgerRecord) -> bool:
-        # A writer whose last ensemble names us is refused already: a ledger in limbo is fenced.
+        # If a writer's last ensemble names this bookie, it is refused already, because a ledger in limbo is fenced.
         return record.state is LedgerState.IN_RECOVERY or self._me in record.fragments[-1].ensemble
 
     async def _leave_limbo(self, ledger_id: int) -> None:

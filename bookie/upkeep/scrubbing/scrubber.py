@@ -109,8 +109,8 @@ NOT_WHOLE = (
 
 
 class Scrubber:
-    """Scrubs one bookie. Callers of `scrub_once` must not hold the upkeep lock, `upkeep`, which is not held during
-    `report_unread` either."""
+    """Scrubs one bookie. Callers of `scrub_once` must not hold the upkeep lock, `upkeep`; nor is it held while
+    `report_unread` runs."""
 
     def __init__(
         self,
@@ -247,7 +247,7 @@ class Scrubber:
         for ledger_id in suspects:
             await self._mend_ledger(ledger_id, found.segment, this)
         if not new:
-            return True  # the states were rewritten when the damage was new
+            return True  # the states were rewritten when this damage was first found
         try:
             this.found.states_rewritten += await write_states_anew(self._bookie, found.segment)
             await self._name_segments()
@@ -281,7 +281,7 @@ class Scrubber:
         """Repairs the losses caused by missing segments that the index points into, except the segment that is being
         written."""
         used = await in_thread(self._bookie.index.usage.totals)
-        # Read after the index: segments may only be added in the meantime.
+        # Read after the index, because segments may be added in between, but none are removed.
         there = await in_thread(segment_files.numbers, self._bookie.disk)
         for segment in sorted(used.keys() - set(there)):
             if segment < end >> 32 or segment > there[-1]:
@@ -331,7 +331,7 @@ class _Damage:
 
 @dataclass(slots=True)
 class _Pass:
-    """Findings and repairs of one pass so far."""
+    """Findings and repairs of one pass, updated while it runs."""
 
     found: ScrubReport = field(default_factory=ScrubReport)
     repaired: Summary = field(default_factory=Summary)

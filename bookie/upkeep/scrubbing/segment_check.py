@@ -26,7 +26,7 @@ STEP_BYTES = 1024 * 1024
 """Bytes read at once; a step ends with the first record beyond this size, or at the first damage."""
 
 SEARCH_BYTES = 4096
-"""Step of the search for the next record, because read errors of a disk affect entire blocks."""
+"""Step in bytes of the search for the next record; a read error of a disk affects an entire block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _record_at(file: LogFile, position: int) -> Found | str:
 
 def _next_record(file: LogFile, segment: int, offset: int, end: int) -> int:
     """Returns the offset of the next record after an unreadable place; `end` if there is none."""
-    # The unreadable record had at least a header.
+    # The unreadable record had at least a header, so a match within the header's length is part of that record.
     for at in _magic_offsets(file, offset + RECORD_HEADER.size, end):
         if isinstance(_record_at(file, position_of(segment, at)), Found):
             return at
