@@ -40,9 +40,8 @@ class Places:
     """Limits of a port: on all connections, on unidentified ones, and on those that speak gRPC.
 
     `own_idle_go`: whether a new connection from an address that has reached its limit is admitted by closing the
-    address's oldest idle one.
-    `busy_go`: whether, if no connection is idle, a busy one of the address with the most connections is closed to admit
-    one from another address.
+    address's oldest idle one. `busy_go`: whether, if no connection is idle, a busy one of the address with the most
+    connections is closed to admit one from another address.
     """
 
     connections_max: int

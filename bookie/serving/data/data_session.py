@@ -191,6 +191,6 @@ class Session:
         )
 
     def _cut(self, why: str) -> None:
-        """Cuts the connection now, without a goodbye, because a stalled peer would not read it."""
+        """Cuts the connection now, without waiting for the peer to read the goodbye, because it has stalled."""
         self.connection.send(FrameKind.GOODBYE, 0, [why.encode()])
         self.connection.abort(why)

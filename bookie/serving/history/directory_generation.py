@@ -123,7 +123,7 @@ def _read(path: Path) -> tuple[int, int, int, int]:
     is_whole = not lines.pop() and all(line.isdigit() for line in lines)
     if is_whole and len(lines) > NUMBERS_MAX:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
-    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # an operator wrote a file of a single line
+    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # an operator may write a single line
         raise DataDirectoryError(
             f"{path / NAME} cannot be read; if nothing else is damaged, replace its content with the number of "
             "times that this bookie has started"
