@@ -91,8 +91,7 @@ class NotesTable:
         """Returns one page of notes as of the last checkpoint, beginning at this ledger and entry, and whether it is
         the last page. Callable from any thread.
 
-        Every ledger on the bookie has at least one note in the result; that note is empty if the bookie has none for
-        the ledger.
+        Over all pages, every ledger has at least one note; that note is empty if the bookie has none for the ledger.
         """
         found: list[HeldNote] = []
         size = 0
