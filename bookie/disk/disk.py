@@ -114,7 +114,8 @@ class OsFile:
             raise
 
     def _check_name(self) -> None:
-        """Raises DirectoryLost if the path no longer refers to the open file: its synced bytes are lost."""
+        """Raises DirectoryLost if the path no longer refers to the open file, because the bytes synced to it are then
+        lost."""
         try:
             named = os.stat(self._path)
         except FileNotFoundError:

@@ -42,10 +42,10 @@ async def watch(
     fail: Callable[[DirectoryLost], None],
     look_seconds: float = LOOK_SECONDS,
 ) -> None:
-    """Checks periodically, and calls `fail` if the directory is lost: the bookie then exits, as it does after a failed
-    sync (rule B1).
+    """Checks the files periodically, and calls `fail` if the directory is lost: the bookie then exits, as it does after
+    a failed sync (rule B1).
 
-    Each check also requires that the log's last segment at that time exists.
+    Each check also requires that the log's current last segment exists.
     """
     while True:
         try:

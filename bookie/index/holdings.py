@@ -34,7 +34,7 @@ def runs_of(
         if place.first_entry < first_entry:
             continue  # already in the previous call's result
         payload = overhead.payload_of(place)
-        # An extent ends before it becomes too large, so a large frame after many small ones gets an extent of its own.
+        # An extent ends before it becomes too large, so a large frame after many small ones forms an extent by itself.
         # It never ends between frames with the same first entry, so that no two extents begin at the same entry.
         if entries and size + payload > step_bytes and place.first_entry > begun:
             runs.append(Holding(low, high, entries, size))

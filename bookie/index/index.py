@@ -109,7 +109,7 @@ class Index:
         return int(_POSITION.unpack(self._meta.get(txn, _VERSION) or b"")[0])
 
     def check_tables(self) -> None:
-        """Raises IndexDamaged if the table of ledgers, sums or usage is corrupt.
+        """Raises IndexDamaged if any of the tables of ledgers, sums, usage or notes is corrupt.
 
         Takes time proportional to the number of ledgers.
         """
@@ -327,7 +327,7 @@ class Index:
         """
         for ledger_id in ledger_ids:
             while self._forget_some(ledger_id):
-                pass  # each call has a transaction of its own
+                pass  # each call runs in a separate transaction
         with self._writing() as txn:
             self.usage.forget(txn, ledger_ids)
             self.notes.forget(txn, ledger_ids)
@@ -354,7 +354,7 @@ class Index:
 
     @property
     def limbo_is_due(self) -> bool:
-        """Whether the index was made from a log with losses and the affected ledgers are not in limbo yet."""
+        """Whether the index was made from a log with losses, and the ledgers affected by them are not in limbo yet."""
         with readable(), self._env.begin() as txn:
             return self._meta.get(txn, _LIMBO) is not None
 

@@ -62,7 +62,8 @@ class LocalLedgerState:
         return (self.verifier_in_log if self.verifier is None else self.verifier) or b""
 
     def note_lac(self, statement: LacStatement | None) -> bool:
-        """Keeps the higher of the two statements; returns whether the last-add-confirmed has increased."""
+        """Keeps the new statement if it is higher than the previous one; returns whether the last-add-confirmed has
+        increased."""
         held = self.last_add_confirmed
         if statement is None or (held is not None and held.last_entry >= statement.last_entry):
             return False

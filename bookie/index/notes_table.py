@@ -27,7 +27,7 @@ _LEDGER = struct.Struct(">Q")
 
 NOTES_PER_PAGE_MAX = 1000
 NOTES_PAGE_BYTES_MAX = 1024 * 1024
-"""Maximum size in bytes of one page of notes; a larger note gets a page of its own."""
+"""Maximum size in bytes of one page of notes; a larger note is the only one on its page."""
 
 
 _Note = tuple[Headline, bytes]
@@ -82,7 +82,8 @@ class NotesTable:
             return sum(len(note) for one in ledger_ids for _, note in self._rows(txn, one, 0))
 
     def latest(self, ledger_id: int) -> Headline | None:
-        """Returns the note of the last fragment of this ledger that is known here."""
+        """Returns the headline of the note with the highest first entry among this bookie's notes on the ledger; None
+        if there are no notes on it."""
         held = self._of(ledger_id)
         return held[max(held)][0] if held else None
 
@@ -90,7 +91,7 @@ class NotesTable:
         """Returns one page of notes as of the last checkpoint, beginning at this ledger and entry, and whether it is
         the last page. Callable from any thread.
 
-        Every ledger has at least one note in the result; that note is empty if the bookie has none for the ledger.
+        Over all pages, every ledger has at least one note; that note is empty if the bookie has none for the ledger.
         """
         found: list[HeldNote] = []
         size = 0

@@ -25,7 +25,7 @@ _CRC = struct.Struct("<I")
 
 
 class Sum(NamedTuple):
-    """Number of rows in a set, and the exclusive-or of their hashes. Order does not matter."""
+    """Number of rows in a set, and the exclusive-or of their hashes, which does not depend on the order of the rows."""
 
     rows: int
     hashes: int

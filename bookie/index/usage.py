@@ -43,9 +43,9 @@ class UsageTable:
     def totals(self) -> dict[int, Usage]:
         """Returns the usage of each segment, summed over all ledgers; segments without contents are omitted.
 
-        Of a ledger's records that are not frames, only the last one counts, so in this result `states` is a number of
-        ledgers. Raises IndexDamaged if part of the table is lost: otherwise, a segment that only appears empty would be
-        deleted.
+        Of a ledger's records that are not frames, only the last one matters, so `states` in this result is the number
+        of ledgers that have such records in the segment. Raises IndexDamaged if part of the table is lost: otherwise, a
+        segment that only appears empty would be deleted.
         """
         frame_bytes: Counter[int] = Counter()
         states: Counter[int] = Counter()
@@ -91,7 +91,7 @@ class UsageTable:
     def _change(self, txn: lmdb.Transaction, key: bytes, frame_bytes: int, states: int) -> None:
         row = self.table.get(txn, key)
         held = Usage(*VALUE.unpack(row)) if row is not None else NOTHING
-        # A forgotten ledger may have received new frames since then: its row starts from zero again.
+        # A ledger may receive new frames after it was forgotten; its row then starts from zero again.
         now = Usage(max(0, held.frame_bytes + frame_bytes), held.states + states)
         if now == NOTHING:
             self.table.delete(txn, key)

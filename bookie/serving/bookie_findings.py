@@ -1,5 +1,5 @@
-"""The health findings of a bookie, one per fact. They determine whether clients should use the bookie, and its
-registration publishes some of them."""
+"""Findings about a bookie's health, one for each fact. They determine whether clients should use the bookie, and some
+of them are published in its registration."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ NOT_SCRUBBED = "it has not been scrubbed since it started"
 
 
 class BookieFindings:
-    """Computes the findings of one bookie. Belongs to the bookie's event loop.
+    """Computes one bookie's health findings. Belongs to the bookie's event loop.
 
-    `why_distrusted` returns the reason why new connections to the bookie will fail in a given number of days, or "" if
-    they will not.
+    `why_distrusted`, called with a number of days, returns the reason why new connections to the bookie will fail in
+    that many days, or "" if they will not.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class BookieFindings:
         self._why_distrusted = why_distrusted
 
     def findings(self) -> list[Finding]:
-        """Returns one finding for each fact, in order."""
+        """Returns one finding for each fact, in a fixed order."""
         failed, read_only = self._bookie.failed, self._bookie.space.why_read_only
         held = self._registrar.held
         why_unregistered = f"it is not registered: {held.why_lost}" if held.why_lost else ""
@@ -64,7 +64,7 @@ class BookieFindings:
         return facts.why_not_ready(self.findings())
 
     async def publish(self) -> None:
-        """Publishes the problems that only the bookie itself can measure in its registration, until cancelled."""
+        """Until cancelled, publishes in the registration those problems that only the bookie itself can measure."""
         while True:
             self._registrar.set_problems(
                 {
@@ -76,7 +76,7 @@ class BookieFindings:
             await asyncio.sleep(LOOK_SECONDS)
 
     def _certificate(self) -> Iterator[Finding]:
-        """Yields a finding for each certificate fact; only the most urgent one reports a problem."""
+        """Yields a finding for each certificate fact; at most one of them, the most urgent, reports a problem."""
         why = ""
         for fact, days in facts.CERTIFICATE_DAYS.items():
             yield fact.found("" if why else (why := self._why_distrusted(days)))

@@ -133,8 +133,8 @@ class RestoredCookie:
     """Outcome of `restore_cookie`.
 
     `was_missing`: whether the cookie was missing and has now been written. `must_accept_loss`: whether the metadata has
-    also lost the record of the bookie's log position. In that case it cannot show whether this directory is the newest
-    copy, and the next start requires `--accept-loss`.
+    also lost the record of the bookie's log position. In that case the metadata cannot show whether this directory is
+    the newest copy, and the next start requires `--accept-loss`.
     """
 
     cookie: Cookie
@@ -161,8 +161,8 @@ async def restore_cookie(path: Path, store: MetadataStore) -> RestoredCookie:
     if unsure:
         await _check_is_referred_to(path, store, cookie)
         started = directory_generation.starts_of(path)
-        # One higher than the directory's number, so that the directory counts as an older copy until limbo accounts for
-        # the loss.
+        # One more start than the directory has recorded, so that the directory counts as an older copy until every
+        # ledger that may be affected is in limbo.
         await directory_generations.write(store, cookie.bookie_id, cookie.incarnation, Life(started + 1))
     await take_name(store, cookie, await store.get(keys.cookie(cookie.bookie_id)) if is_replaced else None)
     return RestoredCookie(cookie, was_missing=True, must_accept_loss=unsure)
@@ -206,9 +206,9 @@ async def _has_lost_its_life(path: Path, store: MetadataStore, cookie: Cookie) -
 
 
 async def _check_is_referred_to(path: Path, store: MetadataStore, cookie: Cookie) -> None:
-    """Raises DataDirectoryError if no ledger refers to the bookie, because the bookie may have been decommissioned and
-    the record of that lost as well. Skips the check if the metadata may have been rolled back to an older copy, because
-    that copy may predate everything the bookie holds."""
+    """Raises DataDirectoryError if no ledger refers to the bookie: the bookie may have been decommissioned, and the
+    record of its decommissioning may have been lost as well. Skips the check if the metadata may have been rolled back
+    to an older copy, because that copy may predate everything the bookie holds."""
     if await hold.may_be_older(store):
         return
     me = BookieRef(cookie.bookie_id, cookie.incarnation)

@@ -89,7 +89,7 @@ class RunningBookie:
     registrar: Registrar
     health: BookieFindings
     own: OwnBookie
-    """The bookie, for clients in its own process."""
+    """Connects clients in the bookie's own process to the bookie."""
 
 
 Work = Callable[[RunningBookie], Coroutine[object, object, None]]
@@ -165,10 +165,10 @@ async def _serving(
             key = BookieKey()
             registration = _registration(config, cookie, listener.address, key)
             remembered = await directory_generation.look(locked.path, cookie, store)
-            # After a rollback, the cluster holds back until an operator accepts the older metadata.
+            # If the metadata was rolled back, the cluster stays on hold until an operator accepts the older copy.
             await StoreComparison(store, remembered).check_rollback()
             async with _registered(config, store, registration) as registrar:
-                # Checked again, because the cookie may have been removed in the meantime.
+                # Checked again, because the cookie may have been removed since the first check.
                 await check_cookie(config.data_directory, store)
                 lived = await directory_generation.look(locked.path, cookie, store)
                 lived.registered_as = lambda: registrar.registration
@@ -185,8 +185,8 @@ async def _serving(
                 tools = GrpcTools(listener.who_is, health.why_not_ready)
                 service = _service(config, bookie, cookie, watch, store, upkeep, listener.who_is)
                 listener.serve(bookie, service, *tools.handlers())
-                # Created first, because it raises an error if the directory is gone: no coroutine may then be left
-                # unawaited.
+                # Created before the other coroutines, because it raises an error if the directory is gone; coroutines
+                # that already existed would then never be awaited.
                 intact = _watch_files(locked, bookie)
                 watching = bookie.watch_space(lambda space: _publish_space(registrar, space))
                 obeying = obey_operator_requests(store, cookie.bookie_id, bookie.space)
@@ -305,7 +305,7 @@ async def _open_bookie(config: BookieConfig, locked: LockedDirectory, cookie: Co
         return lived.is_older_copy(log_end)
 
     if not config.accept_loss:
-        lived.refuse_older_copy(lived.known.position)  # before the log's tail is cut
+        lived.refuse_older_copy(lived.known.position)  # before replay can truncate the log
     index = Index(locked.index, config.index_bytes_max)
     try:
         kind = _kind_of(config)
@@ -326,7 +326,7 @@ async def _close(bookie: Bookie) -> None:
 
 
 async def _vouch_for_nothing_lost(bookie: Bookie, lived: Lives) -> None:
-    """Puts every ledger of which the bookie may have lost entries or fences into limbo."""
+    """Puts into limbo every ledger whose entries or fence the bookie may have lost."""
     if bookie.has_lost:
         me = BookieRef(lived.cookie.bookie_id, lived.cookie.incarnation)
         await enter_limbo(bookie, LedgerStore(lived.store), me)

@@ -52,8 +52,8 @@ LOG = "log"
 INDEX = "index"
 
 LEASES_TO_WAIT = 3
-"""A lease may last this many times as long as stated if the store was restarted or could still renew the lease for the
-dead bookie."""
+"""A dead bookie's lease may last up to this many times as long as stated, if the store was restarted or could still
+renew the lease after the bookie's death."""
 
 LEASE_LOOK_SECONDS = 0.2
 

@@ -1,7 +1,7 @@
 """Standard gRPC services: health checks (grpc.health.v1) and server reflection.
 
-Both serve probes and people, so calls are kept short: a health check gives a single answer, and a reflection is
-bounded. Health watches are not supported, because each watcher would keep a call open forever; probes check again
+Both serve probes and people, so calls are kept short: a health check gives a single answer, and a reflection call is
+bounded. Health watches are not supported, because each watcher would keep a call open forever; probes repeat the check
 instead.
 """
 
@@ -48,7 +48,7 @@ class GrpcTools:
         self._reflections = 0
 
     def handlers(self) -> tuple[grpc.GenericRpcHandler, ...]:
-        """Returns the handlers for a gRPC server; each method has a rule in METHODS."""
+        """Returns the handlers for a gRPC server; METHODS contains the right that each of their methods requires."""
         check = grpc.unary_unary_rpc_method_handler(
             self._check, health_pb2.HealthCheckRequest.FromString, _bytes_of
         )

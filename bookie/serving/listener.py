@@ -66,7 +66,7 @@ class Listener:
         port = self._socket.getsockname()[1]
         self.address = join_host_port(strip_brackets(config.advertised_host or config.host), port)
         """The address that clients connect to."""
-        # An abstract name, which leaves nothing behind after a kill.
+        # An abstract socket name, so that no file is left behind if the process is killed.
         self._inside = f"bookledger-{secrets.token_hex(16)}"
         self._grpc = grpc.aio.server(
             options=grpc_methods.SERVER_OPTIONS, maximum_concurrent_rpcs=grpc_methods.CALLS_OF_ALL_MAX
@@ -160,14 +160,14 @@ class Listener:
             self._all_lost.set()
 
     def _new_forwarding(self, visitor: ClientConnection) -> GrpcProxy:
-        name = f"{self._inside}-{secrets.token_hex(16)}"  # no other process can guess and bind it first
+        name = f"{self._inside}-{secrets.token_hex(16)}"  # no other process can guess this name and bind it
 
         def gone(forwarding: GrpcProxy) -> None:
             self.guard.table.leave(visitor)
             self._gone(forwarding)
 
         def inner_ends() -> None:
-            self._tools.pop(name, None)  # before the name is free for other connections
+            self._tools.pop(name, None)  # before another connection can use the name
 
         self._tools[name] = visitor.who
         forwarding = GrpcProxy(f"\0{self._inside}", f"\0{name}", self.guard.tools, gone, inner_ends)
@@ -193,7 +193,7 @@ class Listener:
         except TimeoutError:
             for session in list(self._sessions):
                 session.connection.abort("the bookie has stopped")
-            with suppress(TimeoutError):  # leave the rest to the kernel
+            with suppress(TimeoutError):  # connections still open are left to the kernel
                 await asyncio.wait_for(self._until_all_lost(), ABORT_SECONDS_MAX)
 
     async def _until_all_lost(self) -> None:
@@ -211,7 +211,7 @@ class _Gate(grpc.GenericRpcHandler):
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
         if not self.handlers:
-            return grpc.stream_stream_rpc_method_handler(_is_starting)  # also suitable for unary calls
+            return grpc.stream_stream_rpc_method_handler(_is_starting)  # also serves unary calls
         found = (one.service(handler_call_details) for one in self.handlers)
         return next((one for one in found if one is not None), None)
 

@@ -124,12 +124,12 @@ def _read_only(path: Path) -> str:
 
 
 def _how_to_own(path: Path) -> str:
-    """Returns advice for a directory that does not contain any of the bookie's files yet; the owner of its other
-    contents stays unchanged."""
+    """Returns advice for a directory that does not contain any of the bookie's files yet; following the advice does not
+    change the owner of the directory's other contents."""
     return f"as root: install -d -o {os.geteuid()} {path}"
 
 
 def _who_needs(path: Path) -> str:
-    """Returns advice for a bookie's files; this includes changing the owner of files created by another user, such as
-    root."""
+    """Returns advice on access to a bookie's files, including how to change the owner of files that another user, such
+    as root, has created."""
     return f"the bookie runs as user {os.geteuid()}: chown -R {os.geteuid()} {path}, or run it as the owner"

@@ -48,7 +48,7 @@ class Proofs(Protocol):
     """Verifies the proofs that one peer presents."""
 
     async def may_read(self, ledger_id: int, credential: Credential) -> bool:
-        """Returns whether the credential is proven for reading this ledger."""
+        """Returns whether the credential is valid for reading this ledger."""
         ...
 
     async def is_proven(self, credential: Credential, signed: bytes) -> bool:
@@ -121,13 +121,14 @@ class RequestProcessor:
         return await self.bookie.holdings(request)
 
     async def notes(self, request: NotesRequest) -> NotesReply:
-        """Returns a page of the bookie's notes of ledgers; the first page covers every note that arrived before the
-        request."""
+        """Returns a page of the bookie's notes about ledgers. A request for the first page makes a checkpoint
+        first, so that the pages include every note that arrived before the request."""
         if request.incarnation != self.bookie.incarnation:
             return NotesReply(Status.WRONG_INCARNATION, detail=self._who_we_are())
         try:
             if request.is_first:
-                # Frames that wait for the disk may soon be acknowledged; frames being looked up may soon wait for it.
+                # Frames in progress count, too: those that wait for the disk may soon be acknowledged, and those being
+                # looked up may soon wait for the disk.
                 if self.verifiers is not None:
                     self.verifiers.look_again()
                 await self.bookie.intake.settled(self.bookie.failed)
@@ -179,8 +180,8 @@ class RequestProcessor:
     async def _refuses_now(
         self, request: ReadRequest | LacRequest, proofs: Proofs, status: Status
     ) -> tuple[Status, str] | None:
-        """Authorizes a read again before the reply, because the verifier may have arrived with the first frame in the
-        meantime."""
+        """Authorizes a read again before the reply, because the ledger's first frame may have brought the verifier
+        since the first check."""
         if request.fence or status is not Status.OK:
             return None
         return await self._refuses_reading(request, proofs)

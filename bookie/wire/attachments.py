@@ -1,12 +1,12 @@
 """Message bytes on the wire: a checksum and a protobuf message, followed by attachments (columns of entries).
 
-    checksum      u32 little-endian: CRC32C over all that follows
+    checksum      u32 little-endian: CRC32C over everything that follows
     header_bytes  u32 little-endian
     header        a protobuf message, see bookie.proto; or fields of fixed width (codec/appends.py)
     columns       of each frame in turn: entry ids, lengths, digests, payload, as they are in memory
 
-The checksum rejects damaged messages before anything is decoded. Payloads are attached because protobuf copies its
-fields many times, which took up most of the time of a read. Nothing is encrypted.
+The checksum rejects damaged messages before anything is decoded. Payloads are attached instead of being protobuf
+fields, because protobuf copies its fields many times, which took most of the time of a read. Nothing is encrypted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ JOINED_BYTES_MAX = 4 * 1024
 separately."""
 
 _SEED = crc32c(b"bookledger message 1")
-"""Distinguishes this layout from others; change it with the layout."""
+"""Seed of the checksum. It distinguishes this layout from others; change it with the layout."""
 
 
 Sealed = list[bytes | memoryview]

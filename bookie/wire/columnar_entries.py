@@ -32,7 +32,7 @@ ENTRY_BYTES_MAX = 4 * 1024 * 1024
 """Maximum size of an entry; the client refuses a larger one before it sends anything."""
 
 FRAME_BYTES_MAX = 1024 * 1024
-"""Maximum size of a frame's columns; a larger entry gets a frame of its own."""
+"""Maximum size of a frame's columns; a larger entry is sent in a frame that contains nothing else."""
 
 FRAME_ENTRIES_MAX = 16 * 1024
 """Maximum number of entries per frame; also limits how many ids a frame can span in a striped ledger."""
@@ -158,8 +158,8 @@ class Columns:
         return self.cut(0, max(bisect_right(ends, bytes_max), min(1, len(self))))
 
     def where(self, wanted: Callable[[int], bool]) -> Columns:
-        """Returns the entries whose ids are wanted. Calls a function for each entry, so only clients of striped ledgers
-        use this."""
+        """Returns the entries for whose ids `wanted` returns True. Calls `wanted` for each entry, so only clients of
+        striped ledgers use this method."""
         chosen = [index for index, entry_id in enumerate(self.ids) if wanted(entry_id)]
         return self if len(chosen) == len(self) else self.pick(chosen)
 

@@ -39,9 +39,9 @@ def part_of(whole: int, peer_share: float, least: int = 1) -> int:
 class Places:
     """Limits of a port: on all connections, on unidentified ones, and on those that speak gRPC.
 
-    `own_idle_go`: if an address has reached its limit, its oldest idle connection is closed to admit the new one.
-    `busy_go`: if no connection is idle, a busy one of the address with the most connections is closed to admit one from
-    another address.
+    `own_idle_go`: whether a new connection from an address that has reached its limit is admitted by closing the
+    address's oldest idle one. `busy_go`: whether, if no connection is idle, a busy one of the address with the most
+    connections is closed to admit one from another address.
     """
 
     connections_max: int
@@ -57,8 +57,8 @@ class Places:
     def shared(
         cls, peer_share: float, *, connections_max: int, strangers_max: int, tools_max: int = 0, **ends: bool
     ) -> Places:
-        """Makes limits of which one address may use at most the share `peer_share`. `ends`: which connections are
-        evicted to admit new ones."""
+        """Makes the limits; each address may use at most the share `peer_share` of each of them. `ends`: the flags for
+        which connections are closed to admit new ones."""
         return cls(
             connections_max=connections_max,
             connections_a_peer_max=part_of(connections_max, peer_share),
@@ -155,8 +155,8 @@ class ConnectionTable:
         )
 
     def _make_way(self, mine: int) -> bool:
-        """Evicts a connection of the peer with the most connections, if that peer has more than the new connection's
-        peer will have."""
+        """Evicts a connection of the peer with the most connections, if that peer has more connections than the new
+        connection's peer will have. Returns whether one was evicted."""
         largest = max(self._all.values(), key=len)
         if len(largest) <= mine + 1:
             return False
@@ -174,8 +174,8 @@ class ConnectionTable:
         return idle is not None
 
     def _make_strangers_way(self, newcomer: ClientConnection) -> None:
-        """Evicts the oldest unidentified connection in excess of the limit, if it has had enough time to identify
-        itself."""
+        """If the limit on unidentified connections has been reached, in total or for the newcomer's peer, evicts the
+        oldest of them, provided that it has had enough time to identify itself."""
         of_peer = [one for one in self._strangers if one.peer == newcomer.peer]
         if len(of_peer) >= self._places.strangers_a_peer_max:
             oldest = of_peer[0]

@@ -10,8 +10,8 @@ so it cannot be replayed for another ledger or at another bookie, and a proof fo
 another stream either. A proof for a fence has no nonce, because a repeated fence changes nothing. A proof for a read
 has none, because an eavesdropper who can see the proof can also see the data that is read with it, and TLS hides both.
 
-A bookie that re-replicates reads with a key of its own (`BookieKey`). Its registration contains the public key, and
-only bookies may write registrations.
+When a bookie re-replicates, it authenticates its reads with its own key (`BookieKey`). Its registration contains the
+public key, and only bookies may write registrations.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Error raised when calls to the rest of the cluster fail during a repair; shared by the bookie and the client that
-helps it."""
+"""Error raised when calls to the rest of the cluster fail during a repair; shared by the bookie and the client through
+which it makes these calls."""
 
 from __future__ import annotations
 

@@ -162,9 +162,9 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReadReply:
-    """A page of entries. An id through `covered_through` that is neither in `columns` nor in a `damaged` range is not
-    on this bookie; the page gives no information about later ids. If the status is OK, `detail` is the reason why the
-    first `damaged` entry was not read."""
+    """A page of entries. An entry up to and including `covered_through` that is neither in `columns` nor in a `damaged`
+    range is not on this bookie; the page gives no information about later entries. If the status is OK, `detail` is the
+    reason why the first `damaged` entry was not read."""
 
     status: Status
     columns: Columns = NO_ENTRIES
@@ -181,7 +181,7 @@ class ReadReply:
 
 @dataclass(frozen=True, slots=True)
 class ScanRequest:
-    """Asks for the entries first_entry … last_entry in pages of whole frames, each of which is a reply to a read.
+    """Asks for the entries first_entry … last_entry in pages of whole frames; each page is sent as a `ReadReply`.
 
     The bookie sends the next page once the bytes that the client has not taken leave room for `page_bytes` in
     `window_bytes`, or once the client has taken everything. A page for which `ends` is true is the last one. A scan
@@ -233,10 +233,10 @@ class LacRequest:
 @dataclass(frozen=True, slots=True)
 class LacReply:
     """The reply to a LacRequest. `vouched_since`, in a reply to a fence: the revision since which the metadata store
-    has not gone back to an older copy of itself without the cluster holding back (rule W8); 0 if the bookie does not
-    know. `latest`, also in a reply to a fence: the bookie's note of the ledger's last fragment; None if it has none.
-    `writer_address`: the peer address and port of the connection over which the ledger's writer last sent a message; ""
-    if the writer has sent nothing since the bookie started, or if the bookie has forgotten the address."""
+    has not been rolled back to an older copy of itself without the cluster being put on hold (rule W8); 0 if the bookie
+    does not know. `latest`, also in a reply to a fence: the bookie's note of the ledger's last fragment; None if it has
+    none. `writer_address`: the peer address and port of the connection over which the ledger's writer last sent a
+    message; "" if the writer has sent nothing since the bookie started, or if the bookie has forgotten the address."""
 
     status: Status
     last_add_confirmed: LacStatement | None = None
@@ -250,14 +250,14 @@ HOLDINGS_MAX = 4096
 """Maximum number of extents in one reply."""
 
 HOLDINGS_BYTES_MAX = 256 * 1024
-"""Maximum size of one reply: four numbers for each extent, of nine bytes at most, and overhead."""
+"""Maximum size of one reply, in bytes: for each extent four numbers of at most nine bytes each, plus overhead."""
 
 
 @dataclass(frozen=True, slots=True)
 class HoldingsRequest:
     """Asks a bookie for a ledger's extents, covering all frames that begin in this range of entries.
 
-    Successive frames are combined into extents of at most `step_bytes`; a larger frame is an extent of its own.
+    Successive frames are combined into extents of at most `step_bytes`; a larger frame forms an extent by itself.
     """
 
     incarnation: str
@@ -375,8 +375,8 @@ REPORT_BYTES_MAX = 1024 * 1024
 @dataclass(frozen=True, slots=True)
 class MaintainRequest:
     """Requests maintenance of a bookie. `adopt`, with REPAIR: a lost bookie whose positions this bookie takes over.
-    `retired`, with COLLECT: whether an operator confirms that ledgers without a record, with ids below those retired,
-    were deleted."""
+    `retired`, with COLLECT: whether an operator confirms that ledgers that have no record, and whose ids are below the
+    end of the retired ids, were deleted."""
 
     action: MaintenanceAction
     adopt: str = ""

@@ -1,4 +1,5 @@
-"""Makes named tuples without a Python call, because such calls account for most of the cost of a single append."""
+"""Makes named tuples without calling a Python function, because such calls account for most of the cost of a single
+append."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class TlsAccept:
     """Accepts connections on a bound socket until closed. Each connection is counted in the table before its handshake.
 
-    `context`: called for each connection, so that each one uses the newest certificates. `protocol` makes the protocol
-    of an admitted connection; the protocol's `connection_lost` is called even if the handshake fails.
+    `context`: called for each connection, so that each one uses the newest certificates. `protocol`: called with an
+    admitted connection to make its protocol, whose `connection_lost` is called even if the handshake fails.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TlsAccept:
 
         def ended(_: asyncio.Task[None]) -> None:
             self._handshakes.discard(task)
-            if task.cancelled():  # perhaps before the handshake began
+            if task.cancelled():  # even if the handshake had not begun
                 _send_away(connection, protocol)
 
         def cut(why: str) -> None:
@@ -85,4 +85,4 @@ class TlsAccept:
 
 def _send_away(connection: socket.socket, protocol: asyncio.Protocol) -> None:
     connection.close()
-    protocol.connection_lost(None)  # asyncio calls it only after a successful handshake
+    protocol.connection_lost(None)  # asyncio calls this only after a successful handshake

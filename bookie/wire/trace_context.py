@@ -1,9 +1,9 @@
 """OpenTelemetry context propagation over the data protocol. Imported only if tracing is configured.
 
-A trace's context is sent in an optional field of appends, reads and fences, in the form below. Peers that do not know
-the field ignore it, and peers that do not trace omit it, so it requires no protocol version of its own. If a bookie's
-client is older or does not trace, the bookie's spans begin traces of their own, which can be found by their ledger and
-entries.
+A trace's context is sent in an optional field of appends, reads and fences, in the form that `encode` returns. Peers
+that do not know the field ignore it, and peers that do not trace omit it, so the field requires no new protocol
+version. If a bookie's client is older or does not trace, the bookie's spans begin new traces, which can be found by
+their ledger and entries.
 """
 
 from __future__ import annotations

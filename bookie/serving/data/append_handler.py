@@ -37,7 +37,7 @@ Refused = Mapping[int, tuple[Status, str]]
 
 
 class AppendHandler:
-    """Serves the appends of one connection. Calls `on_answered` after each message of answers."""
+    """Serves the appends of one connection. Calls `on_answered` each time it has sent a message with answers."""
 
     def __init__(
         self,
@@ -76,7 +76,8 @@ class AppendHandler:
         self._received(codec.decode(AppendRequest, body), len(body) if isinstance(body, bytearray) else 0)
 
     def received_message(self, request: AppendRequest) -> None:
-        """Handles a message that a client in this process passed as an object: the client owns and counts its bytes."""
+        """Handles a message that a client in this process passed as an object; the client owns the message's bytes and
+        counts them."""
         self._received(request, 0)
 
     def _received(self, request: AppendRequest, large_bytes: int) -> None:
@@ -85,7 +86,7 @@ class AppendHandler:
         if self._working is None and self._is_ready_for(request):
             self._take(request, {}, large_bytes, arrival)
             return
-        self._waiting.append((request, large_bytes, arrival))  # at most what one receive call can read
+        self._waiting.append((request, large_bytes, arrival))  # at most as much as one receive call can read
         if self._working is None:
             self._connection.hold(TAKES)
             self._work()
@@ -126,7 +127,7 @@ class AppendHandler:
             self._take(request, {**unproven, **unwelcome}, large_bytes, arrival)
 
     async def _unproven(self, request: AppendRequest) -> Refused:
-        """Refuses the first frame with a false proof and all later frames, because a false proof ends the stream."""
+        """Refuses the first frame with an invalid proof and all later frames, because such a proof ends the stream."""
         every = request.every_frame
         for number, frame in enumerate(every):
             if not await self._proofs.may_append(frame.ledger_id, frame.credential):
@@ -200,7 +201,7 @@ class AppendHandler:
             self._bookie.answers.call_soon(self._send_acks)
 
     def _send_acks(self) -> None:
-        """Sends all acknowledgements that are ready in one message."""
+        """Sends, in one message, all acknowledgements that are ready."""
         self._is_send_due = False
         if not self._connection.is_writable and not self._connection.is_lost:
             return  # nothing is read from the connection until it is writable again

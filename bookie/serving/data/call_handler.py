@@ -93,7 +93,7 @@ CALLS_A_CONNECTION_MAX = 4096
 """Limit on concurrent calls per connection, because each call is a task; most of them are long polls."""
 
 READS_A_CONNECTION_MAX = 16
-"""Limit on pages in memory per connection: if the client takes none of them, the bookie stops reading more."""
+"""Limit on pages in memory per connection: while the client takes none of them, the bookie reads no further pages."""
 
 REQUESTS = {
     FrameKind.READ: RequestKind.READ,
@@ -339,8 +339,8 @@ class CallHandler:
     async def _answer_large(
         self, kind: FrameKind, call: int, bytes_max: int, answer: Callable[[], Awaitable[Sequence[Part]]]
     ) -> int:
-        """Builds and sends a reply once there is memory for it. The reply counts against the limit until the kernel has
-        taken it. Returns the size of the reply."""
+        """Builds and sends a reply once there is memory for it. The reply counts against the memory limit until the
+        kernel has accepted it. Returns the size of the reply."""
         await self._room()
         reserved = await self._untaken.reserve(bytes_max)
         try:

@@ -163,7 +163,7 @@ class Session:
         self.connection.send(FrameKind.SERVER_HELLO, 0, [hello.encode()])
 
     def _answered(self) -> None:
-        """Ends the session once everything is answered, if a proof was false or the session is stopping."""
+        """Ends the session once everything is answered, if a proof was invalid or the session is stopping."""
         if self._proofs is not None and self._proofs.is_false:
             if FALSE_PROOF not in self.connection.holds:
                 self._visitor.who.record_audit(Act.REFUSED, FALSE_PROOF)
@@ -183,14 +183,14 @@ class Session:
         )
 
     def _received(self) -> int | None:
-        """Returns the number of bytes received so far, which is used to detect stalled peers; None unless a message
-        from the client is incomplete."""
+        """Returns the number of bytes received on the connection, which is used to detect stalled peers; None unless a
+        message from the client is incomplete."""
         connection = self.connection
         return (
             connection.received_bytes if connection.reader.is_under_way and not connection.is_held else None
         )
 
     def _cut(self, why: str) -> None:
-        """Cuts the connection now, without a goodbye, because a stalled peer would not read it."""
+        """Cuts the connection now, without waiting for the peer to read the goodbye, because it has stalled."""
         self.connection.send(FrameKind.GOODBYE, 0, [why.encode()])
         self.connection.abort(why)

@@ -105,7 +105,7 @@ class GrpcProxy(_End):
         self._connecting = asyncio.get_running_loop().create_task(self._connect())
 
     def feed(self, data: bytes) -> None:
-        """Takes bytes that arrived before this became the connection's protocol."""
+        """Processes bytes that arrived before this object became the connection's protocol."""
         self._early += data
 
     def data_received(self, data: bytes) -> None:

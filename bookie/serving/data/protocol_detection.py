@@ -43,7 +43,8 @@ class ProtocolDetection(asyncio.Protocol):
         certificates: Certificates | None = None,
         visitor: ClientConnection | None = None,
     ) -> None:
-        """`visitor`: the connection, if it was admitted before the TLS handshake."""
+        """`visitor`: the connection's entry in the connection table, if the connection was admitted before the TLS
+        handshake."""
         self._table = table
         self._certificates = certificates
         self._session = session

@@ -6,9 +6,9 @@ life    in the data directory, 20 digits per line: the number of starts; the num
 
 The metadata contains the same numbers, and the log position up to which everything was on disk when the key was
 written. A directory with lower numbers was restored from a backup or a snapshot, and lacks everything stored since that
-was made. If a bookie died, the loss of entries stored after its last renewal is not detected. The number of writes is
-incremented in the directory first, so the number in the metadata is at most one lower, unless the metadata is itself an
-older copy.
+copy was made. If a bookie died, the loss of entries stored after its last renewal is not detected. The number of writes
+is incremented in the directory first, so the number in the metadata is at most one lower, unless the metadata is itself
+an older copy.
 
 A start increments the number of starts in the directory first. It updates the number in the metadata once it is certain
 that nothing is lost, or once every ledger that may be affected is in limbo on disk. After a crash in between, the
@@ -100,7 +100,8 @@ class Lives:
 
 
 async def look(path: Path, cookie: Cookie, store: MetadataStore) -> Lives:
-    """Reads the generations. Raises DataDirectoryError if the directory's numbers cannot be read."""
+    """Reads the generations from the directory and from the metadata. Raises DataDirectoryError if the directory's
+    numbers cannot be read."""
     known = await directory_generations.read(store, cookie.bookie_id, cookie.incarnation)
     here, renewals, revision, returned = _read(path)
     settled = max(renewals - 1, 0)
@@ -122,7 +123,7 @@ def _read(path: Path) -> tuple[int, int, int, int]:
     is_whole = not lines.pop() and all(line.isdigit() for line in lines)
     if is_whole and len(lines) > NUMBERS_MAX:
         raise NewerFormat(str(path / NAME), NUMBERS_MAX)
-    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # an operator wrote a file of a single line
+    if not is_whole or len(lines) not in (1, NUMBERS_MAX):  # an operator may write a single line
         raise DataDirectoryError(
             f"{path / NAME} cannot be read; if nothing else is damaged, replace its content with the number of "
             "times that this bookie has started"

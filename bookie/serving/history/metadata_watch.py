@@ -1,18 +1,19 @@
-"""Detects that the metadata store was rolled back to an older copy of itself, and vouches to recoveries that it was
-not.
+"""Detects whether the metadata store was rolled back to an older copy of itself; if not, vouches for the store to
+recoveries.
 
 An etcd restored from a snapshot lacks the later changes, as does an older SQLite file that has replaced the current
 one. Such a store would assign ids twice, cause bookies to collect newer ledgers, and list ensembles that ledgers no
-longer use. Each bookie renews a key of its own as often as its lease, and counts the renewals in its directory first
-(`directory_generation.py`). If the key in the store has a lower count, the store was rolled back, whatever its
-revision. It was also rolled back if its revision has decreased. A bookie makes this comparison before it registers, at
-each renewal, and for each fence that it answers. If the store was rolled back, the bookie puts the cluster on hold as
-after a restore (`metadata/backup/hold.py`) before it renews or answers anything else.
+longer use. Each bookie therefore has its own key in the store. It renews the key as often as its lease, and counts the
+renewals in its directory first (`directory_generation.py`). If the key in the store has a lower count, the store was
+rolled back, whatever its revision. It was also rolled back if its revision has decreased. A bookie makes this
+comparison before it registers, at each renewal, and for each fence that it answers. If the store was rolled back, the
+bookie puts the cluster on hold as after a restore (`metadata/backup/hold.py`) before it renews or answers anything
+else.
 
-A bookie vouches for the period since it returned. It cannot vouch for the period before that, when it did not renew its
-key. It vouches for all time once every registered bookie has renewed its key since that return and there is no hold,
-because a bookie that was running in the meantime would have noticed a rollback. A bookie counts as away if it could not
-renew its key for longer than its lease lasts.
+A bookie counts as away if it could not renew its key for longer than its lease lasts. It vouches for the period since
+it last returned, but cannot vouch for the period before that, when it did not renew its key. It vouches for all time
+once every registered bookie has renewed its key since that return and there is no hold, because a bookie that was
+running while this one was away would have noticed a rollback.
 
 A bookie that was away when an operator accepted older metadata compares its notes with the ledger records before it
 serves, and updates the records from its notes. The cluster does not have to be put on hold again.
@@ -53,7 +54,7 @@ COMPARED_SECONDS_MAX = 2.0
 the store."""
 
 NEVER = 0
-"""Takes the place of the revision when a bookie cannot vouch for the store at all."""
+"""Used instead of a revision if a bookie cannot vouch for the store at all."""
 
 ALWAYS = 1
 """The first revision of any store."""
@@ -62,8 +63,8 @@ ALWAYS = 1
 class StoreComparison:
     """Compares the store with the state that one bookie remembers.
 
-    `accepted`: an operator's acceptance of older metadata while the bookie was away, if there was one. In that case
-    only this bookie holds back, not the whole cluster, until the ledger records include its notes.
+    `accepted`: an operator's acceptance of older metadata while the bookie was away, or None. If there was one, only
+    this bookie waits until the ledger records include its notes; the rest of the cluster is not put on hold.
     """
 
     def __init__(self, store: MetadataStore, lives: Lives, *, is_start: bool = True) -> None:
@@ -89,7 +90,7 @@ class StoreComparison:
             return False  # nothing is saved: after a crash the bookie must notice the rollback again
         if noticed is not None:
             await self.hold_back(noticed)
-            # Only once the hold has begun: until then the bookie notices the rollback again.
+            # Changed only once the hold has begun, so that until then the bookie notices the rollback again.
             lives.renewals = renewals
         lives.renewals = max(lives.renewals, renewals)
         lives.settled = renewals
@@ -110,9 +111,9 @@ class StoreComparison:
         return Noticed(self._lives.cookie.bookie_id, compared, found, expected)
 
     async def _accepted_meanwhile(self) -> Accepted | None:
-        """Returns the acceptance of older metadata that took place while this bookie was away. Returns None if the
-        store was rolled back after the bookie had returned, or if the bookie had only hung; the cluster is then put on
-        hold as usual."""
+        """Returns the acceptance of older metadata that an operator gave while this bookie was away. Returns None if
+        the store was rolled back after the bookie had returned, or if the bookie had only hung; the cluster is then put
+        on hold as usual."""
         if not self.is_start or await self._store.get(keys.RESTORED) is not None:
             return None
         one, cookie = await hold.accepted(self._store), self._lives.cookie
@@ -121,7 +122,8 @@ class StoreComparison:
         return one if one.is_without(BookieRef(cookie.bookie_id, cookie.incarnation)) else None
 
     async def came_back(self) -> None:
-        """Remembers the store's current state. Called once the ledger records include the bookie's notes."""
+        """Remembers the store's current state. Call this after the ledger records have been updated from the bookie's
+        notes."""
         assert self.accepted is not None
         lives, lives.returned = self._lives, self.accepted.number
         lives.revision, mine, life = await self._look()
@@ -238,7 +240,7 @@ class MetadataWatch:
     def _distrust(self) -> None:
         self._ids_are_due = True
         if self._since > ALWAYS:
-            # Until the next renewal, because the store's revisions restart from an earlier number.
+            # Vouch for nothing until the next renewal, because the store's revisions restart from an earlier number.
             self._since = NEVER
 
     async def _give_no_id_twice(self) -> None:
@@ -256,8 +258,8 @@ class MetadataWatch:
 
     async def vouched_since(self) -> int:
         """Returns the revision since which the store has not been rolled back without a hold; NEVER if the bookie
-        cannot vouch for the store, for example because it does not answer. The comparison begins after this call. Calls
-        made during a comparison share the next one."""
+        cannot vouch for the store, for example because it does not answer. The comparison that the result is based on
+        begins after this call. All calls made during one comparison share the result of the next."""
         if self._next is None:
             self._next = asyncio.create_task(self._after(self._now))
         return await asyncio.shield(self._next)

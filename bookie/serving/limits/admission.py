@@ -14,8 +14,8 @@ from .descriptors import connections_that_fit
 from .rate import Rate
 from .shared_quota import Account, Budget
 
-# Disconnects stalled peers, which hold memory and make no progress: immediately if other peers are waiting for that
-# memory, otherwise after a time limit.
+# Stalled peers, which hold memory and make no progress, are disconnected: immediately if other peers are waiting for
+# that memory, otherwise after a time limit.
 #
 # A peer makes progress if it sends more of an unfinished message or takes bytes sent to it.
 
@@ -115,14 +115,14 @@ def _note_pace(account: Account, seconds: float) -> None:
 
 PENALTY_SECONDS = 0.1
 PENALTY_SECONDS_MAX = 2.0
-"""Maximum delay. It is shorter than the time that clients wait for a server hello, so that other clients at the same
-address are slowed down but not locked out."""
+"""Maximum delay of a peer's next handshake. It is shorter than the time that clients wait for a server hello, so that
+other clients at the same address are slowed down but not locked out."""
 
 FORGIVEN_SECONDS = 60.0
-"""A peer's count is reset this long after its last false proof."""
+"""A peer's count of invalid proofs is reset this long after the last one."""
 
 SUSPECTS_MAX = 1024
-"""Limit on remembered peers; the one whose last false proof is oldest is forgotten first."""
+"""Limit on remembered peers; the one whose last invalid proof is oldest is forgotten first."""
 
 
 class AuthBackoff:
@@ -134,7 +134,7 @@ class AuthBackoff:
         self.proofs_refused = 0
 
     def was_false(self, peer: str) -> None:
-        """Counts a false proof of this peer."""
+        """Counts an invalid proof of this peer."""
         self.proofs_refused += 1
         count = self._count(peer)
         self._false[peer] = (count + 1, self._now())
@@ -196,7 +196,8 @@ PROOFS_A_TURN = 8
 
 
 class LoopQuota:
-    """A quota served in order of arrival. Belongs to one event loop."""
+    """A quota of operations per loop iteration; waiting callers are served in order of arrival. Belongs to one event
+    loop."""
 
     def __init__(self, a_turn: int = PROOFS_A_TURN) -> None:
         self._a_turn = self._left = a_turn

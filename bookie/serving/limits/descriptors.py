@@ -19,7 +19,8 @@ DESCRIPTORS_A_TOOL = 2
 
 
 def allow_most() -> int:
-    """Raises this process's soft limit to the hard limit, and returns it. Child processes inherit it."""
+    """Raises this process's soft limit on file descriptors to the hard limit, and returns it. Child processes inherit
+    it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

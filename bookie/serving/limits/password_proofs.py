@@ -1,4 +1,4 @@
-"""Verifies the password proofs of one connection, a bounded number per loop iteration; the first false proof ends the
+"""Verifies the password proofs of one connection, a bounded number per loop iteration; the first invalid proof ends the
 connection."""
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ FALSE_PROOF = "the client sent a false proof"
 
 
 class PeerProofs:
-    """Proofs of one connection. `is_false` is set after a false proof: the connection then ends once the request is
+    """Proofs of one connection. `is_false` is set after an invalid proof: the connection then ends once the request is
     answered."""
 
     def __init__(self, guard: Guard, peer: str, incarnation: str, nonce: bytes) -> None:
@@ -26,14 +26,14 @@ class PeerProofs:
         return credential == NO_CREDENTIAL or self._stream.knows(ledger_id, credential)
 
     async def may_append(self, ledger_id: int, credential: Credential) -> bool:
-        """Returns whether the credential is proven for appending to this ledger on this connection."""
+        """Returns whether the credential is valid for appending to this ledger on this connection."""
         if self.knows(ledger_id, credential):
             return True
         await self._guard.proofs.take()
         return self._noted(self._stream.hold(ledger_id, credential))
 
     async def may_read(self, ledger_id: int, credential: Credential) -> bool:
-        """Returns whether the credential is proven for reading this ledger."""
+        """Returns whether the credential is valid for reading this ledger."""
         if self._readers.knows(ledger_id, credential):
             return True
         await self._guard.proofs.take()

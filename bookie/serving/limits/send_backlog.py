@@ -27,7 +27,7 @@ class SendBacklog:
         return reserved
 
     def release(self, reserved: int) -> None:
-        """Frees a reservation without a reply."""
+        """Frees a reservation for which no reply will be sent."""
         self._account.change(-reserved)
 
     def sent(self, reserved: int, size_bytes: int) -> None:
@@ -47,7 +47,7 @@ class SendBacklog:
         self._account.close()
 
     def _taken(self) -> int | None:
-        """Returns the number of bytes that the client has taken so far, which is used to detect stalled peers; None if
-        the client has nothing left to take."""
+        """Returns the number of bytes that the client has taken, which is used to detect stalled peers; None if the
+        client has nothing left to take."""
         self.settle()
         return self._connection.taken_bytes if self._ends else None

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 LITTLE_SHARE = 48
-"""A peer holds little if it holds less than the quota divided by this number. For 64 MiB, that leaves room for a
-writer's message with a full frame (1 MiB plus overhead). If the share were smaller, peers that send incomplete messages
-could make every writer wait."""
+"""A peer holds little if it holds less than the quota divided by this number. With a quota of 64 MiB, such a share has
+room for a writer's message with a full frame (1 MiB plus overhead). If the share were smaller, peers that send
+incomplete messages could make every writer wait."""
 
 
 class _Wish(NamedTuple):
@@ -131,8 +131,8 @@ class Budget:
 class Account:
     """One connection's share of a quota. `close` frees all of it; afterwards nothing can be taken.
 
-    `moved` returns how many bytes have moved so far, or None while the peer has nothing to move. `cut` ends the
-    connection. `on_held` is called when the account begins to hold something.
+    `moved` returns how many bytes the peer has sent or taken, or None while it has nothing to send or take. `cut` ends
+    the connection. `on_held` is called when the account begins to hold something.
     """
 
     def __init__(

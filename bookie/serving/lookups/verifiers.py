@@ -3,13 +3,13 @@ fragment that is new to this bookie.
 
 If the bookie believed the first client, a client without the password could claim the ledger on this bookie by arriving
 before the writer. After the first request the bookie relies on its log, and asks the metadata again only after an
-ensemble change. A writer updates the ledger record first (F6). If a writer has a fragment that the metadata lacks, the
-metadata was therefore rolled back to an older copy, and no reader would look on this bookie for entries that it helped
-to confirm (W8).
+ensemble change. A writer updates the ledger record before it uses a new fragment (F6). If a writer has a fragment that
+is missing from the metadata, the metadata was therefore rolled back to an older copy, and no reader would look on this
+bookie for entries that it helped to confirm (W8).
 
 A bookie remembers the metadata's answers. It looks a ledger up again at each fence, and whenever a request contains an
-identity other than the one that the ledger has on this bookie. If the metadata was rolled back in the meantime, the
-bookie puts the cluster on hold. A client's claims do not prove a rollback.
+identity other than the one that the ledger has on this bookie. If the metadata was rolled back since the last look-up,
+the bookie puts the cluster on hold. A client's claims do not prove a rollback.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class Verifiers:
         self._round = 0
 
     def look_again(self) -> None:
-        """Repeats the look-ups in progress and forgets the remembered answers. An operator may be about to accept an
-        older copy of the metadata, updated from notes that do not yet include those of the frames being looked up (W8),
-        and the current answers do not come from that copy."""
+        """Makes look-ups in progress start again, and forgets the remembered answers. An operator may be about to
+        accept an older copy of the metadata, updated from notes. Those notes do not yet include the notes of the frames
+        being looked up (W8), and the current answers do not come from that copy."""
         self._round += 1
         self._remembered.clear()
 
@@ -104,7 +104,7 @@ class Verifiers:
                 found = await asyncio.gather(*looking) if len(looking) > 1 else [await looking[0]]
                 checked = zip(some, found, strict=True)
                 refused |= {ledger_id: why for ledger_id, why in checked if why is not None}
-            # These ledgers' fragments are in the metadata by now. If the round has changed, look everything up again.
+            # Do not look these ledgers' fragments up again, unless `look_again` has begun a new round.
             wanted = wanted | dict.fromkeys(unknown) if round_ == self._round else dict(news)
             round_ = self._round
         return refused
@@ -143,7 +143,7 @@ class Verifiers:
         round_ = self._round
         found = await self._ledgers.read(ledger_id)
         if self._is_older(found):
-            # A later look-up may have been answered before this one.
+            # Read again, because a later look-up may have been answered before this one.
             found = await self._ledgers.read(ledger_id)
             if (why := self._is_older(found)) and self._on_rollback is not None:
                 await self._on_rollback(why)

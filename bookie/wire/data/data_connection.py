@@ -147,7 +147,7 @@ class Connection(MessageProtocol):
             self.sent_bytes += passed_bytes
 
     def hold(self, reason: str) -> None:
-        """Pauses reading from the peer until `go_on` has been called for every reason."""
+        """Pauses reading from the peer until `go_on` has been called for every reason passed to `hold`."""
         if not self._holds and self._transport is not None and not self.is_lost:
             self._transport.pause_reading()
         self._holds.add(reason)
@@ -238,7 +238,7 @@ class Connection(MessageProtocol):
         try:
             self.on_message(message)
         except Exception as error:
-            self.abort(f"its stream failed: {error!r}")  # as in `_take_all`
+            self.abort(f"its stream failed: {error!r}")  # notifies the owner
             raise
 
     def pause_writing(self) -> None:
@@ -275,8 +275,8 @@ class Connection(MessageProtocol):
         self.reader.drop()
         if self._outbox is not None:
             self._outbox.drop()
-        # Below TLS, the transport refers to this object and its buffers: break the reference cycle, which would
-        # otherwise linger until garbage collection.
+        # The transport below TLS refers to this object and its buffers. Break this reference cycle, because the objects
+        # would otherwise stay in memory until garbage collection.
         self._transport = self._outbox = None
         self.handler.lost(self._why or ("it ended the connection" if exc is None else _describe_error(exc)))
 

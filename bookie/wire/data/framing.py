@@ -5,7 +5,8 @@
     kind        u32: see FrameKind
     body        a sealed message, or the JSON of a handshake
 
-Many small frames are received at a time; the rest of a large body is received into a buffer of its own.
+Many small frames are received at a time. Once a large body has begun, the rest of it is received into a separate
+buffer.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ HEADER_BYTES = HEADER.size
 
 RECEIVE_BYTES_MIN = 4 * 1024
 RECEIVE_BYTES = 64 * 1024
-"""Sizes of the receive buffer while no large body is being received; a frame that does not fit gets a buffer of its
-own. A connection begins with the smaller size, and gets the larger one once the smaller buffer has been full, so that a
+"""Sizes of the receive buffer while no large body is being received; a frame that does not fit gets a separate buffer.
+A connection begins with the smaller size, and gets the larger one once the smaller buffer has been full, so that a
 thousand quiet connections take up little memory."""
 
 FRAMES_AT_ONCE_MAX = 4
@@ -46,8 +47,8 @@ Part = bytes | memoryview
 
 
 class Goodbye(IntEnum):
-    """Machine-readable reason why a bookie ends a connection: the `call` of its GOODBYE frame. The frame's body is the
-    reason in words."""
+    """Machine-readable reason why a bookie ends a connection, sent in the `call` field of its GOODBYE frame. The
+    frame's body is the reason in words."""
 
     OTHERWISE = 0
     STARTING = 1  # the bookie is replaying its log, and will serve requests afterwards

@@ -49,7 +49,7 @@ class _Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OwnBookie:
-    """The bookie that runs in this process, for a client in the same process. Belongs to the bookie's event loop.
+    """Connects clients in this process to the bookie that runs in this process. Belongs to the bookie's event loop.
 
     `connect` joins a client's end to the bookie immediately, or raises OSError with the reason why the bookie does not
     accept the connection.
@@ -98,7 +98,7 @@ class InProcessTransport(asyncio.Transport):
         """Passes a message to the peer as an object, if the peer takes objects. The caller must not change the message
         afterwards.
 
-        Returns the number of bytes that the message is counted as; None if the peer does not take objects.
+        Returns the number of bytes that the message counts as; None if the peer does not take objects.
         """
         taker = self.peer.protocol
         if not (isinstance(taker, MessageProtocol) and taker.on_message):
@@ -154,7 +154,7 @@ class InProcessTransport(asyncio.Transport):
             self._loop.call_soon(self._receive)
 
     def pass_to(self, buffer: memoryview) -> int:
-        """Moves into the buffer as many waiting bytes as fit, but none that follow a message."""
+        """Moves into the buffer as many waiting bytes as fit, but none that were written after a waiting message."""
         filled = 0
         while self._waiting and filled < len(buffer):
             part = self._waiting[0]

@@ -73,16 +73,15 @@ def audit_tls_failure(error: Exception, peer: str) -> str:
 
 
 async def listen(sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol]) -> asyncio.Server:
-    """Accepts connections on a bound socket, each with a protocol of its own."""
-    # asyncio also accepts up to `backlog` connections per iteration; the kernel gets another value below.
+    """Accepts connections on a bound socket, and makes a new protocol for each."""
+    # asyncio also uses `backlog` as the number of connections to accept per iteration, so the kernel's is set below.
     server = await asyncio.get_running_loop().create_server(protocol, sock=sock, backlog=ACCEPTED_A_TURN_MAX)
     sock.listen(BACKLOG)
     return server
 
 
 async def stop_listening(server: asyncio.Server) -> None:
-    """Stops accepting connections, and closes the port; connections accepted earlier have been handed to their
-    protocols.
+    """Stops accepting connections, hands those that were accepted earlier to their protocols, and closes the port.
 
     An asyncio server that is closed right after it has accepted a connection loses that connection: the connection
     stays open, and its peer keeps waiting (CPython gh-109564).
@@ -90,8 +89,8 @@ async def stop_listening(server: asyncio.Server) -> None:
     loop = asyncio.get_running_loop()
     for sock in server.sockets:
         loop.remove_reader(sock)
-    await asyncio.sleep(0)  # those accepted in this iteration are attached to the server
-    await asyncio.sleep(0)  # and handed to their protocols
+    await asyncio.sleep(0)  # connections accepted in this iteration join the server
+    await asyncio.sleep(0)  # and are then handed to their protocols
     server.close()
 
 
@@ -137,7 +136,7 @@ async def arrivals(sock: socket.socket) -> AsyncIterator[tuple[socket.socket, st
 async def secured(
     sock: socket.socket, protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext
 ) -> None:
-    """Performs the TLS handshake of an accepted connection. Raises OSError; in that case the protocol was not called.
+    """Performs the TLS handshake of an accepted connection. Raises OSError; in that case `protocol` was not called.
 
     The TLS buffers, about 300 KiB, are allocated only when the peer has sent something, so that silent peers cost
     little.
