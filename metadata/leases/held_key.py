@@ -54,9 +54,8 @@ class HeldKey:
         self._what = what
         self._lease: Lease | None = None
         self._nonce = b""
-        self._written: set[bytes] = (
-            set()
-        )  # values written under this lease that the key has, or may still get
+        # Values written under this lease that the key has, or may still get.
+        self._written: set[bytes] = set()
         self._renewed_at = -math.inf
         self._why_lost = NOT_TAKEN
 

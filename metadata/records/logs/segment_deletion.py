@@ -56,7 +56,8 @@ class Cleaner:
         Also returns False during a legal hold. Raises MetadataError, and the errors of `look` and `change`.
         """
         await self._drop_snapshots(await self._look())
-        # Before the pages, because a segment in a page that is also in the chain is needed until it has left the chain.
+        # Obsolete ledgers are deleted before the pages, because a segment in a page that is also in the chain is needed
+        # until it has left the chain.
         while (record := await change(_without_dead)).obsolete:
             await self.release(record)
             if not await self._delete_all(record.obsolete):
