@@ -94,8 +94,8 @@ class LeaseLost(MetadataError):
 
 
 class WatchCompacted(MetadataError):
-    """The missed events are no longer kept, or the store has reverted to an older copy that does not contain that
-    revision. List the prefix again and watch from that listing's revision."""
+    """The store no longer keeps the events that the watch has missed, or it has reverted to an older copy that does not
+    contain the watch's revision. List the prefix again and watch from that listing's revision."""
 
     def __init__(self, from_revision: int) -> None:
         super().__init__(
@@ -105,7 +105,8 @@ class WatchCompacted(MetadataError):
 
 
 class StoreUnavailable(MetadataError):
-    """The call did not happen, or it only read; for OutcomeUnknown, it may still be applied. Try again later.
+    """The call was not executed, or it was only a read. For the subclass OutcomeUnknown, the call may still take
+    effect. Try again later.
 
     `what_to_do`: advice for a first start, if there is any.
     """
@@ -157,7 +158,7 @@ class BadRecord(MetadataError):
 
 
 class BackupUnusable(MetadataError):
-    """A file is not a complete backup, or cannot be restored at this place."""
+    """A file is not a complete backup, or cannot be restored into this store."""
 
 
 class MetadataRestored(MetadataError):

@@ -193,8 +193,8 @@ def log_pages(identity: bytes) -> str:
 
 
 def log_page(identity: bytes, end_position: int) -> str:
-    """Returns the key of a page. The page that holds a position has the first key greater than the key of that
-    position."""
+    """Returns the key of a page by the position at which the page ends. The page that holds a position is found under
+    the first key greater than this function's result for that position."""
     assert 0 <= end_position <= LEDGER_ID_MAX
     return f"{log_pages(identity)}{end_position:016x}"
 
@@ -204,8 +204,8 @@ def log_times(identity: bytes) -> str:
 
 
 def log_time(identity: bytes, ended_us: int, end_position: int | None = None) -> str:
-    """Returns the key that finds a page by time. Without a position, returns a string that sorts before all keys for
-    this time or a later one."""
+    """Returns the key under which a page is found by time. Without a position, returns a string that sorts before all
+    keys for this time or a later one."""
     assert 0 <= ended_us <= LEDGER_ID_MAX
     behind = "" if end_position is None else f"{end_position:016x}"
     return f"{log_times(identity)}{ended_us:016x}{behind}"

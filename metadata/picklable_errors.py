@@ -1,5 +1,5 @@
 """Picklable errors, which can be raised in one process and raised again in another with all their fields. Also the base
-classes that errors of several packages share, for handlers that do not depend on the package."""
+classes that errors of several packages share, so that a handler does not have to depend on the package."""
 
 from __future__ import annotations
 

@@ -130,8 +130,8 @@ def arranged(chosen: Sequence[Registration], write_quorum: int) -> list[Registra
 
 
 def gaps_max(ensemble_size: int, write_quorum: int, ack_quorum: int) -> int:
-    """Returns how many bookies of an ensemble may be absent, at evenly spread positions, so that every write set still
-    has an ack quorum."""
+    """Returns the maximum number of bookies of an ensemble that may be absent, at evenly spread positions, without
+    leaving any write set with fewer bookies than the ack quorum."""
     spare = write_quorum - ack_quorum
     fitting = (n for n in range(ensemble_size, 0, -1) if -(-write_quorum * n // ensemble_size) <= spare)
     return next(fitting, 0)

@@ -17,8 +17,8 @@ from typing import Any
 def lazily(
     package: str, require: Callable[[str, str], None] = lambda _home, _name: None
 ) -> Callable[[str], Any]:
-    """Returns the `__getattr__` of a package, which also supports `__all__`. Before a name is imported from its home,
-    `require` may raise ImportError."""
+    """Returns the `__getattr__` of a package, which also supports `__all__`. `require` is called before a name is
+    imported from its module, and may raise ImportError."""
 
     def get(name: str) -> Any:
         if name == "__all__":

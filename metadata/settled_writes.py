@@ -120,7 +120,8 @@ async def write(
 
 
 class Changed(NamedTuple, Generic[T]):
-    """The value of a key before and after a change; None if the key did not exist at that time."""
+    """The value of a key before a change and after it. Each value is None if the key did not exist before, or does not
+    exist after, the change."""
 
     before: T | None
     after: T | None
@@ -187,8 +188,9 @@ async def until_changed(
     """Attempts a change, first with `found`, then with the result of `read` after each conflict. Returns the attempt's
     result.
 
-    For changes that `change` cannot make: those that read or write other keys, too, or start from a record already
-    read. The attempt raises KeyConflict if another client was faster. Raises KeepsChanging with `what` in its message.
+    Used for changes that `change` cannot make because they also read or write other keys, or start from a record
+    already read. The attempt raises KeyConflict if another client was faster. Raises KeepsChanging with `what` in its
+    message.
     """
     now: F | R = found
     for _ in range(CONFLICTS_MAX):
@@ -201,7 +203,7 @@ async def until_changed(
 
 async def _until_known(settling: _Settling, seconds_max: float) -> int:
     """Repeats the write until its outcome is known. The first attempt nearly always succeeds, so it is made without
-    tenacity, which would add half the time of the call."""
+    tenacity, which would make the call take 50% longer."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds_max
     try:
@@ -251,9 +253,9 @@ class _Settling:
 async def _made_by_full_store(
     store: MetadataStore, key: str, value: bytes, unsettled: OutcomeUnknown | None, full: StoreFull
 ) -> int:
-    """Returns the version if the change was the one that crossed the store's limit. Raises StoreRefused if the change
-    was not made. If an earlier answer was lost, raises that OutcomeUnknown instead, because the earlier write may be
-    applied once there is room."""
+    """Returns the version if the change was the one that crossed the store's space limit. Raises StoreRefused if the
+    change was not made. If an earlier answer was lost, raises that OutcomeUnknown instead, because the earlier write
+    may be applied once there is room."""
     found = await _read_back(store, key, unsettled or full)
     if found is not None and found[0] == value:
         return found[1]

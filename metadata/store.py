@@ -99,7 +99,7 @@ class StoreHealth:
 
     `doubt`: why the store may lose confirmed writes, and the remedy; "" if no reason is known. `refuses`: why it
     answers but accepts no changes, and the remedy; "" if no reason is known. `is_reported`: whether any member could
-    report that.
+    report whether the store accepts changes.
     """
 
     kind: str
@@ -114,8 +114,8 @@ class StoreHealth:
 class MetadataStore(Protocol):
     """Versioned keys with compare-and-swap. One instance belongs to one event loop.
 
-    Any method may raise StoreUnavailable. A changing method whose answer was lost raises its subclass OutcomeUnknown;
-    in that case the change may have happened.
+    Any method may raise StoreUnavailable. If the answer to a change was lost, the method raises the subclass
+    OutcomeUnknown; in that case the change may have happened.
     """
 
     async def get(self, key: str) -> Versioned | None:
@@ -137,7 +137,7 @@ class MetadataStore(Protocol):
         """Replaces the value if the key is at `version`; returns the new version.
 
         If the key `unless` exists, nothing is changed and KeyExists contains that key. With `begins`, the current value
-        must begin with these bytes and have more (`goes_on_after`); otherwise VersionConflict is raised. All conditions
+        must begin with these bytes and be longer (`goes_on_after`); otherwise VersionConflict is raised. All conditions
         are checked atomically.
 
         If the key was created under a lease, it stays attached to it. Raises VersionConflict, NoSuchKey, ValueTooLarge;
@@ -241,7 +241,7 @@ def goes_on_after(begins: bytes, value: bytes) -> bool:
 
 
 def prefix_end(prefix: bytes) -> bytes:
-    """Returns the smallest byte string greater than all texts with this prefix, or than all other bytes with this
-    prefix that do not consist only of 0xff."""
+    """Returns the smallest byte string greater than all byte strings with this prefix. If the prefix is empty or
+    consists only of 0xff, returns KEY_END, which is greater than all texts."""
     raised = prefix.rstrip(b"\xff")
     return raised[:-1] + bytes([raised[-1] + 1]) if raised else KEY_END

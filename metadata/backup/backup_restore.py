@@ -1,5 +1,5 @@
-"""Restores a backup into an empty store. The key that makes the store a cluster is written last, so that a failed
-restore can be repeated."""
+"""Restores a backup into an empty store. The `layout` key, without which a store contains no cluster, is written last,
+so that a failed restore can be repeated."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROCESSES = (keys.BOOKIES, keys.JOURNAL_NODES)
 
 NOTED = (keys.RESTORED, keys.NEXT_LEDGER_ID, keys.AUDITOR)
 NOTED_BELOW = (keys.MISFITS, keys.LIVES, keys.ABSENT, keys.UNDERREPLICATED, keys.HEALING, keys.MOVES)
-"""Keys, and prefixes of keys, that running bookies write even into a store that has lost its cluster."""
+"""Keys, and prefixes of keys, that running bookies write even into a store from which the cluster has been lost."""
 
 
 def check(file: IO[bytes], on_read: Callable[[int], object] = lambda _: None) -> tuple[Header, int]:
@@ -98,7 +98,7 @@ async def put_rebuilt(
 
 
 async def _put_all(store: MetadataStore, file: IO[bytes], on_key: Callable[[int], None]) -> None:
-    """Writes all keys of a file; the key that makes the store a cluster is written last."""
+    """Writes all keys of a file; the `layout` key, without which the store contains no cluster, is written last."""
     last: list[Item] = []
     batch: list[Item] = []
     for item in read_items(file):
@@ -134,9 +134,9 @@ async def _begin(store: MetadataStore, backup_ms: int, now_ms: int) -> None:
 
 
 async def _clear_notes(store: MetadataStore) -> None:
-    """Deletes the notes that bookies wrote into a store that had lost its cluster, except the hold.
+    """Deletes the notes, except the hold, that bookies wrote into a store from which the cluster had been lost.
 
-    Raises BackupUnusable, without changing anything, if processes are registered or there is any other key.
+    Raises BackupUnusable, without changing anything, if processes are registered or if any key is not such a note.
     """
     noted = []
     async for item in list_all(store, ""):
@@ -182,7 +182,7 @@ async def _put_one(store: MetadataStore, item: Item) -> None:
     except KeyExists:
         found = await store.get(item.key)
         if found is not None and item.key.startswith(keys.LIVES):
-            return  # a bookie that had been hanging has written this key: its value is newer than the backup's
+            return  # written by a bookie that had been hanging: its value is newer than the backup's
         if found is None or found.value != item.value:
             raise BackupUnusable(
                 f"there is already another value under {item.key}; restore into a prefix or a file that is empty"

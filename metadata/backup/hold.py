@@ -95,11 +95,11 @@ class Misfits:
     `unknown`: ledgers newer than the backup; they are kept, but cannot be read. `open_elsewhere`: ledgers that are not
     closed, and of which the bookie holds entries that the metadata places on other bookies; a recovery could miss these
     entries. `closed_elsewhere`: the same for closed ledgers; another bookie should hold the entries, or did so before
-    it was replaced. `lacking`: ledgers that the metadata places on this bookie although it lacks some of their entries;
-    the records of closed ledgers list these entries as lacking, too. If such a ledger is open, the bookie has no
-    entries of it at all: the ledger may be empty, or it was deleted after the backup and would be resurrected as an
-    empty ledger. `cut_short`: ledgers that were closed before entries that the bookie can prove to be confirmed; it
-    keeps all its entries of these ledgers.
+    it was replaced. `lacking`: ledgers that the metadata places on this bookie although it lacks some of their entries.
+    If such a ledger is closed, its record lists these entries as lacking, too. If it is open, the bookie has no entries
+    of it at all: the ledger may be empty, or it was deleted after the backup and would be resurrected as an empty
+    ledger. `cut_short`: ledgers that were closed before entries that the bookie can prove to be confirmed; it keeps all
+    its entries of these ledgers.
     """
 
     bookie: BookieRef
@@ -238,7 +238,8 @@ async def waiting(store: MetadataStore) -> list[BookieRef]:
 
 async def accept(store: MetadataStore, heard: Collection[BookieRef] = ()) -> bool:
     """Ends the hold, and records the acceptance and the bookies that were `heard`; returns whether there was a hold. If
-    there was none, adds `heard` to the last acceptance, provided that it lists any bookies. Raises MetadataError."""
+    there was none, adds `heard` to the bookies of the last acceptance, unless that acceptance lists no bookies. Raises
+    MetadataError."""
     found = await store.get(keys.RESTORED)
     if found is None:
         if heard and (one := await accepted(store)) is not None and one.heard:

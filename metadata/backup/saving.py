@@ -24,7 +24,8 @@ NAMING_LEDGERS = (
     keys.LOG_TIMES,
     keys.LOG_PRODUCERS,
 )
-"""Prefixes of records that name ledgers, and of records that belong to those. They must not change during a backup."""
+"""Prefixes of records that name ledgers, and of records that belong to such records. They must not change during a
+backup."""
 
 KEPT = (
     keys.COOKIES,
@@ -64,8 +65,8 @@ TRIES_MAX = 10
 async def save(
     store: MetadataStore, file: BackupWriter, on_key: Callable[[int], object] = lambda _: None
 ) -> bool:
-    """Writes all keys that a cluster needs. Returns False if journals or logs changed in the meantime: try again.
-    `on_key` is called with the number of keys written.
+    """Writes all keys that a cluster needs. Returns False if journals or logs changed while they were being saved; the
+    caller should try again. `on_key` is called with the number of keys written.
 
     Raises MetadataError.
     """

@@ -31,8 +31,8 @@ class Fact:
     """A fact. `description` states what is true while the verdict is WELL. `by`: who measures the fact. `age`: the
     maximum age of a measurement.
 
-    `not_ready`: the verdicts with which clients should not use the daemon. `not_whole`: the verdicts with which the
-    cluster is not whole, or not known to be. `alerts`: the alerts in docs/running/alerts.yaml that watch this fact.
+    `not_ready`: the verdicts for which clients should not use the daemon. `not_whole`: the verdicts for which the
+    cluster is not whole, or may not be. `alerts`: the alerts in docs/running/alerts.yaml that watch this fact.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Finding:
     """The verdict on a fact, reached `age_seconds` ago. `why`: the problem and its remedy, or why the verdict is
     unknown.
 
-    `of`: the bookie, if a process may run several.
+    `of`: the bookie concerned, in a process that may run several bookies.
     """
 
     fact: Fact
@@ -329,4 +329,4 @@ OF_A_CLUSTER = (
 )
 FACTS = tuple(dict.fromkeys((STARTED, *OF_A_BOOKIE, *OF_A_CLUSTER)))
 PUBLISHED = (*CERTIFICATE_DAYS, READABLE)
-"""Facts that only the bookie itself can measure. It publishes those that are amiss in its registration."""
+"""Facts that only the bookie itself can measure. In its registration, it publishes those with the verdict AMISS."""

@@ -18,8 +18,8 @@ log = logging.getLogger(__name__)
 
 
 def weight(error: Exception) -> int:
-    """Returns the level at which a caller logs an error itself: DEBUG during an outage, which is logged here; otherwise
-    WARNING."""
+    """Returns the level at which a caller should log this error: DEBUG for an error that indicates an outage, because
+    outages are logged here; WARNING for any other error."""
     return logging.DEBUG if _is_outage(error) else logging.WARNING
 
 
@@ -28,8 +28,8 @@ def _is_outage(error: Exception) -> bool:
 
 
 class Outage:
-    """Outage of one store, as seen by one process or bookie. Until the store answers for the first time, its callers
-    log the errors instead."""
+    """Outage of one store, as seen by one process or bookie. Errors that occur before the store answers for the first
+    time are logged by the store's callers instead."""
 
     def __init__(self) -> None:
         self._has_answered = False
@@ -40,8 +40,8 @@ class Outage:
 
     def failed(self, error: MetadataError, asked_at: float = math.inf) -> None:
         """Counts a failed call, made at `asked_at` on the monotonic clock. An error that does not indicate an outage is
-        treated as an answer. A call made before the store's last answer does not count, because it shows nothing about
-        the present."""
+        treated as an answer. A call made before the store's last answer does not count, because its failure shows
+        nothing about the store's present state."""
         if not _is_outage(error):
             self.answered()
             return

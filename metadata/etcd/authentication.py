@@ -20,8 +20,8 @@ from .config import EtcdConfig
 from .errors import Effect, EtcdRefused, FailureVerdict, MemberRefused, NotSent, PasswordRefused, verdict_on
 
 REFUSED_PAUSE_SECONDS = 1.0
-"""Pause after a refusal, before the file is read again and etcd is asked again: checking a password takes etcd a tenth
-of a second."""
+"""Pause after a refusal, before the file is read again and etcd is asked again. It limits the load on etcd, which takes
+a tenth of a second to check a password."""
 
 log = logging.getLogger(__name__)
 

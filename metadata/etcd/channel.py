@@ -84,8 +84,8 @@ ROUND_PAUSE_SECONDS = 0.1
 """Pause after every endpoint has failed once, before the first one is tried again."""
 
 TOKEN_RENEWALS_MAX = 3
-"""Maximum number of token renewals for one call. A new token from another call may have expired in the meantime, or
-etcd's users may have changed again."""
+"""Maximum number of token renewals for one call. One renewal may not be enough: a token that another call has renewed
+may already have expired, or etcd's users may have changed again."""
 
 Metadata = tuple[tuple[str, str], ...]
 
@@ -277,12 +277,12 @@ class _RetriedCall:
                     refusals += isinstance(failure, MemberRefused)
                     if isinstance(
                         failure, PasswordRefused
-                    ):  # more useful than the error of a final attempt without time left
+                    ):  # its error is more useful than that of a last attempt with no time left
                         self._refused = failure
                 except AnswerLost as lost:
                     self._answer_lost(endpoint, str(lost))
                 self._channels.turn_from(endpoint)
-            if refusals == self._channels.endpoint_count:  # no member accepts such a call
+            if refusals == self._channels.endpoint_count:  # every member refuses calls of this kind
                 raise StoreRefused(f"no etcd member accepts this call: {self._failed()}")
             await asyncio.sleep(min(ROUND_PAUSE_SECONDS, max(self._left(), 0)))
 

@@ -81,8 +81,8 @@ _AUDITORS = (
 
 @dataclass(frozen=True, slots=True)
 class KeyAccess:
-    """The keys that a role may write and read, or prefixes of keys, which end in "/". A key that may be written may
-    also be read."""
+    """The keys that a role may write, and those that it may read. An item that ends in "/" is a prefix of keys. A key
+    that may be written may also be read."""
 
     writes: tuple[str, ...] = ()
     reads: tuple[str, ...] = ()

@@ -91,7 +91,7 @@ class JoinedTxns:
 
     async def _together(self, txns: list[_Txn]) -> list[pb.TxnResponse] | None:
         """Returns the replies; None if nothing was done, because a condition does not hold or because etcd refused the
-        call: one transaction may lack a right, or the answer may be too large."""
+        call: one of the transactions may not be permitted, or the answer may be too large."""
         request = pb.TxnRequest()
         for txn in txns:
             request.compare.extend(txn.request.compare)

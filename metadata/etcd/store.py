@@ -39,7 +39,7 @@ from .joined_txns import JoinedTxns
 from .status import health_of
 from .watch import resuming_watch
 
-# Learns for each prefix, from earlier pages, how many keys of a listing to request from etcd at once.
+# Learns from the pages of earlier requests, separately for each prefix, how many keys to request from etcd at once.
 #
 # The number of bytes in a page is limited by an estimate of the size of its values. In addition, etcd counts all keys
 # of the requested range, even those after the page's last key, so reading a range page by page would take time
@@ -50,11 +50,12 @@ PAGE_BYTES = 512 * 1024
 """Size of a page if its values are as large as those of the previous page."""
 
 BYTES_EACH = 8 * 1024
-"""Assumed bytes per key of a prefix before its first page, so that this page is small."""
+"""Number of bytes assumed for a key and its value until the first page of the key's prefix has been read. It is high,
+so that the first page is small."""
 
 PREFIXES_MAX = 1000
-"""Maximum number of prefixes with known statistics. If more are listed, the store discards all statistics and collects
-them again."""
+"""Maximum number of prefixes for which statistics are kept. If more prefixes are listed, the store discards all
+statistics and collects them again."""
 
 IDS_EACH = 2.0
 WIDENED = 8.0
@@ -66,7 +67,7 @@ _NUMBER_MAX = 2**63 - 1
 
 @dataclass(slots=True)
 class Paging:
-    """Known statistics of one prefix: the size of its values, and the distance between the numbers in its keys."""
+    """Statistics of one prefix: the size of its values, and the distance between the numbers in its keys."""
 
     bytes_each: float = BYTES_EACH
     ids_each: float = IDS_EACH
@@ -76,8 +77,8 @@ class Paging:
         return max(1, min(most, int(PAGE_BYTES / self.bytes_each)))
 
     def end(self, after: bytes, limit: int) -> bytes | None:
-        """Returns the last key of the range that most likely contains a page after this key; None for a range without
-        an end."""
+        """Returns the key up to which a page of `limit` keys after the key `after` most likely extends; None to request
+        a range without an end."""
         numbered = _NUMBERED.fullmatch(after)
         if numbered is None:
             return None
@@ -186,8 +187,8 @@ class EtcdStore:
                 request.limit //= 2
 
     def _page(self, found: pb.RangeResponse, looked_through: bytes | None) -> Page:
-        """Returns the page with the keys in `found`. If these are all keys of the range, `looked_through` is the last
-        key of the range; None if the range has no end."""
+        """Returns the page with the keys in `found`. If these are all the keys of the requested range, the next page
+        begins after `looked_through`, the last key of that range; `looked_through` is None if the range has no end."""
         items = tuple(self._versioned(kv) for kv in found.kvs)
         following = None if looked_through is None else self._from_etcd(looked_through)
         return Page(items, items[-1].key if found.more else following, found.header.revision)
@@ -291,7 +292,8 @@ class EtcdStore:
         return await self._channels.run(attempt, effect)
 
     async def _revision(self) -> int:
-        """Returns the cluster's current revision; a single member's watch might otherwise start from an older one."""
+        """Returns the cluster's current revision, because a watch on a single member might otherwise start from an
+        older one."""
         return (await self._range(pb.RangeRequest(key=self._prefix))).header.revision
 
     def _to_etcd(self, key: str) -> bytes:
@@ -305,7 +307,7 @@ class EtcdStore:
 
 
 def _keep_alive(lease: Lease) -> Attempt[pb.LeaseKeepAliveResponse]:
-    """Renews a lease once, on a stream of its own: one request, one answer."""
+    """Renews a lease once, on a separate stream: one request, one answer."""
 
     async def attempt(
         channel: grpc.aio.Channel, metadata: Metadata, seconds: float

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 
 class _Forks:
-    """Counts the forks that led to this process. Comparing this count is cheaper than comparing process ids: no system
-    call."""
+    """Counts the forks that led to this process. Comparing this count is cheaper than comparing process ids, because it
+    needs no system call."""
 
     count = 0
 

@@ -1,8 +1,8 @@
 """Progress of bookies in dropping deleted ledgers. A ledger that all bookies have dropped needs no tombstone.
 
-A tombstone permits a bookie to drop a ledger (B3). It is therefore kept until each bookie that was ever formatted, and
-not decommissioned, has dropped all ledgers deleted by then. After that only one number is kept, the end of the retired
-ids; no id below it is assigned again.
+A tombstone permits a bookie to drop a ledger (B3). It is therefore kept until every formatted bookie that has not been
+decommissioned has dropped all ledgers deleted up to and including this one. After that, only one number is kept: the
+end of the retired ids. No id below it is assigned again.
 """
 
 from __future__ import annotations
@@ -51,16 +51,18 @@ def _passed(cookie: Versioned, reports: dict[str, Versioned]) -> int:
     except BadRecord as error:
         skip(error)
         return 0
-    # A report restored from a backup has another store's revision, and its own version is not above that revision.
+    # A report restored from a backup contains a revision of another store. Such a report is recognized because the
+    # version of its key is not higher than that revision.
     is_of_here = message.incarnation == incarnation and message.revision < found.version
     return message.revision if is_of_here else 0
 
 
 async def retire(store: MetadataStore, tombstones: Mapping[int, int]) -> None:
-    """Deletes these tombstones, a mapping of ledger ids to versions, after raising the number that replaces them.
+    """Deletes these tombstones, a mapping of ledger ids to versions. First raises the end of the retired ids, which
+    replaces them.
 
-    Looks them up once more, because a store that was rolled back may assign a version twice (rule W8), so the record
-    with that version may be a ledger. Raises MetadataError; some tombstones may be left.
+    Reads the tombstones once more, because a store that was rolled back may assign a version twice (rule W8), so the
+    record with that version may be a ledger. Raises MetadataError; some tombstones may be left.
     """
     found = [
         one async for one in LedgerStore(store).look_up(sorted(tombstones)) if isinstance(one, Tombstone)

@@ -32,7 +32,7 @@ class Unreachable:
 
 @dataclass(frozen=True, slots=True)
 class LeaseLock:
-    """The holder of a lease lock, when it took the lock, and how much it has copied so far.
+    """The holder of a lease lock, when it took the lock, and how many bytes it has copied.
 
     `unreachable`: live bookies that the auditor cannot reach, by name. `silent_cursors`: cursors, as LOG/CURSOR, that
     no longer count for their log's retention. `counts`: the auditor's counts of all ledgers; `counted_ms`: when they

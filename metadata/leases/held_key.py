@@ -54,14 +54,15 @@ class HeldKey:
         self._what = what
         self._lease: Lease | None = None
         self._nonce = b""
-        self._written: set[bytes] = set()  # under this lease: values that the key has, or may still get
+        # Values written under this lease that the key has, or may still get.
+        self._written: set[bytes] = set()
         self._renewed_at = -math.inf
         self._why_lost = NOT_TAKEN
 
     @property
     def why_lost(self) -> str:
-        """Why the key is lost. Empty while the key is held according to this process's clock: a lease that was not
-        renewed in time may have ended."""
+        """Why the key is lost. Empty while the key is held. A key whose lease was not renewed in time, by this
+        process's clock, counts as lost, because the lease may have ended."""
         if self.stands is None:
             return self._why_lost
         return "" if self._seconds_left > 0 else NOT_IN_TIME
@@ -117,8 +118,8 @@ class HeldKey:
     async def publish(self) -> None:
         """Writes the value if it has changed; the key stays attached to the lease.
 
-        Raises StoreUnavailable. In that case the next renewal determines whether the write succeeded. It also detects
-        that the key belongs to another holder.
+        Raises StoreUnavailable. In that case the next renewal determines whether the write succeeded. The renewal also
+        detects whether the key now belongs to another holder.
         """
         value = self._value(self._nonce)
         if self.stands is None or value == self.stands.value:

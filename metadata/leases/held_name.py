@@ -17,7 +17,7 @@ from .held_key import HeldKey
 log = logging.getLogger(__name__)
 
 LEASES_TO_WAIT = 2
-"""How long to wait for another process's key to expire before the name counts as taken, in lease times."""
+"""Time to wait for another process's key to expire before the name counts as taken, as a multiple of the lease time."""
 
 
 class HeldName(ABC):
@@ -71,8 +71,8 @@ class HeldName(ABC):
             await asyncio.sleep(renewal_seconds(self._lease_seconds))
 
     async def _is_taken(self) -> bool:
-        """Takes the key, even if it still exists under an older lease of our own; returns False if another process has
-        it."""
+        """Takes the key, even if it still exists under an older lease of this process; returns False if another process
+        has it."""
         if await self.held.take():
             return True
         found = await self._store.get(self._key)

@@ -1,5 +1,5 @@
-"""The clock by which the holder of a lease judges the lease. It keeps running while the machine is suspended, as the
-store's clock may."""
+"""The clock by which the holder of a lease judges whether the lease is still valid. It keeps running while the machine
+is suspended, because the store's clock may do so, too."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import time
 
 
 def now() -> float:
-    """Returns the time by the running loop's clock, which a simulation sets, plus the time for which the machine was
-    suspended, in seconds."""
+    """Returns, in seconds, the time by the running loop's clock (virtual time in a simulation) plus the time for which
+    the machine was suspended."""
     suspended = time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
     return asyncio.get_running_loop().time() + round(
         suspended, 3

@@ -16,16 +16,16 @@ from .registration import Registration
 FORMAT_VERSION = 1
 
 PREDECESSORS_MAX = 32
-"""Maximum number of earlier incarnations recorded in a cookie. A bookie may be formatted this many times after a backup
-is made, and the backup is still recognized as older."""
+"""Maximum number of earlier incarnations recorded in a cookie. A backup is still recognized as older if the bookie has
+been formatted up to this many times since the backup was made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cookie:
     """A bookie's identity, kept in its data directory and in the metadata; both must agree (rule W7).
 
-    `predecessors`: the earlier incarnations of this name, in order, the latest last. Metadata with the cookie of one of
-    them is older than the directory.
+    `predecessors`: the earlier incarnations of this name, in order, the latest last. Metadata that contains a
+    predecessor's cookie is older than the directory.
     """
 
     cluster_id: str

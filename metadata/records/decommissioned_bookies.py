@@ -20,8 +20,8 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Decommissioned:
-    """A decommissioned bookie: the time, by the clock of the process that did it, and the predecessors in the bookie's
-    cookie."""
+    """A decommissioned bookie: when it was decommissioned, by the clock of the process that did it, and the
+    predecessors in the bookie's cookie."""
 
     bookie_id: str
     incarnation: str

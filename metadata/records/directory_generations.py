@@ -124,11 +124,11 @@ async def returned(store: MetadataStore, acceptance: int) -> list[BookieRef]:
 
 
 async def time_ms(store: MetadataStore) -> int:
-    """Returns a time that has passed by the clocks of half of the live bookies, so that a few fast clocks do not move
-    it.
+    """Returns a time that has already passed according to the clocks of half of the live bookies, so that a few fast
+    clocks do not affect it.
 
-    It is the median of the times at which they last renewed their keys, so it lags by some seconds. 0 if too few of
-    them report their time, or if no bookie is alive. Raises MetadataError.
+    This is the median of the times at which the bookies last renewed their keys, so it lags by some seconds. Returns 0
+    if too few bookies report their time, or if no bookie is alive. Raises MetadataError.
     """
     alive = {one.bookie for one in await list_bookies(store)}
     times = [message.at_ms async for one, message, _ in _lives(store) if one in alive]

@@ -54,7 +54,7 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Fragment:
-    """The entries from `first_entry` on, until the next fragment begins, are on this ensemble.
+    """A run of entries on one ensemble: from `first_entry` to the entry before the next fragment.
 
     `length_before` is the number of payload bytes of all entries before the fragment, so that a recovery that starts
     here knows the ledger's length. `lacking`: copies that may be incomplete, at most one range per position, in order
@@ -74,7 +74,7 @@ class Fragment:
         return in_place_of in self.ensemble and new.bookie_id not in others
 
     def moved(self, old: BookieRef, new: BookieRef) -> Fragment:
-        """Replaces `old` by `new` at the same position, where no entries are then recorded as lacking."""
+        """Replaces `old` by `new` at the same position; the copy there is then recorded as lacking no entries."""
         ensemble = tuple(new if one == old else one for one in self.ensemble)
         return replace(self.whole_at(self.ensemble.index(old)), ensemble=ensemble)
 
@@ -83,13 +83,14 @@ class Fragment:
         return next((lack for lack in self.lacking if lack.position == position), None)
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> Fragment:
-        """Adds entries that the copy may lack; a single range spans all the entries that it may lack."""
+        """Adds entries that this copy may lack. One range covers all the entries that the copy may lack, including
+        those recorded earlier."""
         before = self.lacking_at(position) or Lacking(position, first_entry, last_entry)
         span = Lacking(position, min(before.first_entry, first_entry), max(before.last_entry, last_entry))
         return replace(self, lacking=tuple(sorted((*self.whole_at(position).lacking, span))))
 
     def lacking_through(self, last_entry: int) -> Fragment:
-        """Cuts off the missing ranges after `last_entry`, the fragment's last entry."""
+        """Removes the entries after `last_entry`, the fragment's last entry, from the ranges that copies may lack."""
         if not self.lacking:
             return self
         lacking = (
@@ -100,7 +101,7 @@ class Fragment:
         return replace(self, lacking=tuple(lacking))
 
     def whole_at(self, position: int) -> Fragment:
-        """Removes the lacking range of this position, because the copy there is complete."""
+        """Removes the range of entries that the copy at this position may lack, because the copy is complete."""
         return replace(self, lacking=tuple(lack for lack in self.lacking if lack.position != position))
 
 

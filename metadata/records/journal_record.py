@@ -36,9 +36,9 @@ class JournalStorage:
 
 @dataclass(frozen=True, slots=True)
 class SegmentRecord:
-    """A segment in the state: a ledger with a current or former writer.
+    """A segment listed in an acceptor's state: a ledger that a writer is writing, or that a former writer has written.
 
-    `end_txid` is None while a writer may still append. Once it is set, the ledger is closed there.
+    `end_txid` is None while a writer may still append. Once it is set, the ledger is closed at that txid.
     """
 
     start_txid: int
@@ -131,8 +131,8 @@ class JournalState:
         )
 
     def finalized(self, records: Iterable[FinalizedSegment]) -> dict[int, FinalizedSegment]:
-        """Returns the journal's finalized segments by first txid, in order: those in `records`, and those that do not
-        have a record yet."""
+        """Returns the journal's finalized segments by first txid, in order: those in `records`, and those in this state
+        that do not have a record yet."""
         found = {record.start_txid: record for record in records if self.shows(record)}
         for segment in self.segments:
             if segment.finalized:

@@ -51,8 +51,8 @@ def to_message(record: LedgerRecord) -> pb.Ledger:
 
 
 def fill_message(message: pb.Ledger, record: LedgerRecord, fragments: Iterable[Fragment]) -> pb.Ledger:
-    """Fills a message with the record and these fragments. Sets each field separately: nested constructors take twice
-    as long, and a ledger's writer encodes three times."""
+    """Fills a message with the record and these fragments. Sets each field separately, because nested constructors take
+    twice as long, and a ledger's writer encodes the record three times."""
     message.format_version = FORMAT_VERSION
     message.ensemble_size = record.shape.ensemble_size
     message.write_quorum = record.shape.write_quorum

@@ -36,7 +36,7 @@ async def count_beyond(store: MetadataStore, ledger_id: int, key: str = keys.NEX
 
 
 async def counted_end(store: MetadataStore) -> int:
-    """Returns the counter's next id. Any ids from there on that are in use were chosen by callers."""
+    """Returns the id that the counter assigns next. If this id or a higher one is in use, a caller has chosen it."""
     return await _end(store, keys.NEXT_LEDGER_ID)
 
 

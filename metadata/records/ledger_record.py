@@ -3,7 +3,7 @@
 State graph: OPEN → IN_RECOVERY → CLOSED, and OPEN → CLOSED by the writer (rules C1, R2). A closed ledger changes only
 in the bookies that hold its entries (`moved`). The first entries of fragments are strictly increasing; each fragment
 lists E different bookies. A bookie is identified along with its incarnation, so an empty disk under an old name is
-never mistaken for the bookie that took the entries (rule W7).
+never mistaken for the bookie that received the entries (rule W7).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ OWNER = "owner"
 """Custom metadata key of a ledger's owner, to which certificates can be restricted."""
 
 JOURNAL = "bookledger.journal"
-"""Custom metadata key of a segment's ledger: the journal to which it belongs."""
+"""Key in the custom metadata of a segment's ledger; its value is the journal to which the segment belongs."""
 
 SEGMENT = "bookledger.log"
-"""Custom metadata key of a segment's ledger: its log, its first position and its writer's epoch. From these ledgers the
-chain of segments can be rebuilt."""
+"""Key in the custom metadata of a segment's ledger; its value consists of the segment's log, its first position and its
+writer's epoch. The chain of segments can be rebuilt from these ledgers."""
 
 
 def is_of(its: bytes | None, owner: str) -> bool:
-    """Returns whether a ledger with this owner (None if the ledger does not exist) belongs to `owner`; "" owns all
-    ledgers that exist."""
+    """Returns whether a ledger belongs to `owner`. `its`: the ledger's owner, or None if the ledger does not exist. An
+    empty `owner` owns all ledgers that exist."""
     wanted = owner.encode()
     return its is not None and (not wanted or its == wanted or its.startswith(wanted + b"/"))
 
@@ -113,12 +113,13 @@ class LedgerRecord:
     older copy assigns ids a second time, and the identity distinguishes the two ledgers with one id (rule W8).
     `accepted_loss`: how the ledger was closed without proof of its end; None for any other ledger; never removed.
     `also_at`: bookies outside the last ensemble that reported, after the store had reverted, that they hold more than
-    this record lists: only an operator who accepts a loss can close the ledger by this record. Empty in a closed
-    ledger. `written_at`: the record's version when the ledger's writer last changed it, if another process has changed
-    it since; 0 if none has, or if it is not known. `cold`: its copy in an object store, or one that is being uploaded.
-    Once the copy is stored, the ensembles may be empty: then no bookie has the ledger (rule O2). `cold_version` counts
-    the changes of where the ledger is stored: copied, released from bookies, recalled, copy forgotten. Of a record and
-    a bookie's note, the one with the higher number is newer in this respect.
+    this record lists. While there are any, this record permits only an operator who accepts a loss to close the ledger.
+    Empty in a closed ledger. `written_at`: the version of the record as the ledger's writer last changed it, if another
+    process has changed the record since; 0 if none has, or if the version is not known. `cold`: the ledger's copy in an
+    object store, complete or still being uploaded. Once the copy is stored, the ensembles may be empty, which means
+    that no bookie has the ledger (rule O2). `cold_version` counts the changes to where the ledger is stored: copied,
+    released from bookies, recalled, copy forgotten. Of a record and a bookie's note, the one with the higher
+    `cold_version` has the newer information about this.
     """
 
     ledger_id: int
@@ -176,8 +177,8 @@ class LedgerRecord:
 
     @property
     def is_on_no_bookie(self) -> bool:
-        """Whether all bookies' copies, if there are any, may lack all entries, so that the ledger is read from the
-        object store."""
+        """Whether the ledger has to be read from the object store, because all copies on bookies, if there are any, may
+        lack all entries."""
         return self.is_in_object_store and all(len(f.lacking) == len(f.ensemble) for f in self.fragments)
 
     @property
@@ -255,7 +256,7 @@ class LedgerRecord:
     @property
     def absent_positions(self) -> frozenset[int]:
         """Positions in the last ensemble whose bookies were absent when the ledger was created and, according to the
-        record, have taken no entry since (rule W9)."""
+        record, have received no entry since (rule W9)."""
         return frozenset(lack.position for lack in self.fragments[-1].lacking if lack.is_everything)
 
     def claimed(self) -> LedgerRecord:
@@ -264,13 +265,14 @@ class LedgerRecord:
         return replace(self, reserved=False)
 
     def in_recovery(self, version: int = 0) -> LedgerRecord:
-        """Changes OPEN → IN_RECOVERY (rule R2), from a record at this version; 0 if the version is not known."""
+        """Changes the state from OPEN to IN_RECOVERY (rule R2). `version`: the version of this record; 0 if it is not
+        known."""
         assert self.state is LedgerState.OPEN
         return replace(self.left_by_writer(version), state=LedgerState.IN_RECOVERY)
 
     def left_by_writer(self, version: int) -> LedgerRecord:
-        """Records this version as the last that the writer wrote, before another process makes a change, unless such a
-        version is already recorded."""
+        """Records `version` as the last version that the writer wrote, unless such a version is already recorded. Used
+        before another process makes a change."""
         if self.state is not LedgerState.OPEN:
             return self
         return replace(self, written_at=self.written_at or version)
@@ -318,15 +320,15 @@ class LedgerRecord:
             yield fragment, max(0, end - start) * self.shape.write_quorum // self.shape.ensemble_size
 
     def with_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Records that the copies at this position may lack these entries, in all fragments that contain any of
+        """Records that the copies at this position may lack these entries. Changes every fragment that contains any of
         them."""
         return self._each_between(
             first_entry, last_entry, lambda f, first, last: f.with_lacking(position, first, last)
         )
 
     def without_lacking(self, position: int, first_entry: int, last_entry: int) -> LedgerRecord:
-        """Removes lacking ranges that lie within these entries, because the entries have arrived; longer ranges
-        remain."""
+        """Records that these entries have arrived at this position: removes ranges of entries that the copies there may
+        lack if they lie entirely within `first_entry` to `last_entry`; longer ranges remain."""
 
         def without(fragment: Fragment, first: int, last: int) -> Fragment:
             lack = fragment.lacking_at(position)
@@ -338,8 +340,8 @@ class LedgerRecord:
     def _each_between(
         self, first_entry: int, last_entry: int, change: Callable[[Fragment, int, int], Fragment]
     ) -> LedgerRecord:
-        """Applies `change` to each fragment that contains any of these entries, along with the range that it
-        contains."""
+        """Applies `change` to each fragment that contains any of these entries. `change` also gets the first and the
+        last of these entries that the fragment contains."""
         fragments = []
         for fragment, end in self.spans():
             first = max(first_entry, fragment.first_entry)

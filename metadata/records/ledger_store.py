@@ -16,8 +16,8 @@ from .ledger_record import LedgerRecord, Tombstone
 from .record_decoding import OnUnreadable, skip
 
 SPREAD_MAX = 4
-"""`look_up` lists the range of the given ledgers if the range contains at most this many times as many ids as were
-given."""
+"""`look_up` lists the whole range from the lowest to the highest given id if the range contains at most this many times
+as many ids as were given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class LedgerStore:
         """Creates a ledger. Raises KeyExists if the id belongs to an existing or a deleted ledger.
 
         Raises MetadataRestored until an operator accepts restored metadata, because bookies may hold entries under this
-        id. `while_held` permits it: the record describes those entries.
+        id. With `while_held`, the ledger is created nevertheless: its record describes those entries.
         """
         mine = replace(record, nonce=settled_writes.new_nonce())
         key, value = keys.ledger(record.ledger_id), ledger_codec.encode(mine)

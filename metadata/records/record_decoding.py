@@ -1,9 +1,9 @@
 """Parses records of one version, and handles those that it cannot decode, which come from a newer program or are under
 a stray key.
 
-Listings skip them, so that one such record does not stop everything else, and log each once. A skipped record is not
-absent: before deleting, giving or taking something because it is absent, a caller reads the single record, which raises
-BadRecord.
+Listings skip such records, so that one of them does not stop everything else, and log each once. A skipped record is
+not absent: before a caller deletes, gives or takes something because a record is absent, it reads that single record,
+which raises BadRecord.
 """
 
 from __future__ import annotations

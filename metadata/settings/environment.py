@@ -38,7 +38,7 @@ def from_environment(kind: type, table: str) -> dict[str, Any]:
 
 
 def _value(name: str, one: Tunable, text: str) -> Any:
-    """Converts the text to the setting's type. Text that is neither a flag nor a choice is returned unchanged, and
+    """Converts the text to the setting's type. Text that is not valid for a flag or a choice is returned unchanged, and
     `convert_value` then rejects it."""
     if one.kind is bool:
         return _flag(text)

@@ -1,4 +1,4 @@
-"""Reads the settings file, in TOML: each program takes its own tables; unknown names are reported with their line.
+"""Reads the settings file, in TOML: each program reads its own tables; unknown names are reported with their line.
 
 metadata = "etcd://etcd1:2379/prod"     at the top: settings of all programs, see COMMON
 [client]                                settings of one class, by the names of its fields (`tunable`)

@@ -37,7 +37,5 @@ def _boot_id() -> str:
 def _time_namespace() -> str:
     try:
         return os.readlink(TIME_NAMESPACE)
-    except (
-        OSError
-    ):  # a kernel without time namespaces, or a process that may not read the name of its own one
+    except OSError:  # a kernel without time namespaces, or a process that may not read its namespace's name
         return ""

@@ -46,14 +46,15 @@ SCHEMA = (
 
 OWN_ENDS = "leases LEFT JOIN lease_ends AS own ON own.lease_id = leases.lease_id AND own.clock = :clock"
 LACKS_END = "(own.expires_at IS NULL OR own.expires_at > :now + ttl_seconds)"
-"""A lease expires no later than its time to live from now, so a later end was not written by this clock."""
+"""Condition for a lease without a valid end by this clock. A lease expires no later than its time to live from now, so
+a later end was not written by this clock."""
 
 PAGE_FROM = (
     "SELECT key, value, version FROM keys WHERE key >= ? AND key < CAST(? AS TEXT) ORDER BY key LIMIT ?"
 )
 PAGE_AFTER = PAGE_FROM.replace("key >= ?", "key > ?")
-"""Both queries start at the page's first key in the index: if a condition contained OR, SQLite would read all keys
-before it."""
+"""Both queries start at the page's first key in the index. If a condition contained OR, SQLite would read all keys that
+precede this key."""
 
 T = TypeVar("T")
 
@@ -190,8 +191,8 @@ class SqliteFile:
         self._write(lambda db: self._end_lease(db, lease_id))
 
     def _read(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Runs `work` on one snapshot that contains no keys of expired leases, and in which every other lease has an
-        end."""
+        """Runs `work` on one snapshot that contains no keys of expired leases, and in which an end is recorded for
+        every other lease."""
 
         def unless_expired(db: sqlite3.Connection) -> tuple[T] | None:
             return None if self._is_any_lease_due(db) else (work(db),)

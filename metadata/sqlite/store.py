@@ -84,7 +84,7 @@ class ChangePoll:
         for path in self._written_first:
             try:
                 found = os.stat(path)
-            except OSError:  # the WAL does not exist, or does not exist yet
+            except OSError:  # there is no WAL, or none has been created yet
                 continue
             return found.st_mtime_ns, found.st_size
         return 0, 0

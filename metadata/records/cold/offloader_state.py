@@ -21,7 +21,8 @@ class OffloaderState:
     """`offloader`: its name; `at_ms`: when its round ended. `stored`: number of ledgers with a copy in an object store;
     `on_bookies`: how many of these also have copies on bookies. `waiting`: number of ledgers that are due;
     `next_ledgers`: the first of them. `with_password`: number of ledgers that are due but can be copied only by their
-    owner. `failed` and `missing`: by ledger, why it was not copied, and why one of its objects cannot be found."""
+    owner. `failed`: for each ledger that was not copied, the reason. `missing`: for each ledger with an object that
+    cannot be found, the reason."""
 
     offloader: str
     url: str

@@ -1,10 +1,11 @@
 """Objects to be deleted from object stores, because their ledger no longer needs them (rule O3).
 
-An entry is written before a copy is removed from the ledger's record, so no object is forgotten. An entry proves
-nothing: before a program deletes objects, it checks whether the record still refers to the copy. As long as it does,
-the entry stays for a day, because its author may be about to change the record. A key that has been removed from a
-record never reappears in any record, because keys are random. An upload that was abandoned by another program may
-continue for a while and write another object, so its entry stays for a day, too.
+An entry is written before a copy is removed from the ledger's record, so no object is forgotten. The entry alone does
+not prove that the objects may be deleted: before a program deletes them, it checks whether the record still refers to
+the copy. If it does, the entry is kept for a day, because its author may be about to change the record. A key that has
+been removed from a record never reappears in any record, because keys are random. If a program other than the uploader
+has given up an upload, the upload may continue for a while and write another object, so its entry is kept for a day,
+too.
 """
 
 from __future__ import annotations

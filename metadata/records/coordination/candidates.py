@@ -76,7 +76,8 @@ class CandidateStore:
 
 
 def decode(item: Versioned) -> Candidate:
-    """Decodes a candidate. That of a newer program also has a place in the queue; only its name is unknown."""
+    """Decodes a candidate. A candidate written by a newer program also has a place in the queue; only its name is
+    unknown."""
     try:
         message = parse_record(pb.Candidate, item.key, item.value, FORMAT_VERSION, "candidate")
     except BadRecord:

@@ -22,7 +22,8 @@ class CursorRecord:
     """A cursor. `position`: the position of the next record that its reader has to read.
 
     `generation`: incremented by each seek, so that a commit from before the seek is recognized. `epoch`: incremented by
-    each consumer that takes over the cursor, for the same reason. `changed_ms`: when the cursor was last moved.
+    each consumer that takes over the cursor, so that a commit by an earlier consumer is recognized. `changed_ms`: when
+    the cursor was last moved.
     """
 
     position: int
@@ -36,7 +37,7 @@ class CursorRecord:
             raise ValueError("a cursor's record contains a negative number")
 
     def committed(self, position: int, now_ms: int) -> CursorRecord:
-        """Commits all records before the position. Never moves back."""
+        """Commits all records before the position. Never moves the cursor back."""
         if position <= self.position:
             return self
         return replace(self, position=position, changed_ms=now_ms)

@@ -16,8 +16,8 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class TermRecord:
-    """One term: its token, which increases from term to term, its leader, its start, and the key of the leader's
-    candidate."""
+    """One term: its token, which increases from term to term, its leader, its start, and the key under which the leader
+    was a candidate."""
 
     token: int
     leader: str

@@ -95,7 +95,7 @@ def encode_page_time(end_position: int, nonce: bytes) -> bytes:
 
 
 def decode_page_time(key: str, value: bytes) -> int:
-    """Decodes the end position of the page that is found by a time. Raises BadRecord."""
+    """Decodes the end position of the page to which a `logtimes/` key leads. Raises BadRecord."""
     try:
         message = pb.LogPageTime.FromString(value)
         _check_version(message.format_version)
@@ -113,7 +113,7 @@ def encode_name(identity: bytes, nonce: bytes) -> bytes:
 
 
 def decode_name(key: str, value: bytes) -> bytes:
-    """Decodes the identity of the log to which a name leads. Raises BadRecord."""
+    """Decodes the identity of the log to which a `lognames/` key leads. Raises BadRecord."""
     try:
         message = pb.LogName.FromString(value)
         _check_version(message.format_version)

@@ -14,8 +14,8 @@ from .log_store import LogStore
 from .segment import Segment
 
 LOG = "bookledger.log.record"
-"""Custom metadata key of a segment's ledger: the log's record at the time the ledger was created, without
-its segments."""
+"""Key in the custom metadata of a segment's ledger; its value is the log's record, without its segments, from the time
+when the ledger was created."""
 
 _SEGMENT = Struct(f"<B{IDENTITY_BYTES}sqq")
 _VERSION = 1
@@ -34,8 +34,8 @@ class SegmentOf:
 
 
 def segment_of(custom_metadata: Mapping[str, bytes]) -> SegmentOf | None:
-    """Returns the segment that the ledger is, according to its metadata; None for a ledger that is not a segment, or if
-    a newer program wrote the metadata."""
+    """Determines from a ledger's metadata which segment of which log the ledger is; returns None if it is not a
+    segment, or if a newer program wrote the metadata."""
     said = custom_metadata.get(SEGMENT, b"")
     if len(said) != _SEGMENT.size:
         return None
@@ -53,13 +53,13 @@ def log_of(custom_metadata: Mapping[str, bytes]) -> LogRecord | None:
 
 
 def is_needed(log: LogRecord, ledger: LedgerRecord, said: SegmentOf, segments: Sequence[Segment]) -> bool:
-    """Returns whether the log that created this ledger has it as a segment, or may still add it, or a fork of that log
-    has it (rule L13); `segments` are those returned by `segments_at`.
+    """Returns whether a segment's ledger is needed (rule L13): the log that created it has it as a segment or may still
+    add it, or a fork of that log has it. `segments` are those returned by `segments_at`.
 
-    The log does not need a segment that has left the chain, or a segment of a page without remaining records, unless it
-    is under legal hold. A deleted log needs no ledger. A ledger that a writer created but never added is no longer
-    needed once a later writer has taken over or the chain begins after it. Once False, the answer stays False until a
-    hold begins.
+    Unless the log is under legal hold, it does not need a segment that has left the chain, or a segment in a page if no
+    records of the segment remain. A deleted log needs no ledger. A ledger that a writer created but never added is no
+    longer needed once a later writer has taken over or the chain begins after it. Once this has returned False for a
+    ledger, it keeps returning False until a hold begins.
     """
     end = None if ledger.last_entry is None else said.first_position + ledger.last_entry + 1
     mine = next((one for one in segments if one.ledger_id == ledger.ledger_id), None)

@@ -195,9 +195,9 @@ class LogRecord:
         return replace(self, segments=(*earlier, segment))
 
     def full_page(self) -> tuple[Segment, ...]:
-        """Returns the oldest segments, if there are enough to move some to a page; otherwise none. One ended segment
-        before the last one stays in the record, so that `time_us` can be taken from it if the last one is empty and is
-        removed."""
+        """Returns the segments to move to a page: the oldest ones, or none if there are too few. At least one ended
+        segment before the last one stays in the record, so that `time_us` can be taken from it if the last one is empty
+        and is removed."""
         count = len(self.segments)
         return self.segments[: min(PAGE_SEGMENTS, count - 2)] if count >= 2 * PAGE_SEGMENTS else ()
 
@@ -274,7 +274,7 @@ class LogRecord:
         return replace(self, forks=tuple(filter(None, forks)))
 
     def with_shared(self, segments: tuple[Segment, ...]) -> LogRecord:
-        """Sets the last of the segments that a fork shares, which completes the fork."""
+        """Completes a fork by setting the last of the segments that it shares."""
         assert self.forking and not self.segments
         start = segments[0].first_position if segments else self.first_position
         return replace(self, segments=segments, paged_through=start, forking=False)
@@ -296,7 +296,7 @@ class LogRecord:
         return self.deleted and not self.forks and self == self.emptied()
 
     def without_makers(self) -> LogRecord:
-        """Removes the makers of which the log has no ledgers left."""
+        """Removes from `makers` the logs whose ledgers this log no longer has."""
         return replace(self, makers=tuple(one for one in self.makers if one.stop > self._kept))
 
     def with_obsolete(self, ledgers: Iterable[int]) -> LogRecord:

@@ -19,20 +19,21 @@ from .set_member import SetMember
 FORMAT_VERSION = 1
 
 LOGS_MAX = 1024
-"""Maximum number of logs in a set: each has its own writer, and a cursor for each group of consumers."""
+"""Maximum number of logs in a set. It is limited because each log has its own writer, and a cursor for each group of
+consumers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogSetRecord:
-    """`growths`: for each expansion of the set, the ends of its logs at that time. Before its end, a log contains the
-    keys that it had before the expansion; from there on, those that it had afterwards. `growing_to`: the new number of
-    logs during an expansion, while no client writes. `deleted`: the set's logs are being deleted, and no client uses
-    the set.
+    """`growths`: for each expansion of the set, the positions at which its logs ended at that time. Before that
+    position, a log contains the keys that it had before the expansion; from there on, those that it had afterwards.
+    `growing_to`: the new number of logs during an expansion, while no client writes. `deleted`: the set's logs are
+    being deleted, and no client uses the set.
 
-    `model`: the shape, segments, owner, retention and legal hold of all its logs; its identity and its name are those
-    of the set. It is the wanted state: a log's own record contains the settings in force for the log. `is_unsettled`:
-    some log may still have to be created, or to get the wanted settings. `generation` rises with each change that the
-    logs get, so that no log returns to earlier settings.
+    `model`: the shape, segments, owner, retention and legal hold of all the set's logs; its identity and its name are
+    those of the set. It is the wanted state: a log's own record contains the settings in force for the log.
+    `is_unsettled`: some log may still have to be created, or to get the wanted settings. `generation` rises with each
+    change that the logs get, so that no log returns to earlier settings.
     """
 
     logs: int
@@ -113,8 +114,9 @@ def log_name(log_set: str, number: int) -> str:
 
 
 def made_again(members: Iterable[LogRecord]) -> LogSetRecord:
-    """Rebuilds the record of a set from its remaining logs, according to the latest of them. The next client that opens
-    the set creates the missing logs. The positions where the logs ended when the set grew are lost."""
+    """Rebuilds the record of a set from its remaining logs, on the basis of the log with the latest generation. The
+    next client that opens the set creates the missing logs. The positions where the logs ended when the set grew are
+    lost."""
     latest = max(members, key=lambda one: one.member.generation if one.member else -1)
     member, name = latest.member, latest.log_set
     assert member is not None and name is not None

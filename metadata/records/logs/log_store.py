@@ -205,8 +205,9 @@ class LogStore:
             yield _page(item)
 
     async def paged_segments(self, record: LogRecord, behind: int) -> AsyncIterator[Segment]:
-        """Yields all segments in pages that end after the position `behind`, in order, each only once: an unfinished
-        page may contain segments that are also in the next page, or in the record itself."""
+        """Yields, in order, the segments in pages, from the first one that ends after the position `behind`. Yields
+        each only once, although an unfinished page may contain segments that are also in the next page, or in the
+        record itself."""
         async for page in self.pages(record.identity, behind):
             for segment in page.ending_in(behind, record.paged_through):
                 behind = segment.end_position or behind

@@ -22,11 +22,11 @@ RUNS_OF_ONE_MAX = 1024
 """Maximum number of runs that a log remembers for one producer; earlier runs are forgotten."""
 
 EARLIER_RUNS_MAX = 6000
-"""Maximum number of runs, apart from the last run of each producer, that a log remembers for all producers in total;
+"""Maximum total number of runs that a log remembers for all its producers, not counting the last run of each producer;
 earlier runs are forgotten.
 
-With the longest names (PRODUCER_BYTES_MAX) and the most forgotten producers (FORGOTTEN_MAX), all of them fit into one
-value of the metadata store.
+Even with names of the maximum length (PRODUCER_BYTES_MAX) and the maximum number of forgotten producers
+(FORGOTTEN_MAX), everything that a log remembers fits into one value of the metadata store.
 """
 
 DIGEST_BYTES = 8

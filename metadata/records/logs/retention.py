@@ -1,7 +1,7 @@
 """Retention: which records of a log are removed automatically. Pure functions.
 
-Only whole segments are removed, the oldest first, and only segments that have ended. Time is an argument: records have
-the times of their writers, and the current time is that of a majority of the bookies.
+Only whole segments are removed, the oldest first, and only segments that have ended. Time is an argument: the time of a
+record comes from its writer's clock, and the current time is that of a majority of the bookies.
 """
 
 from __future__ import annotations
@@ -112,8 +112,8 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The records to be removed now: all before `before`, if that is not None. `next`: the segment to be removed after
-    that; None if no other segment has ended, or was checked."""
+    """The records to be removed now: all before the position `before`, if that is not None. `next`: the segment to be
+    removed after that; None if no other segment has ended, or if no other one was checked."""
 
     before: int | None
     next: Kept | None

@@ -78,7 +78,7 @@ async def _head(logs: LogStore, record: LogRecord) -> list[Segment]:
     position = record.first_position
     while position < record.paged_through and len(head) < HEAD_SEGMENTS_MAX:
         page = await logs.page_of(record.identity, position)
-        if page is None:  # the log has changed in the meantime: the next look covers the rest
+        if page is None:  # the log has changed in the meantime; the next call of `look` covers the rest
             return head
         head += [s.before(record.paged_us) for s in page.ending_in(position, record.paged_through)]
         position = page.segments[-1].end_position or record.paged_through

@@ -11,7 +11,7 @@ POSITION_MAX = 2**63 - 1
 class Segment:
     """One ledger of a log. Times are microseconds since 1970, and never decrease along a log.
 
-    `begun_us`: no record in the segment is older. `ended_us`: no record in it is younger, by any writer's clock.
+    `begun_us`: no record in the segment is older. `ended_us`: no record in the segment is newer, by any writer's clock.
     `end_position`: the position after its last record; None while its ledger may be open.
     """
 

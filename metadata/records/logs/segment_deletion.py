@@ -56,7 +56,8 @@ class Cleaner:
         Also returns False during a legal hold. Raises MetadataError, and the errors of `look` and `change`.
         """
         await self._drop_snapshots(await self._look())
-        # Before the pages: a segment that is also in the chain is needed until it has left the chain.
+        # Obsolete ledgers are deleted before the pages, because a segment in a page that is also in the chain is needed
+        # until it has left the chain.
         while (record := await change(_without_dead)).obsolete:
             await self.release(record)
             if not await self._delete_all(record.obsolete):
@@ -82,7 +83,7 @@ class Cleaner:
         own = (*(segment.ledger_id for segment in record.segments), *record.obsolete)
         if not (await self._clean_pages(record) and await self._delete_all(own)):
             return False
-        # Before the name is deleted: from here on, the deletion of the last fork also deletes this record.
+        # Done before the name is deleted: from here on, the deletion of the last fork also deletes this record.
         if record.forks:
             await self._end(found)
         await logs.take_name(record.name, record.identity)
@@ -94,8 +95,8 @@ class Cleaner:
         return True
 
     async def _end(self, found: VersionedLog) -> None:
-        """Deletes the record of a log whose other data is deleted. If the log has forks, keeps the record, but reduces
-        it to them."""
+        """Deletes the record of a log whose other data has been deleted. If the log has forks, keeps the record, but
+        reduces it to what the forks need."""
         read = partial(self._logs.read, found.record.identity)
 
         async def attempt(now: VersionedLog | None) -> None:
@@ -109,8 +110,8 @@ class Cleaner:
         await until_changed(f"the record of log {found.record.name!r}", found, attempt, read)
 
     async def release(self, record: LogRecord) -> None:
-        """Releases ledgers that this log no longer needs, in the records of the logs that created them, before anything
-        is deleted."""
+        """Releases ledgers that this log no longer needs: notes this in the records of the logs that created them.
+        Called before anything is deleted."""
         for identity in dict.fromkeys(one.identity for one in record.makers):
             await self._release_of(identity, record)
 
@@ -186,13 +187,13 @@ class Cleaner:
         return False
 
     async def _delete_shared(self, found: VersionedRecord, said: SegmentOf, log: LogRecord) -> bool:
-        """Deletes a ledger of another log that this log no longer needs, unless another log needs the ledger; returns
-        True in either case."""
+        """Deletes a ledger that another log created and this log no longer needs, unless another log needs it; returns
+        True in either case. During a legal hold, deletes nothing and returns False."""
         if log.legal_hold:
             return False
         maker = await self._logs.read(said.identity)
         if maker is None:
-            return True  # in metadata that has reverted to an older copy: an audit deletes nothing of an unknown log
+            return True  # the metadata has reverted to an older copy; an audit keeps the ledgers of an unknown log
         segments = await segments_at(self._logs, maker.record, said.first_position)
         if not is_needed(maker.record, found.record, said, segments):
             await _delete(self._ledgers, found, log, self._who)
@@ -238,8 +239,8 @@ class UnneededSegments:
         return True
 
     async def _is_needed(self, of: LogRecord, ledger: LedgerRecord, said: SegmentOf) -> bool:
-        """Returns whether the ledger is needed by the log, or by a fork that really has it: a fork never has a ledger
-        that a dead writer did not add."""
+        """Returns whether the ledger is needed by the log, or by a fork that really has it. A ledger that a writer did
+        not add before it died is in no fork."""
         segments = await self._segments_at(of, said.first_position)
         if is_needed(replace(of, forks=()), ledger, said, segments):
             return True

@@ -40,7 +40,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """Another log that created those ledgers of this log that hold its positions before `stop`."""
+    """Another log, which created the ledgers that hold this log's positions before `stop`."""
 
     identity: bytes
     stop: int

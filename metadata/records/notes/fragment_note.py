@@ -25,8 +25,8 @@ FORMAT_VERSION = 1
 LEDGER_VERSION_MAX = ledger_codec.FORMAT_VERSION
 
 NOTE_BYTES_MAX = 256 * 1024
-"""Maximum size of a note. Custom metadata of the largest size, in the smallest pieces, is encoded in less than three
-times its size."""
+"""Maximum size of a note. Even custom metadata of the maximum size, split into the smallest possible pieces, is encoded
+in less than three times its size."""
 
 
 class NewerNote(BadRecord):
@@ -35,8 +35,8 @@ class NewerNote(BadRecord):
 
 @dataclass(frozen=True, slots=True)
 class FragmentNote:
-    """`fragment`: the fragment as recorded, without lacking ranges. `ledger`: the record, open or closed, with only
-    this fragment, which begins at entry 0 there."""
+    """`fragment`: the fragment as recorded, but without the ranges of entries that copies may lack. `ledger`: the
+    record, open or closed, with this fragment only, as if the fragment began at entry 0."""
 
     fragment: Fragment
     ledger: LedgerRecord
@@ -78,8 +78,8 @@ class Headline(NamedTuple):
     is_closed: bool
 
     def is_older_than(self, other: Headline) -> bool:
-        """Returns whether `other`, for the same ledger and first entry, replaces this headline; an equal one does,
-        too."""
+        """Returns whether `other`, a headline for the same ledger and first entry, replaces this one; so does an equal
+        headline."""
         return self[1:] <= other[1:]
 
     def is_ahead_of(self, record: LedgerRecord) -> bool:

@@ -1,4 +1,5 @@
-"""Rebuilds a ledger's record from the notes that bookies keep about it, if the metadata is older or has no record."""
+"""Rebuilds a ledger's record from the notes that bookies keep about the ledger, if the record in the metadata is older
+than the notes, or is missing."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class NotedBy(NamedTuple):
 
 
 def reconcile(found: LedgerRecord | None, noted: Iterable[NotedBy]) -> LedgerRecord | None:
-    """Returns the record that the metadata should have; None if `found` may stay, or nothing is known about the ledger.
+    """Returns the record that the metadata should have; None if `found` needs no change, or if nothing is known about
+    the ledger.
 
     `noted`: notes for one ledger id. If the metadata has a ledger under that id, notes about other ledgers are ignored;
     if it has none, only notes about the ledger that was created last are used. The end of a closed ledger never
@@ -64,8 +66,9 @@ def _made_again(noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Returns the record of a ledger in an object store with the bookies on which their notes place it, if it has been
-    recalled since: its objects may be gone. Each bookie may lack everything until it has checked its copy."""
+    """Adds the bookies in these notes to the record of a ledger in an object store, if the notes show that the ledger
+    has been recalled since, because its objects may be gone. Each bookie may lack everything until it has checked its
+    copy."""
     if _last_moved(noted).cold_version <= found.cold_version:
         return found
     ensembles = {one.first_entry: one.ensemble for one in _fragments(noted)}
@@ -75,8 +78,8 @@ def _called_back(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_copy(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Returns the record with the object-store copy that was last noted by bookies, if that is newer than the record.
-    Bookies note it before they drop their own copies (rule O2), and when they heal."""
+    """Returns the record with the object-store copy that bookies noted last, if that note is newer than the record.
+    Bookies note a copy before they drop their own copies (rule O2), and when they heal."""
     last = _last_moved(noted)
     if not record.is_closed or last.cold_version <= record.cold_version or last.cold == record.cold:
         return record
@@ -89,8 +92,8 @@ def _last_moved(noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _is_lacking(found: LedgerRecord, noted: Headline) -> bool:
-    """Returns whether the record lacks this fragment before one that it has, because no bookie that was asked earlier
-    reported it."""
+    """Returns whether the noted fragment is missing from the record and belongs before a fragment that the record has.
+    This happens if no bookie that was asked earlier reported the fragment."""
     return any(
         one.number < noted.number < following.number
         and one.first_entry <= noted.first_entry < following.first_entry
@@ -130,7 +133,7 @@ def _brought_up(found: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
-    """Returns the record, which is closed if a bookie was notified of the ledger's end."""
+    """Returns the record; closes it if a bookie was notified of the ledger's end."""
     ends = [one.note for one in noted if one.note.ledger.is_closed]
     if not ends:
         return record
@@ -141,9 +144,9 @@ def _ended(record: LedgerRecord, noted: Sequence[NotedBy]) -> LedgerRecord:
 
 
 def _with_doubt(record: LedgerRecord, settled: Collection[Fragment] = ()) -> LedgerRecord:
-    """Marks every copy in fragments that have no writer as possibly lacking entries, because the lacking ranges were in
-    the lost records. Skips fragments that the metadata knew completely. A bookie that heals checks its copy, and
-    fetches missing entries."""
+    """Marks every copy in fragments that have no writer as possibly lacking entries, because only the lost records
+    listed the entries that copies lack. Skips fragments that the metadata knew completely. A bookie that heals checks
+    its copy, and fetches missing entries."""
     fragments = []
     for one, last in record.spans():
         if last is not None and last >= one.first_entry and one not in settled:
@@ -196,8 +199,8 @@ def _ensemble(noted: Sequence[NotedBy]) -> Ensemble:
 
 
 def _placed(fragments: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
-    """Places a fragment that has been dropped by all bookies that noted it on the bookies of another fragment, which
-    lack it: a record lists bookies in all fragments or in none."""
+    """If all bookies that noted a fragment have dropped it, lists the bookies of another fragment for it, although they
+    lack its entries: a record lists bookies in all fragments or in none."""
     known = next((one.ensemble for one in fragments if one.ensemble), ())
     return tuple(one if one.ensemble else replace(one, ensemble=known) for one in fragments)
 
@@ -208,8 +211,8 @@ def _first_but(best: Iterable[BookieRef], taken: Collection[BookieRef]) -> list[
 
 
 def _from_entry_0(fragments: Sequence[Fragment]) -> tuple[Fragment, ...]:
-    """Adds a fragment for the entries before the first known fragment, which no note describes. It has no number, and
-    its copies lack everything."""
+    """If the first known fragment does not begin at entry 0, adds a fragment for the entries before it, because no note
+    describes them. The added fragment has no number, and its copies lack everything."""
     first = fragments[0]
     if first.first_entry == 0:
         return tuple(fragments)
