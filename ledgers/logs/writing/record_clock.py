@@ -1,4 +1,5 @@
-"""The time that a writer gives its records: that of its own machine, if it agrees with the bookies' time."""
+"""The time that a writer gives its records: its own machine's time or, if that differs too much from the bookies' time,
+the bookies' time."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from ...record_change import metadata_errors
 log = logging.getLogger(__name__)
 
 BOUND_US = 300_000_000
-"""Maximum accepted difference between a machine's clock and the bookies' time, which lags by part of the bookies'
-leases."""
+"""Maximum accepted difference between a machine's clock and the bookies' time, which itself lags by a fraction of the
+duration of the bookies' leases."""
 
 ASK_SECONDS_MIN = 60.0
 """Minimum interval at which one writer reads the bookies' time."""
