@@ -63,8 +63,7 @@ class LogCalls:
         return self._log(await self._made(record), password)
 
     async def new(self, name: str, settings: LogSettings, password: bytes, retention: Retention) -> LogRecord:
-        """Returns the record of a log that this client may create, with a new identity. Raises the errors of
-        `create`."""
+        """Returns a record with a new identity for a log that this client may create. Raises the errors of `create`."""
         keys.check_name(name)
         # raises ValueError for settings that a ledger cannot have
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)

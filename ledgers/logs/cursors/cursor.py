@@ -236,8 +236,7 @@ class Cursor:
     # ------------------------------------------------------------------------------------------------
 
     async def _write_later(self) -> None:
-        """Writes until no unwritten commit remains; retries if the metadata store is unavailable or refuses a request.
-        """
+        """Writes until no unwritten commit remains; retries if the store is unavailable or refuses a request."""
         pause_seconds = self._commit_seconds
         while self._noted > self.position or self._doubted:
             await asyncio.sleep(pause_seconds)

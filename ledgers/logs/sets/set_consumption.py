@@ -286,7 +286,7 @@ class SetConsumption:
                 consumer=self._member,
                 commit_seconds=self._commit_seconds,
                 lease_seconds=self._lease_seconds,
-                poll_seconds_max=None,  # a batch may wait while the application uses a batch of another log
+                poll_seconds_max=None,  # no limit: a batch may wait while the application uses one of another log
                 on_truncated=self._on_truncated,
             )
             try:

@@ -76,7 +76,7 @@ class RecordClock:
 
     def begin_us(self, last_us: int) -> int:
         """Returns the start time of a segment that follows a record with the time `last_us`: not earlier than that
-        record, unless the record's time is impossible."""
+        record, unless the record's time is so far in the future that it must be wrong."""
         now_us = self.now_us()
         is_false = self._behind_bookies_us is not None and last_us > now_us + BOUND_US
         return now_us if is_false else max(now_us, last_us)
