@@ -17,7 +17,7 @@ KEPT_BYTES_MAX = 32 * 1024 * 1024
 """Free memory that each allocating thread keeps; it is more than a task's read-ahead."""
 
 MAPPED_BYTES_MIN = 8 * 1024 * 1024
-"""Allocations of this size or more, which exceeds any message, come from the kernel and are returned to it at once."""
+"""Allocations of this size or more come from the kernel and are returned to it at once. No message is this large."""
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 
