@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from os.path import dirname, realpath
 from typing import TYPE_CHECKING
 
-# `ledgers` checks this for all other packages; for `ledgers` itself it must be checked here.
+# `ledgers` checks that our other packages are not shadowed by foreign ones; `ledgers` itself must be checked here.
 _ledgers = find_spec("ledgers")
 if _ledgers is None or dirname(dirname(realpath(_ledgers.origin or ""))) != dirname(
     dirname(realpath(__file__))

@@ -77,7 +77,8 @@ def _payloads(page: Columns, count: int) -> pa.Array:
 
 
 def _write_sets(record: LedgerRecord) -> pa.Array:
-    """Returns the bookies of each write set of each fragment (rule W1); the rows of entries are taken from these."""
+    """Returns the bookies of each write set of each fragment (rule W1). The column `bookies` takes the value for each
+    entry from this array."""
     shape = record.shape
     rows = [
         [fragment.ensemble[(residue + k) % shape.ensemble_size].bookie_id for k in range(shape.write_quorum)]

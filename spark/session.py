@@ -28,8 +28,8 @@ def ship(context: SparkContext, packages: tuple[str, ...]) -> None:
     place = root / "shipped"
     place.mkdir(exist_ok=True)
     context.addPyFile(str(packages_file(packages, place)))
-    # Spark has put its copy ahead of the installed packages on the path. It deletes the copy when the session stops,
-    # after which imports would look in a deleted file.
+    # Spark has put its copy of the packages ahead of the installed ones on the path. It deletes the copy when the
+    # session stops, after which imports would look in a deleted file.
     copy = str(root / SHIPPED_NAME)
     sys.path[:] = [entry for entry in sys.path if entry != copy]
     sys.path_importer_cache.pop(copy, None)

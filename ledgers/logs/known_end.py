@@ -9,8 +9,8 @@ from ..config import IDLE_LAC_SECONDS
 from .record_batch import RecordBatch
 
 CATCH_UP_SECONDS_MAX = 20 * IDLE_LAC_SECONDS
-"""How long to keep asking the bookies for a position that another client may have confirmed. An idle writer reports it
-within two intervals (rule L4); the rest allows for busy machines."""
+"""How long to keep asking the bookies for a position that another client may have confirmed. An idle writer reports
+such a position within twice IDLE_LAC_SECONDS (rule L4); the rest of the time allows for busy machines."""
 
 KEPT_MAX = 1000
 """The number of most recently used logs whose ends a client remembers even without an open handle."""

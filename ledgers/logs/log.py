@@ -292,7 +292,7 @@ class Log:
         Options: `timeout` ends the iteration when no new record has arrived for this many seconds; without it, the
         iteration never ends. `commit_seconds` is the interval between commits, 1 by default; `commits_at_close=False`
         omits the last commit. `lease_seconds` is how long the cursor of a dead consumer stays without a consumer, 10 by
-        default. `poll_seconds_max` is how long the caller may use one record, 300 by default, None for no limit: a
+        default. `poll_seconds_max` is how long the caller may spend on one record, 300 by default, None for no limit: a
         consumer that exceeds the limit loses the cursor, and queues up again when it asks for its next record.
         `on_truncated` determines what happens if records at the cursor's position were truncated: "raise" LogTruncated
         (the default), or continue at the "oldest" remaining record. `consumer` is a human-readable label, by default
@@ -370,7 +370,7 @@ class Log:
         with metadata_errors():
             return await sharing_of(self._chain.logs, record)
 
-    # --- giving up ------------------------------------------------------------------------------------
+    # --- deleting records -----------------------------------------------------------------------------
 
     async def truncate(self, before: int) -> None:
         """Deletes all records before this position. Segments that hold no other records are deleted in the background.
@@ -410,8 +410,8 @@ class Log:
         record_audit(Act.RETENTION, who=self._cluster.who, log=self.name, **retention_to_dict(retention))
 
     async def retained(self) -> RetentionView:
-        """Reads, from the metadata, the state of the log that retention depends on. Its `judged` states, for a given
-        time, what retention deletes, which segment is next, and why that segment is still kept."""
+        """Reads, from the metadata, the state of the log that retention depends on. The `judged` method of the result
+        states, for a given time, what retention deletes, which segment is next, and why that segment is still kept."""
         record = await self.refresh()
         with metadata_errors():
             return await look(self._chain.logs, record)

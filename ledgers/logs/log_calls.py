@@ -63,8 +63,7 @@ class LogCalls:
         return self._log(await self._made(record), password)
 
     async def new(self, name: str, settings: LogSettings, password: bytes, retention: Retention) -> LogRecord:
-        """Returns the record of a log that this client may create, with a new identity. Raises the errors of
-        `create`."""
+        """Returns a record with a new identity for a log that this client may create. Raises the errors of `create`."""
         keys.check_name(name)
         # raises ValueError for settings that a ledger cannot have
         NewLedger(ensemble_size=settings.shape.ensemble_size, digest=settings.digest_type, password=password)
@@ -211,8 +210,8 @@ class LogCalls:
     async def _given_back(
         self, made: VersionedLog, ledgers: LogSegmentLedgers, *, unless_named: bool
     ) -> AsyncIterator[None]:
-        """Deletes the fork if the block fails. A fork that cannot be deleted now is deleted by the next deletion or
-        restoration."""
+        """Deletes the fork if the block fails. If the fork cannot be deleted now, the next deletion or restoration of
+        the log deletes it."""
         try:
             yield
         except BaseException:
@@ -230,7 +229,7 @@ class LogCalls:
         fork = LogChain(self._logs, made)
         try:
             await fork.change(_unheld)
-        except NoSuchLog:  # another client deleted it before its sharing was recorded
+        except NoSuchLog:  # another client deleted the fork before its sharing was recorded
             await release(self._logs, made.record.given_up())
         else:
             await delete_all(self._logs, fork.found, ledgers)
@@ -241,7 +240,7 @@ class LogCalls:
         for found in await self._all_forks(of):
             if found.record.name != of.name or found.record.created_ms > oldest_ms:
                 continue
-            if found.record.deleted:  # only partly: its record still exists
+            if found.record.deleted:  # the fork is only partly deleted: its record still exists
                 await delete_all(self._logs, found, ledgers)
             elif not await self._is_named(found.record):
                 await self._delete_fork(found, ledgers)

@@ -75,7 +75,7 @@ class LogClient(ABC):
                 raise
         try:
             return await self.create_log(name, password=password)
-        except LogExists:  # another client has created it in the meantime
+        except LogExists:  # another client has created the log in the meantime
             return await calls.open(name, password)
 
     async def log_set(

@@ -90,8 +90,8 @@ class LogSegmentReader:
     """A segment, with a reader of its ledger. Returns only confirmed records."""
 
     def __init__(self, segment: Segment, reader: ReadHandle, known_end: int) -> None:
-        """`known_end`: the log's end, as known before the ledger's record was read. If the ledger was open at that
-        time, nothing past this end was confirmed (rule L2)."""
+        """`known_end`: the log's end, as known before the ledger's record was read. If that record shows an open
+        ledger, nothing in a later segment was confirmed before (rule L2), so `known_end` is not past this segment."""
         self.segment = segment
         self._reader = reader
         # A fork shares a ledger up to a confirmed position; the ledger may continue past that position, and may still
@@ -175,7 +175,8 @@ class LogReader:
         """
         if position > self._known.position:
             await self.end()
-        may_grow = self._chain.record.end_position is None  # otherwise no writer has confirmed more
+        # If the record states the end, no writer has confirmed more.
+        may_grow = self._chain.record.end_position is None
         if position > self._known.position and may_grow:
             try:
                 async with aclosing(self.tail(position - 1, CATCH_UP_SECONDS_MAX)) as batches:
@@ -277,8 +278,8 @@ class LogReader:
             raise LogTruncated(record.name, position, record.first_position)
 
     async def _check_left_now(self, position: int) -> None:
-        """Raises LogTruncated if the position was truncated while it was being read, whichever error reading the
-        segment raised."""
+        """Raises LogTruncated if the position was truncated while it was being read. Called after any error in reading
+        the segment, so that a truncation is reported as LogTruncated."""
         await self._chain.refresh()
         self._check_left(position)
 

@@ -116,7 +116,7 @@ class Numbered(NewRecord):
     """The number of the record among its producer's records, 0 to SEQUENCE_MAX."""
 
     def __post_init__(self) -> None:
-        NewRecord.__post_init__(self)  # super() does not find the class that `slots` creates
+        NewRecord.__post_init__(self)  # super() fails, because `slots` replaces the class
         if not 0 < len(_utf8(self.producer, "a producer's name")) <= PRODUCER_BYTES_MAX:
             raise ValueError(
                 f"a producer's name must be 1 to {PRODUCER_BYTES_MAX} bytes of UTF-8, not {self.producer!r}"

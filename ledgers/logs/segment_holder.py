@@ -12,8 +12,8 @@ from ..errors import LedgerError, LedgerInLog
 
 
 async def check_is_in_no_log(cluster: Cluster, record: LedgerRecord) -> None:
-    """Raises LedgerInLog for a ledger that a log needs, LedgerError if only a newer version of the program can tell,
-    and MetadataError."""
+    """Raises LedgerInLog for a ledger that a log needs, LedgerError if only a newer version of the program can tell
+    whether a log needs the ledger, and MetadataError."""
     holder = await holder_of(LogStore(cluster.store), record)
     if holder is not None:
         raise LedgerInLog(record.ledger_id, holder.name)

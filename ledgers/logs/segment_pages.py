@@ -15,8 +15,8 @@ log = logging.getLogger(__name__)
 
 
 async def turn_full_pages(chain: LogChain) -> None:
-    """Moves segments out of a record that has many. If that fails, the next writer or the next segment roll tries
-    again."""
+    """Moves segments from the log's record to pages if the record has many. If that fails, the next writer or the next
+    segment roll tries again."""
     while page := chain.record.full_page():
         try:
             await turn_page(chain, page)
@@ -31,8 +31,8 @@ async def turn_full_pages(chain: LogChain) -> None:
 
 
 async def turn_page(chain: LogChain, page: tuple[Segment, ...]) -> None:
-    """Moves segments from the record to a page. Writes the page first, so that a reader always finds them in one or the
-    other."""
+    """Moves segments from the record to a page. Writes the page first, so that a reader always finds the segments in
+    the record or in the page."""
     with metadata_errors():
         await chain.logs.put_page(chain.record.identity, page)
     await chain.change(lambda record: record.without_page(page))

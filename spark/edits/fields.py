@@ -59,19 +59,20 @@ NOTHING: Mapping[str, object] = {"rpc_call_id": NO_CALL, "inode_id": 0, "mtime_m
 
 SILENT: frozenset[tuple[type[EditOp], str]] = frozenset(
     {
-        (ConcatDelete, "target"),  # its target is in column `path`; its sources are in `fields`
+        (ConcatDelete, "target"),  # the op's target is in column `path`, and its sources are in `fields`
         (RenewDelegationToken, "timestamp"),  # the time when the token was issued, not the time of this op
         (CancelDelegationToken, "timestamp"),
     }
 )
-"""Ops with a field of this name that has a different meaning than the column."""
+"""Pairs of an op and a column: the op has a field of the column's name with a different meaning, so the column is null.
+"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 
 EARLIEST_MS = (datetime(1, 1, 2, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 LATEST_MS = (datetime(9999, 12, 31, tzinfo=UTC) - _EPOCH) // _MILLISECOND
-"""The latest time that Python can represent in every time zone; a log may contain any number."""
+"""The latest time that Python can represent in every time zone. A log may contain any number as a time."""
 
 Getter = Callable[[EditOp], Any]
 

@@ -11,7 +11,8 @@ from ledgers import LedgerError, MetadataUnavailable, NoSuchLedger, Unauthorized
 from ledgers.aio import LedgerClient, ReadHandle
 
 AWAY_SECONDS_MAX = 30.0
-"""Maximum time for which a task retries an unavailable metadata store: a local session tries each task only once."""
+"""Maximum time for which a task retries an unavailable metadata store. The task itself must retry, because a local
+session tries each task only once."""
 
 
 async def open_closed(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHandle:
@@ -56,5 +57,5 @@ async def _open(client: LedgerClient, ledger_id: int, password: bytes) -> ReadHa
             raise
     try:
         return await client.open_ledger(ledger_id, recovery=False)
-    except Unauthorized:  # not the right password either: raise the first error again
+    except Unauthorized:  # the ledger has another password: raise the first error again
         return await client.open_ledger(ledger_id, recovery=False, password=password)

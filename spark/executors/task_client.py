@@ -22,11 +22,12 @@ from .worker_memory import keep_for_next_tasks
 MIB = 1024 * 1024
 
 PAGE_BYTES = 15 * MIB // 4
-"""Large enough for three full frames with entries of 80 bytes or more, including their other fields; a page cannot hold
-four. The cost of a page to the client and the bookies is about the same, whatever its size."""
+"""A page of this size holds three full frames, including the other fields of their entries if each entry has 80 bytes
+or more; a page cannot hold four. The cost of a page to the client and the bookies is about the same, whatever its size.
+"""
 
 CONFIG = ClientConfig(page_bytes=PAGE_BYTES, read_ahead_pages=4, read_ahead_bytes_max=16 * MIB)
-"""This read-ahead bounds a task's memory, whatever the size of the ledger."""
+"""Settings of a task's client. The limits on read-ahead bound the task's memory, whatever the size of the ledger."""
 
 T = TypeVar("T")
 

@@ -62,7 +62,7 @@ def parts_between(
     range. Pure.
 
     Times never decrease along a log, so only the segments that contain the first and the last time are restricted by
-    time; the tasks that read them do that. Raises LedgerError if segments are missing.
+    time; the tasks that read these two segments select the records. Raises LedgerError if segments are missing.
     """
     found: list[Part] = []
     start_us, stop_us = times

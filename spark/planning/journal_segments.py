@@ -16,7 +16,8 @@ DEFAULT_ACCEPTOR = "main"
 TXID_MAX = 2**63 - 1
 
 LOOKS_MAX = 16
-"""Maximum number of attempts to list the records if the state keeps changing in the meantime."""
+"""Maximum number of attempts to list the records of a journal's segments; another attempt is made only if the journal's
+state has changed during the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ async def _copies(
 
 
 async def _finalized(journal: JournalStore) -> list[FinalizedSegment] | None:
-    """Returns a consistent snapshot of an acceptor's segments; None if it does not have the journal."""
+    """Returns a consistent snapshot of an acceptor's segments; None if the acceptor does not have the journal."""
     for _ in range(LOOKS_MAX):
         found = await journal.read_state()
         if found is None or found.state.storage is None:

@@ -29,7 +29,7 @@ SHARE_MEASURED = 4
 size."""
 
 STEPS_A_TASK = 16
-"""Resolution of the measurement, in steps per task."""
+"""Resolution at which the sizes of ledgers are measured: a step is a task's size divided by this."""
 
 ASKED_AT_ONCE_MAX = 16
 
@@ -37,8 +37,8 @@ ASKED_AT_ONCE_MAX = 16
 async def equal_tasks(
     uri: str, extents: Sequence[Extent], partition_bytes: int, partitions_min: int
 ) -> list[tuple[LedgerRange, ...]]:
-    """Partitions like `plan`, with sizes reported by the bookies; if bookies report none, assumes that bytes are evenly
-    distributed."""
+    """Divides the extents into tasks as `plan` does, with sizes reported by the bookies; if bookies report none,
+    assumes that bytes are evenly distributed."""
     task = task_bytes(extents, partition_bytes, partitions_min)
     large = [i for i, extent in enumerate(extents) if _cost(extent) * SHARE_MEASURED > task]
     found = list(extents)

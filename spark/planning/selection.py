@@ -157,7 +157,7 @@ class Selection:
         return merged(self._named_of(record))
 
     def wants(self, record: LedgerRecord) -> bool:
-        """Returns whether a ledger is selected, provided it is closed or will be."""
+        """Returns whether a ledger is selected, provided that it is closed now or will be closed later."""
         is_chosen = self.names(record.ledger_id) and self._has_custom(record)
         return is_chosen and not (self.is_no_choice and record.is_of_log)
 

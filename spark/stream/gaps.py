@@ -21,7 +21,7 @@ GAP_SECONDS = 600
 """Time for which the stream waits for an unused id."""
 
 CLOCK_SKEW_SECONDS_MAX = 24 * 3600
-"""Maximum clock skew of writers with which no ledger is missed."""
+"""Maximum skew of writers' clocks that does not make the stream miss any ledger."""
 
 LOOKS_MAX = 64
 """Maximum number of observations that are remembered; they divide GAP_SECONDS into this many steps."""

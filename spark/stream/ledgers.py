@@ -53,8 +53,8 @@ class LedgerListing:
 
     @property
     def counted(self) -> list[KnownId]:
-        """Known ids, except those above the counter, which were chosen by hand: the counter will pass these without
-        skipping an id."""
+        """Known ids below the next value of the id counter. The others were chosen by hand; the unused ids between the
+        counter and them are not gaps, because the counter has yet to assign those ids."""
         return [one for one in self.known if one.ledger_id < self.counted_end]
 
     @property
@@ -71,7 +71,7 @@ class LedgerListing:
         return counted[-1].ledger_id + 1 if counted else self.first_ledger
 
     def are_gone(self, ledger_ids: Collection[int]) -> None:
-        """Of these ledgers, treats those that were deleted without a tombstone as deleted now, because the time of
+        """Treats each of these ledgers that was deleted without a tombstone as deleted now, because the time of its
         deletion is unknown."""
         there = {one.ledger_id for one in self.known}
         for ledger_id in ledger_ids:
@@ -111,8 +111,9 @@ class ClosedLedgersStream(LedgerStream):
 
     A ledger named by its id (`ledgers=7`) must exist, unless its id is above all existing ones; in that case the stream
     waits for it. The stream ends with LedgerError if such a ledger does not exist although later ids are used, and if
-    any selected ledger was deleted before it was read (see `losses`), unless the option failOnDataLoss is false. It
-    does not see a ledger whose id was chosen by hand below those already delivered, and used long after them.
+    any selected ledger was deleted before it was read (see `losses`), unless the option failOnDataLoss is false. The
+    stream does not see a ledger whose id was chosen by hand if that id is below those already delivered, and is used
+    long after them.
     """
 
     def __init__(self, options: LedgerOptions, schema: StructType) -> None:
@@ -226,8 +227,8 @@ class ClosedLedgersStream(LedgerStream):
         return admitted[: how_many_fit([due[ledger_id] for ledger_id in admitted], limit)]
 
     def _check_room(self, listing: LedgerListing) -> None:
-        """Raises LedgerError or logs a warning: nothing more can be delivered until the oldest missing ledger is
-        delivered."""
+        """Reports, by a LedgerError or a logged warning, that nothing more can be delivered until the oldest missing
+        ledger is delivered."""
         if self._settled in listing.open:
             raise LedgerError(
                 f"ledger {self._settled} is open, and {OPEN_AHEAD_MAX} later ones have been delivered, the maximum "

@@ -30,8 +30,8 @@ class Losses:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """Result of a process's last look at the metadata: the revision up to which it is complete, and the ledgers that
-    existed then."""
+    """Result of a process's last look at the metadata: the revision up to which this result is complete, and the
+    ledgers that existed then."""
 
     revision: int = NO_REVISION
     selected: frozenset[int] = frozenset()
@@ -50,7 +50,7 @@ def losses(
     """Classifies deleted ids that are in the selection, given with the revision of each deletion.
 
     A stream that has not looked before began at revision `began_at`, and did not have to read ledgers deleted before
-    that. The `named` ledgers must exist, however early they were deleted.
+    that revision. The exceptions are the `named` ledgers, which it had to read however early they were deleted.
     """
     judged, selected = max(offset.revision, seen.revision), seen.selected | offset.unread
     lost, uncertain = [], []

@@ -56,8 +56,8 @@ Work = Callable[[str], Coroutine[Any, Any, T]]
 """A query, given the metadata URI. It is read-only, and may be repeated."""
 
 AWAY = (StoreUnavailable, MetadataUnavailable, BadMetadataUri, NotEnoughAnswers)
-"""Errors raised if the store is unavailable, or if bookies do not report how far a log is confirmed. Some mistakes
-raise them, too."""
+"""Errors raised if the store is unavailable, or if bookies do not report how far a log is confirmed. Some configuration
+mistakes raise the same errors."""
 
 
 class StreamMetadata:

@@ -84,7 +84,7 @@ class LedgersOffset:
     def admitted(self, ledger_ids: Collection[int], waiting: Iterable[int], end: int) -> list[int]:
         """Returns as many of these ledgers, in order, as an offset has room for.
 
-        The `waiting` ledgers are still to be delivered; those from `end` on may have to be.
+        The `waiting` ledgers are still to be delivered; ledgers with ids from `end` on may also have to be delivered.
         """
         oldest = min([end, *(i for i in waiting if not self.has(i))])
         room = OPEN_AHEAD_MAX - sum(1 for i in self.done if i > oldest)
@@ -94,7 +94,7 @@ class LedgersOffset:
     def after(self, delivered: Collection[int], waiting: Iterable[int], end: int) -> LedgersOffset:
         """Returns the offset after these ledgers are delivered too; the same offset if there are none.
 
-        The `waiting` ledgers are still to be delivered; those from `end` on may have to be.
+        The `waiting` ledgers are still to be delivered; ledgers with ids from `end` on may also have to be delivered.
         """
         if not delivered:
             return self

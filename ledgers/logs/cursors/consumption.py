@@ -44,7 +44,7 @@ class CommonOptions(TypedDict, total=False):
     lease_seconds: float
     """How long, in seconds, the cursor of a dead consumer stays without a consumer; 10 by default."""
     poll_seconds_max: float | None
-    """How long, in seconds, the application may use one record; 300 by default, None for no limit. A consumer that
+    """How long, in seconds, the application may spend on one record; 300 by default, None for no limit. A consumer that
     exceeds the limit loses its cursors to other consumers, and queues up again when it asks for its next record."""
     on_truncated: OnTruncated
     """What to do if records at the cursor's position were truncated: "raise" LogTruncated, the default, or continue at
@@ -141,7 +141,8 @@ class Consumption:
             log.warning(line, self._consumer, self._name, self._place.why_lost)
 
     async def _while_it_has(self, place: Place, cursor: Cursor) -> AsyncGenerator[RecordBatch, None]:
-        """Yields batches until the place is lost or no new record has arrived within the timeout."""
+        """Yields batches until this consumer loses its place in the cursor's queue, or no new record has arrived within
+        the timeout."""
         loop = asyncio.get_running_loop()
         quiet_since, position = loop.time(), await cursor.refresh()
         while not place.is_lost:
@@ -170,7 +171,8 @@ class Consumption:
                 self._measure(position, None)
 
     def _oldest_left(self, cursor: Cursor, error: LogTruncated) -> int:
-        """Returns the position to continue at. Counts and logs the missed records, even when it raises an error."""
+        """Returns the position of the oldest remaining record, at which reading continues after a truncation. With
+        `on_truncated="raise"`, raises the error instead. Counts and logs the missed records in both cases."""
         missed = error.first_position - error.position
         line = "consumer %s of cursor %r has missed %d records: %s"
         log.warning(line, self._consumer, self._name, missed, error)
@@ -178,12 +180,13 @@ class Consumption:
             metrics.missed_records.labels(error.name, self._name, self._on_truncated).inc(missed)
         if self._on_truncated == "raise":
             raise error
-        if cursor.note(error.first_position):  # so that the next consumer does not count them as missed again
+        if cursor.note(error.first_position):  # so that the next consumer does not count the same records
             cursor.start_writing()
         return error.first_position
 
     async def _unless_it_hangs(self, place: Place) -> None:
-        """Leaves the place once the application has been using one record for too long."""
+        """Gives up the consumer's place in the cursor's queue once the application has been using one record for too
+        long."""
         await self._polls.until_exceeded()
         why = f"one record was used for more than {self._polls.seconds_max:g} s (poll_seconds_max)"
         log.warning("consumer %s releases cursor %r: %s", self._consumer, self._name, why)
@@ -194,7 +197,8 @@ class Consumption:
             metrics.consumes(self._calls.log.name, self._name, position, time_us)
 
     async def _refreshed(self, cursor: Cursor) -> int:
-        """Returns the cursor's position, also after a seek. Raises any other error that prevents commits."""
+        """Returns the cursor's current position, even if a seek or another consumer has made commits fail. Raises any
+        other error that prevents commits."""
         if cursor.failure is not None and not isinstance(cursor.failure, CursorMoved | CursorTakenOver):
             raise cursor.failure
         return await cursor.refresh()

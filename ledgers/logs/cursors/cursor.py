@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 COMMIT_SECONDS = 1.0
 """Interval at which the position of a moving cursor is written. After a crash, records used since the last write are
-used again."""
+delivered again."""
 
 COMMIT_SECONDS_MAX = 3600.0
 
@@ -236,7 +236,7 @@ class Cursor:
     # ------------------------------------------------------------------------------------------------
 
     async def _write_later(self) -> None:
-        """Writes until no unwritten commit remains; retries if the store is unavailable or refuses."""
+        """Writes until no unwritten commit remains; retries if the store is unavailable or refuses a request."""
         pause_seconds = self._commit_seconds
         while self._noted > self.position or self._doubted:
             await asyncio.sleep(pause_seconds)

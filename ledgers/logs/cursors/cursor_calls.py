@@ -44,7 +44,7 @@ class CursorCalls:
         with metadata_errors():
             try:
                 return await self._store.create(name, record)
-            except KeyExists:  # another client has created it in the meantime
+            except KeyExists:  # another client has created the cursor in the meantime
                 found = await self._store.read(name)
         if found is None:
             raise NoSuchCursor(self.log.name, name)

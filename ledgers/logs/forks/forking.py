@@ -31,7 +31,8 @@ from ..log_segment_ledgers import LogSegmentLedgers, time_of
 from ..producers.producer_state_manager import snapshot_before
 
 FORK_PAGE_SEGMENTS = 4 * PAGE_SEGMENTS
-"""Segments in each page of a new fork: more than in other pages, so that the fork writes fewer pages than it reads."""
+"""The number of segments in each page of a new fork: more than in other pages, so that making a fork writes fewer pages
+than it reads."""
 
 PAGES_AT_ONCE_MAX = 16
 
@@ -74,8 +75,8 @@ class Forking:
         return self._chain.found
 
     async def _register(self, record: LogRecord) -> None:
-        """Records, in each log that made some of the ledgers, that the fork needs them. Raises LogTruncated if such a
-        log no longer has them."""
+        """Records, in each log that made some of the fork's ledgers, that the fork needs these ledgers. Raises
+        LogTruncated if such a log no longer has them."""
         start = record.first_position
         for maker in record.makers:
             fork = Fork(record.identity, start, maker.stop)

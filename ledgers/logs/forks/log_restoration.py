@@ -29,11 +29,11 @@ class Restoration:
     position: int
     """The position after the last record of the restored log."""
     records_less: int
-    """The number of records, from that position on, that only the former log has."""
+    """The number of records, from `position` on, that only the former log has."""
     former: str
     """The name of the former log."""
     cursors: Mapping[str, int]
-    """The cursors that were past the position, and their former positions."""
+    """The names of the cursors that were past `position`, each with its position before the restoration."""
 
 
 def former_name(name: str) -> str:
@@ -94,7 +94,7 @@ class Restoring:
         )
 
     async def _copy_cursors(self) -> None:
-        """Copies the cursors; moves those past the position back to it."""
+        """Copies the log's cursors to the fork; a cursor past the fork's end is moved back to that end."""
         store, position = self._chain.logs.store, self._plan.position
         theirs = CursorStore(store, self._fork.identity)
         with metadata_errors():

@@ -1,1 +1,1 @@
-"""Records that are stored only once: the producer state that a log keeps for this."""
+"""The producer state that a log keeps so that records are stored only once."""

@@ -45,7 +45,7 @@ class ProducerForgotten(LedgerError):
     """The log has forgotten the records of this producer. Nothing was appended, because the record may already be in
     the log.
 
-    Read the log if that matters, and continue under another producer name.
+    If it matters whether the record is in the log, read the log; then continue under another producer name.
     """
 
     def __init__(self, producer: str) -> None:

@@ -44,8 +44,8 @@ class ProducerMemory:
         begins."""
         self._forgotten = dict.fromkeys(snapshot.forgotten)
         self.forgotten_count = snapshot.forgotten_count
-        self._pending: deque[tuple[str, Run]] = deque()  # the first run without its confirmed part
-        self._taken: dict[str, deque[Run]] = {}  # each producer's pending runs, the first one in full
+        self._pending: deque[tuple[str, Run]] = deque()  # the first run consists only of its unconfirmed part
+        self._taken: dict[str, deque[Run]] = {}  # each producer's pending runs; the first one is complete
         self._lock = threading.Lock()
 
     def last_sequence(self, producer: str) -> int | None:
@@ -60,12 +60,11 @@ class ProducerMemory:
         return None if known is None else known.runs[-1]
 
     def take(self, producer: str, sequence: int, count: int, position: int) -> Sequence[int]:
-        """Takes in `count` records with sequences from `sequence` on; the first new record gets the position
-        `position`.
+        """Adds `count` records with sequences from `sequence` on; the first new record gets the position `position`.
 
         Returns the positions of the records that already exist, which are always the first ones. Raises
         ProducerForgotten, or SequenceTooOld even if the later record is not confirmed yet; in both cases no record is
-        taken in.
+        added.
         """
         if not count:
             return ()
@@ -80,7 +79,7 @@ class ProducerMemory:
         self._taken.setdefault(producer, deque()).append(run)
 
     def _positions(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """Returns the positions of those of the records that already exist."""
+        """Returns the positions of the records that already exist."""
         last = self._last(producer)
         if last is None and _digest(producer) in self._forgotten:
             raise ProducerForgotten(producer)
@@ -114,7 +113,7 @@ class ProducerMemory:
     def read(
         self, producers: Sequence[str | None], sequences: Sequence[int | None], first: int, time_us: int
     ) -> None:
-        """Takes in records that were read from the log, starting at position `first`."""
+        """Adds records that were read from the log, starting at position `first`."""
         for position, (producer, sequence) in enumerate(zip(producers, sequences, strict=True), first):
             if producer is not None and sequence is not None:
                 self._hear(producer, Run(sequence, position, 1), time_us)

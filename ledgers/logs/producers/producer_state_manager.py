@@ -106,8 +106,8 @@ class ProducerStateManager:
             await self._store.write(position, snapshot)
 
     async def drop_before(self, position: int) -> None:
-        """Deletes snapshots that are no longer needed because the last segment begins here. Snapshots that cannot be
-        deleted now are deleted by a later call."""
+        """Deletes snapshots that are no longer needed because the last segment begins at this position. Snapshots that
+        cannot be deleted now are deleted by a later call."""
         try:
             with metadata_errors():
                 await self._store.drop_before(position)
@@ -198,7 +198,7 @@ async def snapshot_before(
 async def _read_between(
     memory: ProducerMemory, chain: LogChain, ledgers: LogSegmentLedgers, start: int, stop: int
 ) -> None:
-    """Takes in the producers of the confirmed records from `start` to before `stop`."""
+    """Adds the producers of the confirmed records from `start` to before `stop` to the memory."""
     known = KnownEnd()
     known.advance_to(stop)
     async with aclosing(LogReader(chain, ledgers, known).batches(start, stop)) as batches:

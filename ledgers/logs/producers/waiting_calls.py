@@ -1,4 +1,4 @@
-"""Calls that wait before their records are taken in. Each producer's calls are taken in in order; if one fails, so do
+"""Calls that wait before their records are accepted. Each producer's calls are accepted in order; if one fails, so do
 those queued after it."""
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .errors import OutOfOrderSequence
 
 @dataclass(slots=True, eq=False)
 class WaitingCall:
-    """One waiting call. `failure`: the error of an earlier call of the same producer that was not taken in."""
+    """One waiting call. `failure`: the error of an earlier call of the same producer that was not accepted."""
 
     producer: str
     sequence: int
@@ -28,7 +28,7 @@ class WaitingCall:
 
 
 class WaitingCalls:
-    """One writer's waiting calls. If several threads use them, the threads must hold a lock of their own."""
+    """One writer's waiting calls. If several threads use this object, they must hold a common lock while they do so."""
 
     def __init__(self) -> None:
         self._calls: dict[str, deque[WaitingCall]] = {}
@@ -39,7 +39,7 @@ class WaitingCalls:
 
     @contextmanager
     def call(self, producer: str, sequence: int) -> Iterator[WaitingCall]:
-        """Queues a call, which waits inside the `with` block and is taken in right after it. If the call fails inside
+        """Queues a call, which waits inside the `with` block and is accepted right after it. If the call fails inside
         the block, all calls of the producer that are queued after it fail."""
         call = WaitingCall(producer, sequence)
         calls = self._calls.setdefault(producer, deque())

@@ -170,9 +170,9 @@ class LogSet:
 
         Options: `timeout` ends the iteration when no new record has arrived for this many seconds; without it, the
         iteration never ends. If, at a member's timeout, the group has unread records in a log and its cursor in that
-        log does not move, the member waits for up to a lease and five seconds more, because the member that held the
-        log may have died. `start` is where the cursors of a new group begin, "beginning" by default; logs that are
-        added to the set later are used from their beginning. `commit_seconds` (1), `lease_seconds` (10) and
+        log does not move, the member waits for up to `lease_seconds` plus five seconds longer, because the member that
+        held the log may have died. `start` is where the cursors of a new group begin, "beginning" by default; logs that
+        are added to the set later are used from their beginning. `commit_seconds` (1), `lease_seconds` (10) and
         `poll_seconds_max` (300; None for no limit) are as for `Log.consume`. `on_truncated` determines what happens if
         records at the cursor's position in a log were truncated: with "oldest", the member continues at the oldest
         remaining record; with "raise" (the default), it uses its other logs, and raises LogTruncated once no new record
@@ -247,7 +247,7 @@ class LogSet:
         for _ in range(GROWTH_TAKE_OVERS_MAX):
             try:
                 writer = await (await self.log(number)).writer("growth of the set")
-            except LogFenced:  # by a writer that has not seen the expansion, or by a client completing it
+            except LogFenced:  # fenced by a writer unaware of the expansion, or by a client completing it
                 continue
             with suppress(LogFenced):
                 await writer.close()

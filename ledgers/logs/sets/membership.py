@@ -49,8 +49,8 @@ class Membership:
         """Keeps the membership until it is cancelled. If the member loses its place, it releases its logs and takes
         another place.
 
-        Waits through outages of the store. Raises the errors of `refresh` and `adopt`, MetadataUnavailable if the store
-        refuses, ClientClosed.
+        Waits while the metadata store is unavailable. Raises the errors of `refresh` and `adopt`, MetadataUnavailable
+        if the store refuses a request, ClientClosed.
         """
         with metadata_errors():
             while not self._cluster.is_closed:

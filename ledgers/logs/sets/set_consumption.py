@@ -48,9 +48,9 @@ class GroupOptions(CommonOptions, total=False):
     """Options of `LogSet.consume`, in addition to the group.
 
     If, at a member's timeout, the group has unread records in a log and its cursor in that log does not move, the
-    member waits for up to a lease and five seconds more, because the member that held the log may have died. With
-    `on_truncated="raise"`, a member uses its other logs, and raises LogTruncated once no new record has arrived for the
-    timeout, or for a minute if there is no timeout.
+    member waits for up to `lease_seconds` plus five seconds longer, because the member that held the log may have died.
+    With `on_truncated="raise"`, a member uses its other logs, and raises LogTruncated once no new record has arrived
+    for the timeout, or for a minute if there is no timeout.
     """
 
     member: str | None
@@ -218,7 +218,7 @@ class SetConsumption:
             share, of = self._shares.get(number) or AssignedLog(number), await self._set.log(number)
             cursor = dict([one async for one in of.cursors()]).get(self._group)
             if cursor is None or share.truncated is not None:
-                continue  # no member has begun to read the log, or reading it would raise
+                continue  # no member has begun to read the log, or reading it would raise LogTruncated
             if max(cursor.position, share.used_end) < await of.end():
                 unread[number] = cursor.position
         return unread
@@ -286,7 +286,7 @@ class SetConsumption:
                 consumer=self._member,
                 commit_seconds=self._commit_seconds,
                 lease_seconds=self._lease_seconds,
-                poll_seconds_max=None,  # a batch may wait while the application uses a batch of another log
+                poll_seconds_max=None,  # no limit: a batch may wait while the application uses one of another log
                 on_truncated=self._on_truncated,
             )
             try:
@@ -297,7 +297,7 @@ class SetConsumption:
                             return
             except LogTruncated as error:
                 share.truncated = error
-                await self._until_used((share.number, error.first_position))  # waits for a seek
+                await self._until_used((share.number, error.first_position))  # until a seek moves the cursor
                 share.truncated = None
 
     def _start_of(self, number: int) -> Where:
@@ -306,8 +306,9 @@ class SetConsumption:
         return self._start if number < self._membership.begun_with else "beginning"
 
     async def _until_used(self, before: tuple[int, int] | None) -> None:
-        """Waits until the group has used a log up to a position. For a new log, `before` is the log from which its keys
-        were moved, and the end of that log at the time of the move."""
+        """Waits until the group has used a log up to a position. `before` consists of the log's number and this
+        position; if it is None, returns at once. For a new log, these are the log from which its keys were moved, and
+        the end of that log at the time of the move."""
         if before is None:
             return
         number, end = before

@@ -53,8 +53,8 @@ class LogSetWriter(KeyedWriters[LogWriter]):
         """Appends one record to the log for its key; returns the record's location once it is on disk.
 
         With a producer, the record is stored only once in that log; a producer's sequences must rise in each log. After
-        the set has grown, a key may belong to another log, which has no state of the records in the former log, so a
-        record that is appended again may then be stored twice. Raises the errors of `LogWriter.append`.
+        the set has grown, a key may belong to another log, which has no producer state for the records in the former
+        log, so a record that is appended again may then be stored twice. Raises the errors of `LogWriter.append`.
         """
         return SetPosition(self._number(key), await self.of(key).append(payload, key=key, **fields))
 

@@ -1,4 +1,4 @@
-"""The records of an append, all checked before any of them is taken in."""
+"""The records of an append, all checked before any of them is accepted."""
 
 from __future__ import annotations
 

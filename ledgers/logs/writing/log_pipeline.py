@@ -34,7 +34,7 @@ class MakeSegment:
 
 @dataclass(frozen=True, slots=True)
 class Submit:
-    """An instruction to append the records at these positions to a segment, in order. The segment lacks no other
+    """An instruction to append the records at these positions to a segment, in order. The segment is missing no other
     records."""
 
     number: int
@@ -166,7 +166,7 @@ class LogPipeline:
     # --- events -------------------------------------------------------------------------------------
 
     def appended(self, records: int) -> int | None:
-        """Takes in this number of records; returns the number of the segment to append them to, or None if they have to
+        """Accepts this number of records; returns the number of the segment to append them to, or None if they have to
         wait."""
         assert not self._is_closing
         assert records <= self.room

@@ -46,19 +46,19 @@ class LogWriter(WriterShell):
         Raises EntryTooLarge, or the error that ended the writer. With a producer, it may also raise the following
         errors, after which the writer remains usable: SequenceTooOld for a sequence before the producer's last one that
         is in none of the runs that the log remembers (RUNS_OF_ONE_MAX, EARLIER_RUNS_MAX); ProducerForgotten;
-        OutOfOrderSequence if an earlier call of the producer was not taken in, for example because it was cancelled (in
-        that case nothing was taken in); and MetadataUnavailable if the metadata store does not answer when the writer
+        OutOfOrderSequence if an earlier call of the producer was not accepted, for example because it was cancelled (in
+        that case nothing was accepted); and MetadataUnavailable if the metadata store does not answer when the writer
         records that the log has producers.
         """
         return await (await self.append_async(payload, **fields))
 
     async def append_async(self, payload: Payload, **fields: Unpack[RecordFields]) -> asyncio.Future[int]:
-        """Takes one record in; returns the future of its position. Positions follow the order of these calls.
+        """Accepts one record; returns the future of its position. Positions follow the order of these calls.
 
-        Waits only while `pending_bytes_max` bytes are unconfirmed or a bookie is behind, and once for each log, to
-        record that the log has producers. Raises the errors of `append`. If an error ends the writer later, the future,
-        `flush` and `close` raise it. In a callback of a blocking client's future, it raises WouldDeadlock if it would
-        have to wait.
+        Waits only while `pending_bytes_max` bytes are unconfirmed or a bookie is too far behind, and once for each log,
+        to record that the log has producers. Raises the errors of `append`. If an error ends the writer later, the
+        future, `flush` and `close` raise it. In a callback of a blocking client's future, this call raises
+        WouldDeadlock if it would have to wait.
         """
         self.check_process()
         record = record_of(payload, **fields)
@@ -90,8 +90,7 @@ class LogWriter(WriterShell):
         With a producer, each record is stored only once: the first record has the given sequence, and the rest have the
         following ones. If the log already has the first records, however they were appended, only the rest are
         appended. Raises the errors of `append`; if any record raises SequenceTooOld, none is appended. Waits for room
-        before it takes the records in, as `append_async` does. The positions of batches follow the order of these
-        calls.
+        before it accepts the records, as `append_async` does. The positions of batches follow the order of these calls.
         """
         self.check_process()
         if producer is not None or sequence is not None:
@@ -120,7 +119,7 @@ class LogWriter(WriterShell):
         return [*earlier, *left]
 
     async def _earlier(self, producer: str, sequence: int, count: int) -> Sequence[int]:
-        """Returns the positions of the records that already exist; the caller must take in the rest at once."""
+        """Returns the positions of the records that already exist; the caller must append the rest without waiting."""
         await self.until_its_turn(producer, sequence)
         try:
             return self.producers.take(producer, sequence, count, self.next_position)
@@ -130,12 +129,12 @@ class LogWriter(WriterShell):
             raise
 
     def last_sequence(self, producer: str) -> int | None:
-        """Returns the producer's last sequence that is in the log or was taken in by this writer; None if the producer
+        """Returns the producer's last sequence that is in the log or was accepted by this writer; None if the producer
         is new or was forgotten."""
         return self.producers.last_sequence(producer)
 
     async def until_its_turn(self, producer: str, sequence: int) -> None:
-        """Waits until a producer's records may be taken in: the log's record must state that the log has producers, and
+        """Waits until a producer's records may be accepted: the log's record must state that the log has producers, and
         there must be room.
 
         Raises MetadataUnavailable, OutOfOrderSequence, or the error that ended the writer.
@@ -167,7 +166,7 @@ class LogWriter(WriterShell):
         headers: Mapping[str, bytes] | None = None,
         event_time: int | None = None,
     ) -> int:
-        """Takes one record in and returns its position at once; `confirmed` waits until the record is on disk.
+        """Accepts one record and returns its position at once; `confirmed` waits until the record is on disk.
 
         Raises WriterFull instead of waiting for room, or EntryTooLarge (after both errors the writer remains usable),
         or the error that ended the writer.

@@ -1,4 +1,5 @@
-"""The time that a writer gives its records: that of its own machine, if it agrees with the bookies' time."""
+"""The time that a writer gives its records: its own machine's time or, if that differs too much from the bookies' time,
+the bookies' time."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ from ...record_change import metadata_errors
 log = logging.getLogger(__name__)
 
 BOUND_US = 300_000_000
-"""Maximum accepted difference between a machine's clock and the bookies' time, which lags by part of the bookies'
-leases."""
+"""Maximum accepted difference between a machine's clock and the bookies' time, which itself lags by a fraction of the
+duration of the bookies' leases."""
 
 ASK_SECONDS_MIN = 60.0
 """Minimum interval at which one writer reads the bookies' time."""
@@ -75,7 +76,7 @@ class RecordClock:
 
     def begin_us(self, last_us: int) -> int:
         """Returns the start time of a segment that follows a record with the time `last_us`: not earlier than that
-        record, unless the record's time is impossible."""
+        record, unless the record's time is so far in the future that it must be wrong."""
         now_us = self.now_us()
         is_false = self._behind_bookies_us is not None and last_us > now_us + BOUND_US
         return now_us if is_false else max(now_us, last_us)

@@ -65,7 +65,7 @@ taken the log over as well; the log's record shows this."""
 class WriterShell(WriterState):
     """Performs the effects of a log's pipeline, and reports their outcomes to the pipeline.
 
-    `submit_each` and `submit_batch` take records in.
+    `submit_each` and `submit_batch` accept records.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class WriterShell(WriterState):
         self._schedule = RollSchedule(chain.record.settings, self._roll)
         self._adopt(0, begun)
 
-    # --- taking records in ----------------------------------------------------------------------------
+    # --- accepting records ----------------------------------------------------------------------------
 
     def submit_each(
         self,
@@ -105,7 +105,7 @@ class WriterShell(WriterState):
         size_bytes: int,
         futures: Sequence[AppendFuture],
     ) -> None:
-        """Takes records in without waiting, either each with its own future or all without futures. The caller has
+        """Accepts records without waiting, either each with its own future or all without futures. The caller has
         checked the records and their size."""
         self._take_gathered()
         self.raise_if_ended()
@@ -113,7 +113,7 @@ class WriterShell(WriterState):
         self._answers.append_each(len(records), futures)
 
     def submit_batch(self, batch: CheckedRecords, future: AppendFuture | None) -> int:
-        """Takes in all records of a batch or none, without waiting; returns the first position."""
+        """Accepts all records of a batch or none, without waiting; returns the first position."""
         self._take_gathered()
         self.raise_if_ended()
         first = self.next_position
@@ -133,8 +133,8 @@ class WriterShell(WriterState):
         self._answers.last_run.append(future)
 
     def _take_gathered(self) -> None:
-        """Takes the gathered records in. If that fails, ends the writer, because the records' futures would otherwise
-        never complete."""
+        """Passes the gathered records on to the pipeline. If that fails, ends the writer, because the records' futures
+        would otherwise never complete."""
         payloads, size_bytes = self._gathered.take()
         if payloads and not self.has_ended:
             try:
@@ -198,7 +198,7 @@ class WriterShell(WriterState):
         return True
 
     def _begin_next(self) -> None:
-        """Begins the next segment with the records taken in from here on. Their times may be earlier than those of
+        """Begins the next segment with the records accepted from now on. Their times may be earlier than those of
         previous records if the previous times were wrong."""
         self._cut_us = self._time_us
         self._time_us = self._next_us = self._clock.begin_us(self._time_us)
@@ -275,7 +275,7 @@ class WriterShell(WriterState):
     def _adopt(self, number: int, handle: WriteHandle) -> None:
         self._handles[number] = handle
         handle.on_progress = partial(self._progressed, number, handle)
-        if handle.has_ended:  # it ended before `on_progress` was set
+        if handle.has_ended:  # the handle ended before `on_progress` was set
             self._loop.call_soon(handle.on_progress)
 
     def _progressed(self, number: int, handle: WriteHandle) -> None:
@@ -329,7 +329,8 @@ class WriterShell(WriterState):
 
     def _segment(self, number: int) -> Segment:
         """Returns the record's segment for this number. Raises LogFenced if the record has no such segment, because the
-        metadata went back, an operator accepted this, and this writer's epoch was assigned again."""
+        metadata was restored to an older state, an operator accepted this, and this writer's epoch was assigned again.
+        """
         ledger_id, record = self._handles[number].ledger_id, self.record
         for segment in reversed(record.segments):
             if segment.ledger_id == ledger_id:

@@ -19,7 +19,7 @@ from .log_pipeline import LogPipeline
 
 
 class UnconfirmedRecords:
-    """Unconfirmed records, in order of position, in the batches in which they were taken in."""
+    """Unconfirmed records, in order of position, in the batches in which they were accepted."""
 
     def __init__(self, first_position: int) -> None:
         # each batch, with the number of its unconfirmed bytes
