@@ -123,7 +123,7 @@ class Recovery:
         return self._read_more()
 
     def read_answered(self, position: int, reply: ReadReply) -> list[RecoveryEffect]:
-        """Handles a page that a bookie read with its fence durable."""
+        """Handles a page from a bookie, which read it after its fence had become durable."""
         assert self._reads is not None
         self._reads.answered(position, reply)
         return self._walk()
@@ -237,7 +237,7 @@ class Recovery:
             return []
         self.stage = Stage.CLOSING
         first, walked = self._last_fragment.first_entry, self._walked_from
-        # It is unknown which copies of confirmed entries before the walk an ack quorum has (rule W6).
+        # For the confirmed entries before the walk, it is unknown which bookies have a copy (rule W6).
         return [ChangeRecord(in_doubt(pipeline.closed_record(), first, walked - 1))]
 
     def changed(self, record: LedgerRecord) -> list[RecoveryEffect]:
