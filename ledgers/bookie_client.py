@@ -44,7 +44,8 @@ class LaneTerms:
 
 
 class LaneListener(Protocol):
-    """Callbacks for the outcome of entries sent on a lane. None is called after `failed` or `refused`."""
+    """Callbacks for the outcome of entries sent on a lane. After `failed` or `refused`, no further callback is called.
+    """
 
     def acked(self, through: int) -> None:
         """Called when everything sent on the lane through entry `through` is on the bookie's disk."""

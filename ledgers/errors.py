@@ -92,7 +92,8 @@ class NoSuchEntry(OutOfRange, LedgerError):
 
 
 class Unconfirmed(LedgerError):
-    """Base of errors that end a writer; `first_unconfirmed` is the first unconfirmed entry, or a log's position."""
+    """Base of errors that end a writer. `first_unconfirmed` is the first entry of a ledger, or the first position of a
+    log, that is not confirmed."""
 
     first_unconfirmed: int | None = None
     counts = "entry"

@@ -161,7 +161,7 @@ class AdvancedWriteHandle:
         self._send_due_entries()
 
     def _writer_moved(self) -> None:
-        if self._writer.has_ended:  # true also when closed with its client
+        if self._writer.has_ended:  # also if the client was closed
             self._fail_early()
         self._room.set()
         self.on_progress()
@@ -202,5 +202,5 @@ class AdvancedWriteHandle:
             del self._early[self._next]
             self._early_bytes -= len(payload) + ENTRY_OVERHEAD_BYTES
             self._next += 1
-            self._room.set()  # a different id now fills the gap
+            self._room.set()  # the call that fills the next gap may proceed
         self.on_progress()

@@ -245,7 +245,7 @@ class PipelineShell(Writer):
                 observer.taken(columns)
             self._perform(self._machine.append(columns))
         if self._deferred_sync and self.pending_bytes > self.pending_bytes_max // 2:
-            self._perform(self._machine.force())  # memory for unsynced entries is bounded
+            self._perform(self._machine.force())  # unsynced entries stay in memory, which is bounded
 
     # --- events of lanes --------------------------------------------------------------------------
 

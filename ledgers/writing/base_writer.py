@@ -1,5 +1,5 @@
-"""The part that writers of ledgers and of logs have in common: their end, their limit, their waiters, and closing them
-with their client."""
+"""Base class of the writers of ledgers and of logs: how they end, when they are full, how callers wait for their
+appends, and how they are closed with their client."""
 
 from __future__ import annotations
 
