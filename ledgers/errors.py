@@ -72,7 +72,7 @@ class NoSuchLedger(NotFound, LedgerError):
 
 
 class LedgerExists(AlreadyExists, LedgerError):
-    """The chosen ledger id is or was taken. Choose another, or let the client choose."""
+    """A ledger with the chosen id exists, or existed before. Choose another id, or let the client choose."""
 
     def __init__(self, ledger_id: int) -> None:
         super().__init__(f"ledger {ledger_id} exists or existed; ids are never reused: choose another")

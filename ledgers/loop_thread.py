@@ -68,7 +68,7 @@ os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class _Call(Generic[T]):
-    """A coroutine on the loop that one other thread waits for.
+    """A coroutine that runs on the loop while one other thread waits for it.
 
     A signal handler may raise at any point during that wait. Therefore the wait uses a lock that no other thread
     acquires: a condition might stay locked after an exception, and the loop would then wait for it.
@@ -138,7 +138,9 @@ class LoopThread(NotPickled):
         """Makes the thread do the last work and end, with a ResourceWarning, once neither the client nor any of its
         handles refers to this object. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
-        self._forgotten.atexit = False  # useless at exit: it does not wait for the thread, which is about to be stopped
+        self._forgotten.atexit = (
+            False  # useless at exit: it does not wait for the thread, which is about to be stopped
+        )
         self._last_work = last_work
         _unclosed.add(self)
 
@@ -303,7 +305,7 @@ def _end_forgotten(loop: asyncio.AbstractEventLoop, home: ForkGuard, last_work: 
         loop.call_soon_threadsafe(_end_later, loop, last_work)
     except RuntimeError:  # the loop was closed at this very moment
         return
-    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last: a filter may make it an error
+    warnings.warn(f"a {owner} was never closed", ResourceWarning, stacklevel=2)  # last, because it may raise
 
 
 def _end_later(loop: asyncio.AbstractEventLoop, last_work: LastWork) -> None:

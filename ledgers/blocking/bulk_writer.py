@@ -236,7 +236,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
 
     @property
     def failure(self) -> LedgerError | None:
-        """The error that ended this writer; None while it is usable, and if it was closed."""
+        """The error that ended this writer; None if the writer is still usable, or if it was closed."""
         return self._twin.failure
 
     def _append_one(self, record: R, size_bytes: int) -> Future[int]:
@@ -248,7 +248,7 @@ class BulkWriter(ClosedOnExit, BlockingFacade[W], Generic[W, R]):
             if room.free_bytes <= 0 or not self._is_taking_due or self._twin.has_ended:
                 room.wait_while_full(self._free_bytes)
                 self._take_soon()
-            room.handed_bytes += counted  # `enter`, inlined
+            room.handed_bytes += counted  # the same as `enter`, inlined to save a call
             room.free_bytes -= counted
             self._next_entry += 1
             self._handed.add(record, size_bytes, future)

@@ -9,9 +9,8 @@ the start value of the first entry must then arrive at the digest of the last.
 
 One wrong entry always changes the result, because advancing the register loses no information. Several wrong entries
 could cancel out with a probability of about one in 2**31, about as often as one wrong entry has the right CRC. This
-probability applies only if there are bytes between the wrong entries' digests: an empty entry does not advance the
-register, so entire runs of wrong digests would cancel out. This module therefore does not check pages that contain an
-empty entry.
+estimate requires bytes between the wrong entries: an empty entry does not advance the register, so entire runs of wrong
+digests would cancel out. This module therefore does not check pages that contain an empty entry.
 """
 
 from __future__ import annotations

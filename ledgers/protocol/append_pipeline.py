@@ -115,8 +115,7 @@ class AppendPipeline:
 
     @property
     def failures(self) -> dict[str, str]:
-        """The failures, by bookie, of those bookies in the ensemble that have acknowledged nothing since they failed.
-        """
+        """Failures by bookie, for bookies of the ensemble that have acknowledged nothing since they failed."""
         return self._positions.failures()
 
     @property

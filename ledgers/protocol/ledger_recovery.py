@@ -6,9 +6,9 @@
              entries found are written back to their complete write quorum with the recovery flag
     CLOSING  one compare-and-swap to CLOSED, including the ensemble changes made during recovery
 
-Recovery adds carry the last-add-confirmed statement that was found while fencing, unchanged (F5). A bookie counts as
-lacking an entry only if it says so with its fence durable; a timeout, damage, a wrong digest or limbo counts for
-neither side (F11, F12).
+Entries that are written back carry the last-add-confirmed statement that was found while fencing, unchanged (F5). A
+bookie counts as lacking an entry only if it says so with its fence durable; a timeout, damage, a wrong digest or limbo
+counts for neither side (F11, F12).
 
 Nothing is read before a fenced bookie vouches that the metadata has not gone back to an older copy of itself since the
 record was written (W8). A ledger is not closed on the basis of an outdated record: one that names bookies holding more

@@ -43,7 +43,7 @@ class Salvage(Holders):
     after `proven_through`, the last entry that is proven to be confirmed, are included, although they may not be part
     of the ledger. Entries that no bookie has, or that cannot be read, are reported as gaps. Nothing is fenced or
     changed. `silent` lists bookies that could not be asked, or that stopped answering at some entry, each with the
-    reason; these are bookies of the ledger, or bookies named by the caller.
+    reason.
     """
 
     def __init__(

@@ -61,7 +61,8 @@ class AdvancedWriteHandle:
 
     @property
     def last_add_confirmed(self) -> int:
-        """The last entry that this handle knows to be confirmed with all before it; −1 before the first."""
+        """The last entry that this handle knows to be confirmed together with all entries before it; −1 if there is
+        none."""
         return self._writer.last_add_confirmed
 
     @property

@@ -78,7 +78,7 @@ class Writer(ABC):
 
     @property
     def failure(self) -> LedgerError | None:
-        """The error that ended this writer; None while it is usable, and if it was closed."""
+        """The error that ended this writer; None if the writer is still usable, or if it was closed."""
         return self._finished.result() if self._finished.done() else None
 
     @property
