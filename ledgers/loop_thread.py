@@ -138,9 +138,8 @@ class LoopThread(NotPickled):
         """Makes the thread do the last work and end, with a ResourceWarning, once neither the client nor any of its
         handles refers to this object. Never waits."""
         self._forgotten = weakref.finalize(self, _end_forgotten, self._loop, self._home, last_work, owner)
-        self._forgotten.atexit = (
-            False  # useless at exit: it does not wait for the thread, which is about to be stopped
-        )
+        # Useless at exit: the finaliser does not wait for the thread, which is about to be stopped.
+        self._forgotten.atexit = False
         self._last_work = last_work
         _unclosed.add(self)
 
